@@ -1,0 +1,41 @@
+"""lodim: R-style statistical modelling of explainable, low-dimensional supervised models."""
+
+from importlib import import_module
+
+# Public names and where they live; a module is imported when its name is first used.
+_PUBLIC = {
+    "gbmap": "lodim.models.gbmap.model",
+    "path": "lodim.paths",
+    "cv": "lodim.select",
+    "load": "lodim.fit",
+    "data": "lodim.datasets",
+    "synth_cos_r": "lodim.synthetic",
+    "synth_cos_c": "lodim.synthetic",
+    "three_clusters": "lodim.synthetic",
+    "checkerboard": "lodim.synthetic",
+    "xor": "lodim.synthetic",
+    "friedman1": "lodim.synthetic",
+    "informative_views": "lodim.synthetic",
+    "informative_views_r": "lodim.synthetic",
+    "LodimError": "lodim.errors",
+    "FormulaError": "lodim.errors",
+    "DataError": "lodim.errors",
+    "ArgumentError": "lodim.errors",
+    "StoreError": "lodim.errors",
+    "MissingExtraError": "lodim.errors",
+    "ConvergenceWarning": "lodim.errors",
+}
+
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name):
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'lodim' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *_PUBLIC])

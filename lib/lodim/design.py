@@ -1,0 +1,386 @@
+"""From a frame to numbers: what a formula learns from data, and how it is applied to new data."""
+
+import itertools
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pandas as pd
+
+from lodim import algebra, columns, factor, moments, tiles
+from lodim.errors import ArgumentError, DataError, FormulaError
+from lodim.formula import expand, parse
+from lodim.response import Given, Response, code_response, complete, learn_response
+
+FAMILIES = ("gaussian", "binomial", "multinomial", "none")
+FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
+MAX_FEATURES = 1_000_000
+THREADED = 2_000_000  # numbers above which threads over columns pay
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The complete rows of a frame as numbers.
+
+    X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
+    y : (n,) float64; codes 0..K-1 where the response has levels; None without a response
+    weights : (n,) float64 as given; None where all are one
+    offset : (n,) or (n, K) float64; None without
+    index : labels of all N rows of the frame
+    rows : (n,) int64, positions of the complete rows in `index`
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    index: pd.Index
+    rows: np.ndarray
+
+    @property
+    def n(self):
+        """Number of complete rows."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What a formula has learnt from data; holds no row of it.
+
+    formula : as the user wrote it
+    family : 'gaussian', 'binomial', 'multinomial', or 'none' without a response
+    response : Response, or None
+    terms : tuples of factors (see `factor`), whose columns are multiplied
+    names : p names of features; term_names : names of the terms
+    term_of : (p,) int, the term that each feature belongs to
+    mean, scale : (p,) float64; X = (raw - mean) / scale. In a constant feature X is 0 always,
+        also in new data: nothing could be learnt of it
+    constant : names of the constant features
+    n_dropped : rows left out for missing values
+    weights, offset : names of columns, where they were given by name
+    offset_given : whether an offset was used
+    dtype : 'float64' or 'float32', of X
+    """
+
+    formula: str
+    family: str
+    response: Response | None
+    terms: tuple
+    names: tuple[str, ...]
+    term_names: tuple[str, ...]
+    term_of: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    constant: tuple[str, ...]
+    n_dropped: int
+    weights: str | None
+    offset: str | None
+    offset_given: bool
+    dtype: str
+
+    @classmethod
+    def learn(
+        cls,
+        formula,
+        data,
+        *,
+        family=None,
+        weights=None,
+        offset=None,
+        standardize=True,
+        dtype="float64",
+    ):
+        """Learn a design from data, and apply it to the same data.
+
+        Rows with a missing value in anything used (response, features, weights, offset) are left
+        out first. Means and scales are weighted by `weights` (population sd, divisor the sum of
+        weights); rows of weight zero are kept and do not count.
+
+        Parameters
+        ----------
+        formula : str
+            For instance ``"y ~ ."``; see `lodim.formula`.
+        data : DataFrame or mapping
+            pandas, polars or another frame that narwhals reads, or a dict of columns.
+        family : {None, 'gaussian', 'binomial', 'multinomial', 'none'}
+            None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
+            other numbers are gaussian.
+        weights : str or (N,) array, optional
+        offset : str, (N,) or (N, K) array, optional
+        standardize : bool
+            Whether features are scaled to unit sd; they are centred in any case.
+        dtype : {'float64', 'float32'}
+
+        Returns
+        -------
+        Design, Batch
+
+        Raises
+        ------
+        FormulaError, DataError, ArgumentError, MissingExtraError
+        """
+        _check_arguments(family, dtype)
+        frame = columns.read_frame(data)
+        parsed = read_formula(formula, family)
+        hidden = {name for name in (weights, offset) if isinstance(name, str)}
+        keys = _term_keys(expand(parsed, frame.names, hidden))
+        response = _response(parsed)
+        given = Given.read(frame, weights, offset)
+        table, rows = complete(frame, _names_of(keys, response), given, learning=True)
+        given = given.at(rows)
+        table.counted = given.counted
+        y, response, family = learn_response(response, family, table)
+        given.check_classes(family, response)
+        terms = _learn_terms(keys, table)
+        names, term_names, term_of = _names(terms)
+        X = tiles.empty(len(rows), len(names), dtype)
+        mean, scale, flat = _learn_fill(terms, table, X, names, given.weights, standardize)
+        design = cls(
+            formula=formula,
+            family=family,
+            response=response,
+            terms=terms,
+            names=names,
+            term_names=term_names,
+            term_of=term_of,
+            mean=mean,
+            scale=scale,
+            constant=tuple(itertools.compress(names, flat)),
+            n_dropped=len(frame.index) - len(rows),
+            weights=weights if isinstance(weights, str) else None,
+            offset=offset if isinstance(offset, str) else None,
+            offset_given=offset is not None,
+            dtype=str(np.dtype(dtype)),
+        )
+        return design, Batch(X, y, given.weights, given.offset, frame.index, rows)
+
+    def apply(self, data, *, offset=None, response=False):
+        """Turn new data into numbers as the data of `learn` were.
+
+        Rows that miss a feature or the offset (with `response`: or the response or weight) are not
+        in the batch; `Batch.rows` says which are.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+        offset : str, (N,) or (N, K) array, optional
+            Needed where an array was given to `learn`; a column that was named there is looked up.
+        response : bool
+            Whether to read and code the response too, and the weights where they are a column.
+
+        Returns
+        -------
+        Batch
+
+        Raises
+        ------
+        DataError
+            A column is missing or of another kind, or has a level that was not seen.
+        """
+        frame = columns.read_frame(data)
+        answer = self._answer() if response else None
+        weights = self.weights if response else None
+        given = Given.read(frame, weights, self._offset(offset))
+        table, rows = complete(frame, self._needs(answer), given, learning=False)
+        given = given.at(rows)
+        given.check_classes(self.family, self.response)
+        X = tiles.empty(len(rows), len(self.names), self.dtype)
+        if len(rows):
+            _fill(self.terms, table, X, self.mean, self.scale, self._flat())
+        y = None if answer is None else code_response(answer, table)
+        return Batch(X, y, given.weights, given.offset, frame.index, rows)
+
+    def _answer(self):
+        if self.response is None:
+            raise DataError(f"the formula {self.formula!r} has no response")
+        return self.response
+
+    def _offset(self, offset):
+        """The offset to use, or what is wrong with it."""
+        if offset is not None and not self.offset_given:
+            raise DataError("the model was fitted without an offset; it cannot be given now")
+        if offset is None and self.offset_given and self.offset is None:
+            raise DataError("the model was fitted with an offset; give offset= for the new data")
+        return self.offset if offset is None else offset
+
+    def _needs(self, answer):
+        names = [name for term in self.terms for part in term for name in factor.needs(part)]
+        return [*names, *(factor.columns_of(answer.key) if answer else ())]
+
+    def _flat(self):
+        constant = set(self.constant)
+        return [name in constant for name in self.names] if constant else [False] * len(self.names)
+
+    def to_state(self):
+        """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        for key in ("names", "term_names", "constant"):
+            state[key] = list(state[key])
+        state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
+        if self.response is not None:
+            levels = self.response.levels
+            state["response"] = {
+                "name": self.response.name,
+                "levels": None if levels is None else list(levels),
+                "called": self.response.called,
+            }
+        return state
+
+    @classmethod
+    def from_state(cls, state):
+        """The design that `to_state` has written."""
+        state = dict(state)
+        for key in ("names", "term_names", "constant"):
+            state[key] = tuple(state[key])
+        state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
+        if state["response"] is not None:
+            answer = dict(state["response"])
+            answer["levels"] = None if answer["levels"] is None else tuple(answer["levels"])
+            state["response"] = Response(**answer)
+            factor.columns_of(state["response"].key)
+        return cls(**state)
+
+
+def _check_arguments(family, dtype):
+    if family not in (None, *FAMILIES):
+        raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
+    if dtype not in ("float64", "float32", np.float64, np.float32):
+        raise ArgumentError(f"dtype is 'float64' or 'float32', not {dtype!r}")
+
+
+def read_formula(text, family):
+    """Parse, and see that the family fits the left side."""
+    parsed = parse(text)
+    if parsed.response is None and family not in (None, "none"):
+        raise FormulaError(f"family {family!r} needs a response on the left of '~': {text}")
+    if parsed.response is not None and family == "none":
+        raise FormulaError(f"family 'none' takes no response on the left of '~': {text}")
+    return parsed
+
+
+def _response(parsed):
+    """The response of a formula, its levels not learnt yet."""
+    if parsed.response is None:
+        return None
+    if parsed.response.kind == "name":
+        return Response(parsed.response.text)
+    name, code = algebra.key(parsed.response.text)
+    return Response(name, called=False) if code is None else Response(code, called=True)
+
+
+def _term_keys(steps):
+    """Factor keys of each term, in the order they are written; a term written twice is one."""
+    terms = {}
+    for step in steps:
+        found = [((name, None),) for name in step.columns]
+        if step.text is not None:
+            found = algebra.read_terms(step.text)
+        for keys in found:
+            if step.sign > 0:
+                terms.setdefault(frozenset(keys), keys)
+            else:
+                terms.pop(frozenset(keys), None)
+    return tuple(terms.values())
+
+
+def _names_of(keys, response):
+    every = [key for term in keys for key in term] + ([response.key] if response else [])
+    return [name for key in dict.fromkeys(every) for name in factor.columns_of(key)]
+
+
+def _learn_terms(keys, table):
+    learnt = {}
+    for key in itertools.chain.from_iterable(keys):
+        if key not in learnt:
+            learnt[key] = factor.learn(key, table)
+    return tuple(tuple(learnt[key] for key in term) for term in keys)
+
+
+def _parts(term):
+    """For each column of a term, the column of each factor; that of the first runs fastest."""
+    widths = [range(len(factor.labels(part))) for part in term]
+    return [choice[::-1] for choice in itertools.product(*reversed(widths))]
+
+
+def _names(terms):
+    """Names of the features and of the terms, and the term of each feature."""
+    p = sum(math.prod(len(factor.labels(part)) for part in term) for term in terms)
+    if p > MAX_FEATURES:
+        raise DataError(f"the formula would make {p:,} features; {MAX_FEATURES:,} are too many")
+    names, term_of = [], []
+    for t, term in enumerate(terms):
+        labels = [factor.labels(part) for part in term]
+        for choice in _parts(term):
+            names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
+            term_of.append(t)
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"two features would be called {twice!r}; rename a column")
+    term_names = tuple(":".join(part.name for part in term) for term in terms)
+    return tuple(names), term_names, np.array(term_of, np.int64)
+
+
+def _sources(term, table):
+    """(column, rows) for each feature of a term: the user's array where it is numbers."""
+    if len(term) == 1 and isinstance(term[0], factor.Numeric):
+        values = factor.raw(term[0], table)
+        yield moments.frozen(columns.as_float(values)), table.rows
+        return
+    prepared = [factor.prepare(part, table) for part in term]
+    for choice in _parts(term):
+        made = [factor.column(*z) for z in zip(term, prepared, choice, strict=True)]
+        product = made[0] if len(made) == 1 else np.multiply.reduce(made)
+        yield moments.frozen(product), moments.frozen(moments.ALL)
+
+
+def _each(work, terms, table, p):
+    """Do the work of every term, given its first feature; in threads where there is much."""
+    widths = [len(_parts(term)) for term in terms]
+    firsts = np.cumsum([0, *widths])[:-1].tolist()
+    threads = min(8, os.cpu_count() or 1)
+    if table.n * p < THREADED or threads == 1:
+        for term, first in zip(terms, firsts, strict=True):
+            work(term, first)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, terms, firsts):
+            pass
+
+
+def _fill(terms, table, X, mean, scale, flat):
+    """Write every feature but the constant ones."""
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table), first):
+            if not flat[k]:
+                moments.pack(x, rows, mean[k], scale[k], X, k)
+
+    _each(work, terms, table, X.shape[1])
+
+
+def _learn_fill(terms, table, X, names, weights, standardize):
+    """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
+    p = X.shape[1]
+    mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
+    if weights is None:
+        weights = moments.NO_WEIGHTS
+    elif not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()  # their sum, or a product, would leave float64
+    weights = moments.frozen(weights)
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table), first):
+            mean[k], sd, least, greatest = moments.moments(x, rows, weights)
+            if not (np.isfinite(mean[k]) and np.isfinite(sd)):
+                raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
+                                "be squared; divide it by a power of ten")  # fmt: skip
+            if sd <= FLAT * max(abs(least), abs(greatest)):
+                flat[k], mean[k] = True, min(max(mean[k], least), greatest)
+                continue
+            scale[k] = sd if standardize else 1.0
+            moments.pack(x, rows, mean[k], scale[k], X, k)
+
+    _each(work, terms, table, p)
+    return mean, scale, flat

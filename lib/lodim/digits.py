@@ -1,0 +1,87 @@
+"""Numbers as text: significant digits for one, decimals in common for a column."""
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import pandas as pd
+
+_NOISE = 1e-13  # relative to the largest of a column: the rounding error of a long sum
+
+
+def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
+    """A value as text: a float rounded to `digits` significant digits, without trailing zeros.
+
+    Parameters
+    ----------
+    x : object
+        Whole numbers are shown in full, missing values as NaN, other objects as their text.
+        Floats from 0.0001 up to 10 million are shown without an exponent, and the digits before
+        the point are never cut.
+    digits : int
+        Significant digits.
+    noise : float
+        Floats nearer to zero are shown as 0.
+
+    Returns
+    -------
+    str
+    """
+    if is_missing(x):
+        return "NaN"
+    if isinstance(x, bool | Integral) or not isinstance(x, Real):
+        return str(x)
+    x = float(x)
+    if math.isinf(x):
+        return str(x)
+    if abs(x) < noise or x == 0:
+        return "0"
+    mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
+    if -4 <= int(exponent) < 7:
+        return _trim(f"{x:.{max(digits - 1 - int(exponent), 0)}f}")
+    return f"{_trim(mantissa)}e{exponent}"
+
+
+def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
+    """A column as text: floats with decimals in common, so that their points line up.
+
+    Exact zeros, and what is only rounding error beside the largest value, are shown as 0; a value
+    that the common decimals would round to zero keeps two significant digits of its own.
+    """
+    values = list(values)
+    sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
+    top = math.floor(math.log10(max(sizes))) if sizes else 0
+    noise = _NOISE * max(sizes, default=0.0)
+    if not -5 < top < 7:
+        return [significant(v, digits, noise) for v in values]
+    most = digits - 1 - top if top < 0 else digits if top < 3 else 2
+    shown = (significant(s, digits).partition(".")[2] for s in sizes if s > noise)
+    decimals = min(max(map(len, shown), default=0), most)
+    return [_fixed(v, decimals, noise) for v in values]
+
+
+def _fixed(v, decimals, noise):
+    if not _is_float(v) or not math.isfinite(v) or abs(v) <= noise:
+        return significant(v, noise=noise)
+    if abs(v) < 0.5 * 10.0**-decimals:
+        return significant(v, 2, noise)
+    return f"{float(v):z.{decimals}f}"
+
+
+def _trim(number):
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def is_missing(x: Any) -> bool:
+    """Whether x is None, NaN, NA or NaT."""
+    return bool(pd.api.types.is_scalar(x) and pd.isna(x))
+
+
+def is_number(x: Any) -> bool:
+    """Whether x is a real number that is not missing; True and False are not."""
+    return isinstance(x, Real) and not isinstance(x, bool) and not is_missing(x)
+
+
+def _is_float(x):
+    return is_number(x) and not isinstance(x, Integral)

@@ -1,0 +1,106 @@
+"""Families: deviance, mean and null model of a response, as functions of the link scores.
+
+Scores are (n, K): K = 1 for gaussian (identity link) and binomial (logit of the second level), one
+column a class for multinomial (softmax). Responses are float (n,): numbers, or class codes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, logit, softmax
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Numbers with constant variance; deviance (y - f)^2."""
+
+    name: str = "gaussian"
+    link: str = "identity"
+    loss: str = "squared error"
+    n_scores: int = 1
+
+    def deviance(self, y, score):
+        """Deviance of each row, (n,)."""
+        return (y - score[:, 0]) ** 2
+
+    def mean(self, score):
+        """Mean of the response, (n,)."""
+        return score[:, 0]
+
+    def residual(self, y, score):
+        """Response residual, (n,)."""
+        return y - score[:, 0]
+
+    def null_score(self, y, weight, offset):
+        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+        return offset + weight @ (y - offset[:, 0])
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """Two classes, coded 0 and 1; deviance -2 log-likelihood."""
+
+    name: str = "binomial"
+    link: str = "logit"
+    loss: str = "log-loss"
+    n_scores: int = 1
+
+    def deviance(self, y, score):
+        """Deviance of each row, (n,)."""
+        return 2.0 * (np.logaddexp(0.0, score[:, 0]) - y * score[:, 0])
+
+    def mean(self, score):
+        """Probability of the second level, (n,)."""
+        return expit(score[:, 0])
+
+    def residual(self, y, score):
+        """Response residual, (n,)."""
+        return y - self.mean(score)
+
+    def null_score(self, y, weight, offset):
+        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+        return offset + _null_intercept(self, y, weight, offset, np.array([logit(weight @ y)]))
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """K classes, coded 0 to K - 1; deviance -2 log-likelihood."""
+
+    n_scores: int
+    name: str = "multinomial"
+    link: str = "softmax"
+    loss: str = "log-loss"
+
+    def deviance(self, y, score):
+        """Deviance of each row, (n,)."""
+        return -2.0 * log_softmax(score, axis=1)[np.arange(len(y)), y.astype(int)]
+
+    def mean(self, score):
+        """Probabilities of the classes, (n, K)."""
+        return softmax(score, axis=1)
+
+    def residual(self, y, score):
+        """One minus the probability of the observed class, (n,)."""
+        return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
+
+    def null_score(self, y, weight, offset):
+        """Score (n, K) of the model with intercepts alone; weights sum to one."""
+        share = np.bincount(y.astype(int), weight, self.n_scores)
+        start = np.log(np.maximum(share, 1e-300))
+        return offset + _null_intercept(self, y, weight, offset, start - start.mean())
+
+
+def _null_intercept(family, y, weight, offset, start):
+    """Intercepts that minimize the deviance beside an offset; `start` is exact without one."""
+    if not offset.any():
+        return start
+    result = minimize(lambda c: weight @ family.deviance(y, offset + c), start, method="BFGS")
+    return result.x
+
+
+def make(name, n_levels):
+    """Family by name, for a response with that many levels."""
+    if name == "multinomial":
+        return Multinomial(n_levels)
+    return {"gaussian": Gaussian(), "binomial": Binomial()}[name]

@@ -1,0 +1,205 @@
+"""Fit: what a model function returns, and all that models share."""
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+
+from lodim import report, store
+from lodim.errors import ArgumentError, DataError, StoreError
+
+ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
+KINDS = {"gbmap": "lodim.models.gbmap.model"}  # where `load` finds the Fit of each kind of file
+
+
+class Fit(ABC):
+    """A fitted model.
+
+    Attributes
+    ----------
+    design : Design
+        What the formula learnt from the data.
+    family : Gaussian, Binomial or Multinomial
+    settings : frozen record of the model's arguments, all chosen
+    estimates : frozen record of the model's estimates
+    selection : DataFrame or None
+        The cross-validation that chose the settings, where one did.
+    call : str
+    arguments : dict
+        The arguments of the call that `update` repeats; ARRAY stands for what is not kept.
+    """
+
+    name: str
+    types: tuple[str, ...] = ("response", "link", "class", "prob")
+
+    def __init__(self, *, design, family, settings, estimates, selection, call, arguments):
+        self.design, self.family, self.settings = design, family, settings
+        self.estimates, self.selection = estimates, selection
+        self.call, self.arguments = call, arguments
+
+    # What a model brings -----------------------------------------------------------------------
+
+    @abstractmethod
+    def score_rows(self, batch):
+        """Link scores (n, K) of the rows of a batch, its offset included."""
+
+    @abstractmethod
+    def tidy(self):
+        """One row an estimate: a frame with columns term and estimate at least."""
+
+    @abstractmethod
+    def glance(self):
+        """One row of what describes the whole fit."""
+
+    @abstractmethod
+    def summary(self):
+        """A Report that prints as text, and as HTML in notebooks."""
+
+    @abstractmethod
+    def _listing(self):
+        """Lines and Table of the short print."""
+
+    @abstractmethod
+    def to_state(self):
+        """Everything `from_state` needs, as plain values and arrays."""
+
+    # What all models share ---------------------------------------------------------------------
+
+    @property
+    def levels(self):
+        """Classes of the response in order, None for a numeric one."""
+        return self.design.response.levels
+
+    def predict(self, data, type="response", *, offset=None):
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the formula's right side (and an offset, if one was
+            used).
+        type : str
+            "response": mean of the response, for two classes the probability of the second level,
+            for more a column a class. "link": scores. "class": most probable class. "prob": a
+            column for the probability of each class. Further types are the model's: see `types`.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+        """
+        if type not in self.types:
+            raise ArgumentError(f"type must be one of {', '.join(self.types)}, not {type!r}")
+        if type in ("class", "prob") and self.levels is None:
+            raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
+        batch = self.design.apply(data, offset=offset)
+        return self._spread(batch, *self._predict(batch, type))
+
+    def _predict(self, batch, type):
+        """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
+        score, name = self.score_rows(batch), self.design.response.name
+        if type == "class":
+            code = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(int)
+            return np.array(self.levels, dtype=object)[code], name
+        if type == "prob" and score.shape[1] == 1:
+            p = self.family.mean(score)
+            return np.column_stack([1.0 - p, p]), list(self.levels)
+        if type == "link":
+            return (score[:, 0], name) if score.shape[1] == 1 else (score, list(self.levels))
+        mean = self.family.mean(score)
+        return mean, (name if mean.ndim == 1 else list(self.levels))
+
+    def _spread(self, batch, values, names):
+        """Values of the complete rows, laid out over all rows of the data."""
+        shape = (len(batch.index), *values.shape[1:])
+        if values.dtype == object:
+            full = np.full(shape, None, dtype=object)
+        else:
+            full = np.full(shape, np.nan)
+        full[batch.rows] = values
+        if full.ndim == 1:
+            return pd.Series(full, index=batch.index, name=names)
+        return pd.DataFrame(full, index=batch.index, columns=names)
+
+    def coef(self):
+        """Estimates by term, from tidy()."""
+        frame = self.tidy()
+        keys = [c for c in ("level", "term") if c in frame]
+        return frame.set_index(keys)["estimate"]
+
+    def augment(self, data, *, offset=None):
+        """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
+        batch = self.design.apply(data, offset=offset, response=True)
+        score = self.score_rows(batch)
+        new = {
+            ".fitted": self._spread(batch, *self._predict(batch, "response")),
+            ".resid": self._spread(batch, self.family.residual(batch.y, score), ".resid"),
+            ".loss": self._spread(batch, self.family.deviance(batch.y, score), ".loss"),
+        }
+        if self.levels is not None:
+            new[".class"] = self._spread(batch, *self._predict(batch, "class"))
+        if new[".fitted"].ndim == 2:
+            fitted = new.pop(".fitted")
+            new = {f".fitted[{k}]": fitted[k] for k in fitted} | new
+        frame = pd.DataFrame(new, index=batch.index)
+        if isinstance(data, pd.DataFrame):
+            return pd.concat([data, frame], axis=1)
+        return frame
+
+    def evaluate(self, data, *, offset=None):
+        """Loss on data with known responses: one row with deviance, dev_ratio and accuracy or R2.
+
+        dev_ratio compares with the model that predicts the mean (or the class shares) of `data`.
+        """
+        batch = self.design.apply(data, offset=offset, response=True)
+        if batch.n == 0:
+            raise DataError("no complete row to evaluate")
+        weight = np.ones(batch.n) if batch.weights is None else batch.weights
+        weight = weight / weight.sum()
+        score = self.score_rows(batch)
+        deviance = weight @ self.family.deviance(batch.y, score)
+        base = np.zeros_like(score)
+        if batch.offset is not None:
+            base += batch.offset.reshape(batch.n, -1)
+        null = weight @ self.family.deviance(
+            batch.y, self.family.null_score(batch.y, weight, base)
+        )
+        row = {"n": batch.n, "deviance": deviance, "dev_ratio": 1.0 - deviance / null}
+        if self.levels is not None:
+            hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == batch.y
+            row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
+        return pd.DataFrame([row])
+
+    def update(self, data, **changes):
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
+        arguments = {"formula": self.design.formula} | self.arguments | changes
+        for name, value in arguments.items():
+            if isinstance(value, str) and value == ARRAY:
+                raise ArgumentError(f"{name} was an array, which a fit does not keep: pass it again")
+        return self._model(data=data, **arguments)
+
+    def save(self, path):
+        """Write the fit to one file; `lodim.load` reads it. No code is stored."""
+        store.write(path, self.name, self.to_state())
+
+    def __repr__(self):
+        return report.listing(self.call, *self._listing())
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+
+def load(path):
+    """Read a fit that `Fit.save` wrote. Runs no code from the file.
+
+    Raises
+    ------
+    StoreError
+        The file is missing, corrupt, not a fit, or from a newer lodim.
+    """
+    kind, state = store.read(path)
+    if kind not in KINDS:
+        raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
+    return import_module(KINDS[kind]).from_state(state)

@@ -1,0 +1,67 @@
+"""Folds: training and held-out batches cut from one batch, without a look at held-out rows."""
+
+import numpy as np
+
+from lodim import tiles
+from lodim.design import Batch
+from lodim.errors import ArgumentError
+
+
+def assign(batch, folds, classes, seed):
+    """Fold of each row of a batch, (n,) of 0..K-1.
+
+    `folds` is a number, drawn at random and balanced within classes, or an array that gives the
+    fold of every row of the data: rows of a value are held out together.
+    """
+    if np.ndim(folds) == 1:
+        return _given(batch, folds)
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
+    if folds > batch.n:
+        raise ArgumentError(f"folds={folds} is more than the {batch.n} complete rows")
+    order = np.random.default_rng(seed).permutation(batch.n)
+    if classes:
+        order = order[np.argsort(batch.y[order], kind="stable")]
+    fold = np.empty(batch.n, np.int64)
+    fold[order] = np.arange(batch.n) % folds
+    return fold
+
+
+def _given(batch, folds):
+    folds = np.asarray(folds)
+    if len(folds) != len(batch.index):
+        raise ArgumentError(
+            f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
+        )
+    names, fold = np.unique(folds[batch.rows], return_inverse=True)
+    if len(names) < 2:
+        raise ArgumentError("folds names a single fold; at least two are needed")
+    return fold
+
+
+def split(batch, held_out, standardize):
+    """Training and held-out parts of a batch: held_out (n,) bool -> (Batch, Batch).
+
+    Features are centred (and scaled, if `standardize`) anew by the training rows alone.
+    """
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    X = tiles.unpack(batch.X, batch.n)
+    part = X[train].astype(np.float64)
+    weight = None if batch.weights is None else batch.weights[train]
+    mean = np.average(part, axis=0, weights=weight)
+    sd = np.sqrt(np.average((part - mean) ** 2, axis=0, weights=weight))
+    # A column that varies in the held-out rows alone says nothing here: its scale stays one.
+    scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
+    return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+
+
+def subset(batch, i, X=None):
+    """The rows i of a batch, with other features X (n, p) if given."""
+    return Batch(
+        X=tiles.pack(tiles.unpack(batch.X, batch.n)[i] if X is None else X, batch.X.dtype),
+        y=None if batch.y is None else batch.y[i],
+        weights=None if batch.weights is None else batch.weights[i],
+        offset=None if batch.offset is None else batch.offset[i],
+        index=batch.index,
+        rows=batch.rows[i],
+    )

@@ -1,0 +1,102 @@
+"""The estimates of gbmap and what follows from them row by row."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.engine import count_blocks, for_blocks
+from lodim.models.gbmap.kernels import IDENTITY, contributions, slopes
+from lodim.tiles import TILE, TILES_PER_BLOCK
+
+CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
+
+
+@dataclass(frozen=True)
+class Boosts:
+    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), on standardized features.
+
+    theta (M, 2 + p) holds (a, intercept of w, w); sign (M,) is b; target (M,) the score that the
+    learner adds to; stage (M,) its boost, from 1; beta and activation define g; scale is the
+    standard deviation of a numeric response, else 1; n_scores K.
+    """
+
+    theta: np.ndarray
+    sign: np.ndarray
+    target: np.ndarray
+    stage: np.ndarray
+    beta: float
+    activation: int
+    scale: float
+    n_scores: int
+
+    def first(self, m):
+        """The learners of the first m boosts."""
+        keep = self.stage <= m
+        parts = {f: getattr(self, f)[keep] for f in ("theta", "sign", "target", "stage")}
+        return replace(self, **parts)
+
+
+def _run(kernel, boosts, tiles, n, into, width, threads):
+    out = np.zeros((len(tiles), width, TILE))
+    for_blocks(
+        kernel, count_blocks(tiles), tiles, boosts.theta, boosts.sign, boosts.beta,
+        boosts.activation, into, out, threads=threads,
+    )  # fmt: skip
+    return out.transpose(0, 2, 1).reshape(-1, width)[:n]
+
+
+def chunks(tiles, n, width=1):
+    """Slices of rows, and the tiles that hold them, that keep temporaries of `width` a row small."""
+    step = max(1, CHUNK // (1 + width // 16))
+    for lo in range(0, len(tiles), step):
+        yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
+
+
+def score(boosts, tiles, n, threads=1):
+    """Sum of the learners, (n, K), without the offset: Eq. 1."""
+    out = np.empty((n, boosts.n_scores))
+    for rows, part in chunks(tiles, n):
+        size = rows.stop - rows.start
+        out[rows] = _run(
+            contributions, boosts, part, size, boosts.target, boosts.n_scores, threads
+        )
+    return boosts.scale * out
+
+
+def embedding(boosts, tiles, n, threads=1):
+    """Coordinates f_j(x), (n, M): Eq. 5."""
+    M = len(boosts.sign)
+    out = np.empty((n, M))
+    for rows, part in chunks(tiles, n):
+        out[rows] = _run(
+            contributions, boosts, part, rows.stop - rows.start, np.arange(M), M, threads
+        )
+    return boosts.scale * out
+
+
+def learner_slopes(boosts, tiles, n, threads=1):
+    """b_j g'(w_j'x~) in units of the response, (n, M); above half in size where j is active."""
+    M = len(boosts.sign)
+    return boosts.scale * _run(slopes, boosts, tiles, n, np.arange(M), M, threads)
+
+
+def pattern(boosts, tiles, n, threads=1):
+    """Activation pattern w_j'x~ > 0, bool (n, M)."""
+    return learner_slopes(boosts, tiles, n, threads) * boosts.sign > 0.5 * boosts.scale
+
+
+def local(boosts, tiles, n, threads=1):
+    """Gradient of each score in the standardized features, (n, K, p)."""
+    slope = learner_slopes(boosts, tiles, n, threads)
+    out = np.empty((n, boosts.n_scores, boosts.theta.shape[1] - 2))
+    for k in range(boosts.n_scores):
+        of = boosts.target == k
+        out[:, k] = slope[:, of] @ boosts.theta[of, 2:]
+    return out
+
+
+def projections(boosts, tiles, n):
+    """w_j'x~ of every row and learner, (n, M)."""
+    linear = replace(boosts, activation=IDENTITY, scale=1.0)
+    E = embedding(linear, tiles, n)
+    return (E - boosts.theta[:, 0]) * boosts.sign

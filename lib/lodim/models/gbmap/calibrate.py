@@ -1,0 +1,43 @@
+"""Out-of-fold drift: what the indicator is like on rows from the training distribution."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from lodim.engine import available_threads
+from lodim.models.gbmap import boost
+from lodim.models.gbmap import boosts as rows
+from lodim.models.gbmap.distance import neighbours
+from lodim.models.gbmap.effects import reference
+from lodim.select import quick_splits
+
+NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
+
+
+def indicator(boosts, reference, X, n, k, numeric, threads):
+    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,)."""
+    E = rows.embedding(boosts, X, n, threads)
+    near = neighbours(reference.embedding, E, k)[1]
+    values = reference.y[:, None] if numeric else reference.score
+    score = rows.score(boosts, X, n, threads)
+    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
+
+
+def calibrate(problem):
+    """Percentiles 0, 1, ..., 100 of the indicator over out-of-fold training rows, (101,).
+
+    None where folds are too small for the neighbours.
+    """
+    family, settings = problem.family, replace(problem.settings, threads=1)
+    numeric, out = family.name == "gaussian", []
+    for train, test in quick_splits(problem):
+        if train.n < NEIGHBOURS or test.n == 0:
+            return None
+        parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
+        boosts, _ = boost.collect(parts)
+        kept = reference(
+            boosts, train, numeric, settings.reference_rows, settings.seed, available_threads()
+        )
+        out.append(indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1))
+    return np.percentile(np.concatenate(out), np.arange(101))

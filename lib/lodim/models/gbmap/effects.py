@@ -1,0 +1,66 @@
+"""What the learners do over the training rows: effects of features, activity, reference rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.fold import subset
+from lodim.models.gbmap import boosts as rows
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Averages over the training rows, on standardized features.
+
+    mean, mean_abs (K, p): local coefficient and its absolute value; active (M,): share of rows
+    with w_j'x~ > 0.
+    """
+
+    mean: np.ndarray
+    mean_abs: np.ndarray
+    active: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Training rows that neighbours are looked up among.
+
+    embedding (r, M); score (r, K) without the offset; y (r,), a numeric one less its offset.
+    """
+
+    embedding: np.ndarray
+    score: np.ndarray
+    y: np.ndarray
+
+
+def effects(boosts, batch, threads):
+    """Weighted averages of the local coefficients and of the activation patterns."""
+    weight = np.ones(batch.n) if batch.weights is None else batch.weights
+    weight = weight / weight.sum()
+    mean = np.zeros((boosts.n_scores, batch.X.shape[1]))
+    mean_abs, active = np.zeros_like(mean), np.zeros(len(boosts.sign))
+    for part, X in rows.chunks(batch.X, batch.n, width=mean.size):
+        w, size = weight[part], part.stop - part.start
+        slope = rows.learner_slopes(boosts, X, size, threads)
+        active += w @ (slope * boosts.sign > 0.5 * boosts.scale)
+        for k in range(boosts.n_scores):
+            of = boosts.target == k
+            gradient = slope[:, of] @ boosts.theta[of, 2:]
+            mean[k] += w @ gradient
+            mean_abs[k] += w @ np.abs(gradient)
+    return Effects(mean, mean_abs, active)
+
+
+def reference(boosts, batch, numeric, most, seed, threads):
+    """At most `most` training rows, drawn at random where there are more."""
+    if batch.n > most:
+        keep = np.sort(np.random.default_rng(seed).choice(batch.n, most, replace=False))
+        batch = subset(batch, keep)
+    y = batch.y
+    if numeric and batch.offset is not None:
+        y = y - batch.offset.reshape(-1)
+    E = rows.embedding(boosts, batch.X, batch.n, threads)
+    score = np.zeros((batch.n, boosts.n_scores))
+    for k in range(boosts.n_scores):
+        score[:, k] = E[:, boosts.target == k].sum(axis=1)
+    return Reference(E, score, y)

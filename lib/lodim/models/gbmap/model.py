@@ -1,0 +1,170 @@
+"""gbmap(): gradient boosting mapping, from a formula to a fit."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lodim import family as families
+from lodim import recipe as recipes
+from lodim.design import Design
+from lodim.engine import available_threads
+from lodim.errors import ConvergenceWarning
+from lodim.models.gbmap import boost
+from lodim.models.gbmap.boosts import Boosts
+from lodim.models.gbmap.calibrate import calibrate
+from lodim.models.gbmap.effects import Effects, Reference, effects, reference
+from lodim.models.gbmap.fit import GbmapFit
+from lodim.models.gbmap.settings import Settings
+from lodim.paths import lambda_grid
+from lodim.select import choose
+
+QUICK_LAMBDAS = 9  # penalties tried where none is given
+
+
+def gbmap(formula, data, *, family=None, m=None, lambda_=None, beta=10.0, l1_ratio=0.0,
+          activation="softplus", n_starts=2, weights=None, offset=None, standardize=True,
+          dtype="float64", seed=0, threads=None, control=None):  # fmt: skip
+    """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
+
+    f(x) = offset + sum_{j=1..m} f_j(x), f_j(x) = a_j + b_j g(w_j'x~), x~ = (1, x),
+    b_j in {-1, 1}, g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j minimizes the mean loss
+    of f_1 + ... + f_j plus lambda_ mean_k((1 - l1_ratio) w_jk^2 + l1_ratio |w_jk|) over (a_j, w_j)
+    for both signs and keeps the better (Eqs. 3-4). Its learners are an embedding whose L1 distance
+    ignores what does not matter for the response (Eqs. 5-8).
+
+    Parameters
+    ----------
+    formula : str
+        Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
+    data : frame
+        pandas, polars, or a dict of columns.
+    family : {"gaussian", "binomial", "multinomial"}, optional
+        Loss (y - f)^2; log-loss of two classes; softmax log-loss of K classes, with one learner a
+        class in each boost. Default: by the response.
+    m : int, optional
+        Number of boosts. Default: chosen with lambda_ by cross-validation.
+    lambda_ : float, optional
+        Penalty, for features (and a numeric response) in standard deviations. Default: chosen.
+    beta : float
+        Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
+        a hinge max(0, z).
+    l1_ratio : float in [0, 1]
+        Share of the L1 penalty; zeros appear among the weights.
+    activation : {"softplus", "identity"}
+        With "identity" the first boost is ridge or logistic regression and the later ones vanish
+        (Lemma 1).
+    n_starts : int
+        Random starts followed to their end for each sign, the best of 8 times as many draws.
+    weights, offset : column name or array (n,), optional
+        Row weights; f_0, a known part of the score (an array (n, K) for K classes).
+    standardize : bool
+        Scale features to unit standard deviation; they are centred in any case.
+    dtype : {"float64", "float32"}
+        Of the stored features; sums are in float64.
+    seed : int
+        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
+    threads : int, optional
+        All that are available by default.
+    control : dict, optional
+        max_iter (500), tol (1e-5, gradient), ftol (1e-6, relative fall of the objective),
+        penalize_intercept (False; the authors' code penalizes the weight of the constant too,
+        which makes the fit depend on the features' origin), max_stages (100, most boosts tried
+        where m is chosen), path_stages (10, boosts of `path` where m is not given),
+        reference_rows (10,000, training rows kept for neighbours and drift).
+
+    Returns
+    -------
+    GbmapFit
+
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+
+    Notes
+    -----
+    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds up
+    to 4,000 rows, one fold held out beyond, on at most 20,000 rows drawn at random; nine
+    penalties, which race: every 10 boosts those leave that are more than two standard errors behind.
+    Boosts are added until 15 have brought nothing. `fit.selection` has the curve.
+
+    A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
+    the same for any unit; estimates and predictions are in the units of the data.
+
+    References
+    ----------
+    Patron, Prasad, Luu & Puolamaki (2024). Gradient Boosting Mapping for Dimensionality Reduction
+    and Feature Extraction.
+    """
+    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
+    problem = recipes.prepare(gbmap, formula, data, arguments)
+    selection = None
+    if m is None or lambda_ is None:
+        chosen, selection = choose(problem, _quick_grid(problem))
+        problem = replace(problem, settings=chosen)
+    return RECIPE.run(problem, selection)
+
+
+def _quick_grid(problem):
+    if problem.settings.lambda_ is not None:
+        return [{}]
+    # The first tenth (in log) of a path is too near the null model to be chosen.
+    return [{"lambda_": float(v)} for v in lambda_grid(problem, QUICK_LAMBDAS + 1)[1:]]
+
+
+def finish(problem, boosts, log, selection, light):
+    """The fit of learned boosts; a light one keeps no training rows."""
+    batch, family, settings = problem.batch, problem.family, problem.settings
+    threads = settings.threads or available_threads()
+    weight = np.ones(batch.n) if batch.weights is None else batch.weights
+    weight = weight / weight.sum()
+    null = family.null_score(batch.y, weight, boost.offset_of(batch, family))
+    kept = calibration = None
+    if not light and settings.reference_rows:
+        numeric = family.name == "gaussian"
+        kept = reference(boosts, batch, numeric, settings.reference_rows, settings.seed, threads)
+        if selection is not None:
+            calibration = calibrate(problem)
+    if not log["converged"].all():
+        warnings.warn(
+            f"gbmap did not converge in {int((~log['converged']).sum())} of {log['converged'].size} boosts: "
+            "raise control={'max_iter': ...} or lambda_",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return GbmapFit(
+        design=problem.design, family=family, settings=settings, estimates=boosts, log=log,
+        effects=effects(boosts, batch, threads), reference=kept, selection=selection, n=batch.n,
+        null_deviance=float(weight @ family.deviance(batch.y, null)), calibration=calibration,
+        call=problem.call, arguments=problem.arguments,
+    )  # fmt: skip
+
+
+RECIPE = recipes.Recipe(
+    name="gbmap",
+    settings=Settings,
+    grow=boost.grow,
+    collect=boost.collect,
+    finish=finish,
+    lambda_max=boost.lambda_max,
+    stages="m",
+)
+gbmap.recipe = RECIPE
+GbmapFit._model = staticmethod(gbmap)
+
+
+def from_state(state):
+    """The fit that `GbmapFit.to_state` has written."""
+    design = Design.from_state(state["design"])
+    levels = design.response.levels
+    selection, kept = state["selection"], state["reference"]
+    return GbmapFit(
+        design=design, family=families.make(design.family, 0 if levels is None else len(levels)),
+        settings=Settings(**state["settings"]), estimates=Boosts(**state["boosts"]),
+        log=state["log"], effects=Effects(**state["effects"]),
+        reference=None if kept is None else Reference(**kept),
+        selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
+        null_deviance=state["null_deviance"], calibration=state["calibration"],
+        call=state["call"], arguments=state["arguments"],
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""The objective of one boost: loss of the score so far plus one weak learner, and its penalty."""
+
+import numpy as np
+
+from lodim.engine import sum_blocks
+from lodim.models.gbmap.kernels import loss_gradient
+from lodim.objective import add_ridge
+
+
+class Stage:
+    """Eq. 3 of Patron et al. (2024) for q weak learners that share each pass over X.
+
+    Parameters
+    ----------
+    X : tiles (n_tiles, p, 64)
+    y, score, weight : tiles (n_tiles, 64)
+        Response, score of the earlier learners and offset, weights that sum to one.
+    sign : array (q,)
+        b of each learner.
+    shape : (beta, activation, loss)
+        Softness of the softplus and the codes of `kernels`.
+    penalty : ElasticNet over theta = (a, intercept of w, w)
+    """
+
+    def __init__(self, X, y, score, weight, sign, shape, penalty, threads):
+        self._data = X, y, score, weight
+        self._sign, self._shape, self._threads = sign, shape, threads
+        self._ridge, self.l1 = penalty.ridge, penalty.l1
+
+    def __call__(self, theta, active):
+        X, y, score, weight = self._data
+        q, d = theta.shape
+        sums = sum_blocks(
+            loss_gradient, X, (q, 1 + d), y, score, weight, theta, active, self._sign,
+            *self._shape, threads=self._threads,
+        )  # fmt: skip
+        value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
+        add_ridge(active, theta, self._ridge, value, gradient)
+        return value, gradient

@@ -1,0 +1,95 @@
+"""What each kind of plot of a GbmapFit shows; `lodim.plot` draws."""
+
+import numpy as np
+
+from lodim import plot
+from lodim.errors import ArgumentError
+from lodim.models.gbmap.calibrate import NEIGHBOURS
+
+
+def draw(fit, kind, ax, **arguments):
+    """Draw a kind of plot on ax and return the Axes."""
+    kinds = {
+        "loss": loss, "effects": effects, "local": local, "embedding": embedding, "drift": drift,
+    }  # fmt: skip
+    return plot.choose_kind(kinds, kind)(fit, ax, **arguments)
+
+
+def loss(fit, ax):
+    """Training loss by boost."""
+    last = fit.learners().groupby("boost").last()
+    ylabel = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
+    return plot.loss_by_stage(
+        last.index.to_numpy(), last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy(),
+        ylabel, ax,
+    )  # fmt: skip
+
+
+def effects(fit, ax, *, top=15):
+    """Mean local coefficient of each feature per standard deviation, largest first."""
+    frame = fit.tidy()
+    frame = frame.loc[frame["std_estimate_abs"].sort_values(ascending=False).index[:top]]
+    return plot.bars(
+        _labels(frame), frame["std_estimate"], f"effect on {_unit(fit)} per SD of the feature",
+        ax, spread=frame["std_estimate_abs"],
+    )  # fmt: skip
+
+
+def local(fit, ax, *, data, row=0, top=15):
+    """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
+    one = data.iloc[[row]]
+    gradient = fit.predict(one, "local").iloc[0] * np.tile(fit.design.scale, fit.family.n_scores)
+    if gradient.isna().any():
+        raise ArgumentError(f"row {row} has missing values: it cannot be explained")
+    gradient = gradient.loc[gradient.abs().sort_values(ascending=False).index[:top]]
+    names = [n if isinstance(n, str) else " ".join(map(str, n)) for n in gradient.index]
+    predicted = fit.predict(one, "response" if fit.levels is None else "class").iloc[0]
+    shown = predicted if isinstance(predicted, str) else f"{predicted:.4g}"
+    return plot.bars(
+        names, gradient.to_numpy(), f"local effect on {_unit(fit)} per SD of the feature", ax,
+        title=f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}",
+    )  # fmt: skip
+
+
+def embedding(fit, ax, *, data=None):
+    """First two principal components of the embedding, coloured by the response.
+
+    Of the training rows that the fit keeps, or of `data` with known responses.
+    """
+    if data is None:
+        reference = fit.training_rows()
+        E, y = reference.embedding, reference.y
+    else:
+        batch = fit.design.apply(data, response=True, **fit.zero_offset(data))
+        E, y = fit.embed(batch), batch.y
+    centred = E - E.mean(axis=0)
+    U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    xy = np.zeros((len(E), 2))
+    xy[:, : min(2, len(s))] = (U * s)[:, :2]
+    share = np.r_[s**2 / max((s**2).sum(), 1e-300), 0.0, 0.0]
+    names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f} %)" for k in (0, 1)]
+    return plot.scatter(xy, y, fit.levels, fit.design.response.name, ax, names)
+
+
+def drift(fit, ax, *, data, threshold=None, limit=None, k=NEIGHBOURS):
+    """Drift indicator against the loss on `data` with known responses, and ROC.
+
+    `limit`: loss above which a row counts as badly predicted; by default the 95 % quantile of the
+    losses of `data`. `threshold`: of the indicator; by default the fit's own, where it has one.
+    """
+    frame = fit.augment(data).assign(drift=fit.drift(data, k)).dropna(subset=[".loss", "drift"])
+    values, losses = frame["drift"].to_numpy(), frame[".loss"].to_numpy()
+    if threshold is None and fit.calibration is not None and k == NEIGHBOURS:
+        threshold = fit.drift_threshold()
+    limit = float(np.quantile(losses, 0.95)) if limit is None else limit
+    return plot.drift(values, losses, threshold, limit, ax)
+
+
+def _labels(frame):
+    if "level" not in frame:
+        return list(frame["term"])
+    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
+
+
+def _unit(fit):
+    return fit.design.response.name if fit.levels is None else f"the {fit.family.link}"

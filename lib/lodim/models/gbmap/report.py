@@ -1,0 +1,169 @@
+"""What a GbmapFit prints."""
+
+import pandas as pd
+
+from lodim.report import Report, Table, significant
+
+MOST_FEATURES = 20  # rows of the effects' table
+
+
+def listing(fit):
+    """Lines and table of the short print, as glmnet's."""
+    s, d = fit.settings, fit.design
+    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    lines = [
+        f"Family: {fit.family.name} ({fit.family.link} link){_levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}",
+        f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
+    ]
+    if not fit.converged:
+        lines.append("Warning: the optimizer did not converge in every boost; see summary()")
+    learners = fit.learners().groupby("boost", sort=True)
+    weights = pd.Series((fit.estimates.theta[:, 2:] != 0).sum(axis=1))
+    table = pd.DataFrame(
+        {
+            "Df": weights.groupby(fit.estimates.stage).sum().cumsum(),
+            "%Dev": 100.0 * learners["dev_ratio"].last(),
+            "Lambda": float(s.lambda_),
+        }
+    )
+    return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
+
+
+def summary(fit):
+    """Header, weak learners, effects of features, and how the optimizer ended."""
+    return Report(
+        title="Gradient Boosting Mapping Results",
+        header=_header(fit),
+        tables=(_learners(fit), _effects(fit)),
+        notes=_notes(fit),
+    )
+
+
+def _header(fit):
+    s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
+    return (
+        ("Response", d.response.name),
+        ("No. observations", str(fit.n)),
+        ("Model", "gbmap"),
+        ("Rows dropped (NA)", str(d.n_dropped)),
+        ("Family", fit.family.name),
+        ("Features", str(len(d.names))),
+        ("Link", fit.family.link),
+        ("Df (weights)", str(fit.df)),
+        ("Boosts (m)", f"{s.m}{_how(fit, 'm')}"),
+        ("Lambda", f"{significant(s.lambda_)}{_how(fit, 'lambda_')}"),
+        ("Activation", _activation(s)),
+        ("L1 ratio", significant(s.l1_ratio)),
+        ("Null deviance", significant(g["null_deviance"])),
+        ("Deviance", significant(g["deviance"])),
+        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+        ("Converged", "yes" if fit.converged else "NO"),
+    )
+
+
+def _learners(fit):
+    frame = fit.learners()
+    columns = {
+        "level": "Level", "a": "a", "b": "b", "norm": "|w|", "active": "Active",
+        "deviance": "Loss", "dev_ratio": "Cum. %Dev", "n_iter": "Iter.",
+    }  # fmt: skip
+    table = frame.set_index("boost").rename_axis(None)
+    table["dev_ratio"] *= 100.0
+    table["active"] *= 100.0
+    table = table[[c for c in columns if c in table]].rename(columns=columns)
+    table = table.rename(columns={"Active": "Active %"})
+    formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
+    loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
+    notes = (
+        f"f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
+        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss} after the boost.",
+    )
+    return Table("Weak learners", table, formats, notes)
+
+
+def _effects(fit):
+    frame = fit.tidy()
+    order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
+    shown = frame.loc[order[:MOST_FEATURES]]
+    label = shown["term"]
+    if "level" in shown:
+        label = label + " (" + shown["level"].astype(str) + ")"
+    table = pd.DataFrame(
+        {
+            "Mean": shown["estimate"], "Mean |.|": shown["estimate_abs"],
+            "Mean/SD": shown["std_estimate"], "Mean |.|/SD": shown["std_estimate_abs"],
+        }
+    ).set_axis(label, axis=0).rename_axis(None)  # fmt: skip
+    notes = [
+        "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
+        "feature, and per standard deviation (/SD), largest first. Where Mean |.| is well above "
+        "|Mean|, the effect changes sign or is felt in part of the data only."
+    ]
+    if len(frame) > MOST_FEATURES:
+        notes.append(f"{len(frame) - MOST_FEATURES} smaller effects are left out; see tidy().")
+    formats = {c: significant for c in table}
+    return Table("Effects of features", table, formats, tuple(notes))
+
+
+def _notes(fit):
+    log, d = fit.log, fit.design
+    failed = fit.learners().loc[lambda f: ~f["converged"], "boost"].tolist()
+    ended = (
+        "all boosts converged" if not failed else f"NOT converged in boosts {failed}: "
+        "raise control={'max_iter': ...} or lambda_"
+    )
+    notes = [
+        f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "
+        f"{int(log['n_iter'].max())} iterations at most, largest gradient "
+        f"{significant(log['grad_norm'].max(), 2)}."
+    ]
+    if fit.selection is not None:
+        notes.append(_choice(fit))
+    if d.constant:
+        notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
+    idle = fit.learners().loc[lambda f: f["active"].isin([0.0, 1.0]), "boost"]
+    if len(idle):
+        notes.append(
+            "Active in all rows or none (linear or constant on the data): boosts "
+            + ", ".join(map(str, idle)) + "."
+        )  # fmt: skip
+    return tuple(notes)
+
+
+def _choice(fit):
+    frame = fit.selection
+    return (
+        f"m and lambda_ by cross-validation over {len(frame)} settings: mean held-out deviance "
+        f"{significant(frame['mean'].min())}, "
+        f"lambda_ tried from {significant(frame['lambda_'].max())} "
+        f"to {significant(frame['lambda_'].min())}."
+        if "lambda_" in frame
+        else f"m by cross-validation: mean held-out deviance {significant(frame['mean'].min())}."
+    )
+
+
+def _levels(fit):
+    if fit.levels is None:
+        return ""
+    if len(fit.levels) == 2:
+        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
+    return f", {len(fit.levels)} classes"
+
+
+def _constant(design):
+    return f" ({len(design.constant)} constant)" if design.constant else ""
+
+
+def _activation(s):
+    return f"softplus (beta {significant(s.beta)})" if s.activation == "softplus" else "identity"
+
+
+def _how(fit, name):
+    return " (by CV)" if fit.selection is not None and fit.arguments.get(name) is None else ""
+
+
+def _chosen(fit):
+    open_ = [n for n in ("m", "lambda_") if _how(fit, n)]
+    words = " and ".join({"m": "boosts", "lambda_": "lambda"}[n] for n in open_)
+    return f" ({words} chosen by cross-validation)" if open_ else ""

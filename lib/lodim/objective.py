@@ -1,0 +1,56 @@
+"""What an objective is, and the penalties that all models share."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+
+
+class Objective(Protocol):
+    """q smooth functions of d parameters that share their passes over the data.
+
+    Called with theta (q, d) and the indices `active` of the functions wanted, it returns value
+    (q,) and gradient (q, d), filled in those rows. `l1` (d,) weighs absolute values that the solver
+    adds by itself.
+    """
+
+    l1: np.ndarray
+
+    def __call__(self, theta, active): ...
+
+
+@dataclass(frozen=True)
+class ElasticNet:
+    """lambda mean_k((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) over the p penalized entries of theta.
+
+    ridge (d,) and l1 (d,) are the weights of theta_k^2 and |theta_k|.
+    """
+
+    ridge: np.ndarray
+    l1: np.ndarray
+
+    @classmethod
+    def over(cls, penalized, lambda_, l1_ratio):
+        """Penalize the entries of theta where `penalized` (d,) is true."""
+        share = lambda_ * penalized / max(1, penalized.sum())
+        return cls((1.0 - l1_ratio) * share, l1_ratio * share)
+
+
+@njit(cache=True)
+def pseudo_slope(theta, gradient, l1):
+    """Derivative of f + l1 |theta| on the side that goes down; zero where neither does."""
+    if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
+        return gradient + l1
+    if theta < 0.0 or gradient - l1 > 0.0:
+        return gradient - l1
+    return 0.0
+
+
+@njit(cache=True)
+def add_ridge(active, theta, ridge, value, gradient):
+    """Add sum_k ridge_k theta_k^2 and its gradient to the rows `active`, in place."""
+    for c in active:
+        for k in range(ridge.size):
+            value[c] += ridge[k] * theta[c, k] * theta[c, k]
+            gradient[c, k] += 2.0 * ridge[k] * theta[c, k]

@@ -1,0 +1,124 @@
+"""Regularization paths: one fit for each penalty, from the null model down."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import recipe as recipes
+from lodim.errors import ArgumentError
+from lodim.report import Table, listing, significant
+
+
+def lambda_grid(problem, n, ratio=1e-6):
+    """Decreasing penalties, evenly spaced in log, from lambda_max to ratio lambda_max."""
+    if not isinstance(n, int | np.integer) or n < 2:
+        raise ArgumentError(f"n_lambda must be a whole number from 2, not {n!r}")
+    largest = problem.recipe.lambda_max(problem.batch, problem.family, problem.settings)
+    return largest * np.geomspace(1.0, ratio, n)
+
+
+def path(model, formula, data, *, n_lambda=100, lambda_min_ratio=1e-6, lambdas=None, **arguments):
+    """Fit a model for a decreasing sequence of penalties, each started from the one before.
+
+    Parameters
+    ----------
+    model : model function
+        Such as `lodim.gbmap`.
+    formula, data, **arguments
+        As the model takes them. A number of stages that is not given (`m` of gbmap) is the
+        model's `path_stages` for every penalty.
+    n_lambda : int
+        Number of penalties.
+    lambda_min_ratio : float
+        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model.
+    lambdas : array, optional
+        Penalties to use instead.
+
+    Returns
+    -------
+    Path
+    """
+    problem = recipes.prepare(model, formula, data, arguments)
+    stages = problem.recipe.stages
+    if stages and getattr(problem.settings, stages) is None:
+        settings = replace(problem.settings, **{stages: problem.settings.path_stages})
+        problem = replace(problem, settings=settings)
+    if not 0.0 < lambda_min_ratio < 1.0:
+        raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {lambda_min_ratio!r}")
+    if lambdas is None:
+        lambdas = lambda_grid(problem, n_lambda, lambda_min_ratio)
+    lambdas = np.sort(np.atleast_1d(np.asarray(lambdas, dtype=float)))[::-1]
+    fits, warm = [], None
+    for value in lambdas:
+        settings = replace(problem.settings, lambda_=float(value))
+        fit = problem.recipe.run(replace(problem, settings=settings), warm=warm, light=True)
+        warm = fit.estimates
+        fits.append(fit)
+    return Path(problem.call, tuple(fits))
+
+
+@dataclass(frozen=True, repr=False)
+class Path:
+    """Fits along decreasing penalties.
+
+    Attributes
+    ----------
+    fits : tuple of Fit
+        Without the training rows that neighbours need; refit with a `lambda_` for those.
+    """
+
+    call: str
+    fits: tuple[Any, ...]
+
+    @property
+    def lambdas(self):
+        """Penalties, decreasing."""
+        return np.array([fit.settings.lambda_ for fit in self.fits])
+
+    @property
+    def lambda_max(self):
+        """Largest penalty."""
+        return float(self.lambdas[0])
+
+    def tidy(self):
+        """Estimates in long form: lambda_, and what each fit's tidy() has."""
+        frames = [f.tidy().assign(lambda_=f.settings.lambda_) for f in self.fits]
+        return pd.concat(frames, ignore_index=True)
+
+    def glance(self):
+        """One row a penalty: df, dev_ratio, lambda_."""
+        rows = [fit.glance()[["df", "dev_ratio", "lambda_"]] for fit in self.fits]
+        return pd.concat(rows, ignore_index=True)
+
+    def coef(self, lambda_=None):
+        """Estimates (n_lambda, p), or the Series of the fitted penalty nearest to `lambda_`."""
+        if lambda_ is not None:
+            return self.at(lambda_).coef()
+        return pd.DataFrame(
+            [fit.coef() for fit in self.fits], index=pd.Index(self.lambdas, name="lambda_")
+        )
+
+    def at(self, lambda_):
+        """The fit of the penalty nearest to `lambda_` in log."""
+        if not lambda_ > 0:
+            raise ArgumentError(f"lambda_ must be positive, not {lambda_!r}")
+        return self.fits[int(np.argmin(np.abs(np.log(self.lambdas) - np.log(lambda_))))]
+
+    def predict(self, data, lambda_, **arguments):
+        """Predictions of the fit of the penalty nearest to `lambda_`."""
+        return self.at(lambda_).predict(data, **arguments)
+
+    def plot(self, ax=None, *, top=10):
+        """Estimates against log lambda, df above, the `top` largest named; returns the Axes."""
+        from lodim import plot
+
+        return plot.path(self, ax, top)
+
+    def __repr__(self):
+        frame = self.glance()
+        table = pd.DataFrame(
+            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], "Lambda": frame["lambda_"]}
+        )
+        return listing(self.call, [], Table("", table, {"%Dev": ".2f", "Lambda": significant}))

@@ -1,0 +1,237 @@
+"""Plots: the only importer of matplotlib. Each draws on Axes, its own if none is given."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import ArgumentError, MissingExtraError
+from lodim.report import significant
+
+BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
+
+
+def _axes(ax, size=(7.0, 4.5)):
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.pyplot import subplots
+    except ImportError as error:
+        raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
+    figure, ax = subplots(figsize=size, layout="constrained")
+    assert isinstance(figure, Figure)
+    return ax
+
+
+def choose_kind(kinds, kind):
+    """The drawing function of a kind, the first of `kinds` by default."""
+    if kind is None:
+        return next(iter(kinds.values()))
+    if kind not in kinds:
+        raise ArgumentError(f"kind must be one of {', '.join(kinds)}, not {kind!r}")
+    return kinds[kind]
+
+
+def _tidy(ax):
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def path(path, ax=None, top=10):
+    """Estimates per standard deviation against log lambda, df above, names at the right end."""
+    ax = _axes(ax)
+    frame = path.tidy()
+    keys = [c for c in ("level", "term") if c in frame]
+    wide = frame.pivot_table(
+        index="lambda_", columns=keys, values="std_estimate", sort=False, observed=True
+    ).sort_index()
+    x = np.log(wide.index.to_numpy())
+    size = wide.iloc[0].abs().sort_values(ascending=False)
+    named = list(size.index[:top])
+    ends = {}
+    for column in wide.columns:
+        on = column in named
+        (line,) = ax.plot(x, wide[column], lw=1.5 if on else 0.7, color=None if on else GREY,
+                          alpha=1.0 if on else 0.5)  # fmt: skip
+        if on:
+            ends[column] = (wide[column].iloc[0], line.get_color())
+    ax.axhline(0.0, color="black", lw=0.5)
+    ax.invert_xaxis()
+    ax.set_xlabel("log(lambda)")
+    ax.set_ylabel("mean local coefficient per SD")
+    _name_ends(ax, x[0], ends)
+    _df_axis(ax, np.log(path.lambdas), path.glance()["df"].to_numpy())
+    return ax
+
+
+def _name_ends(ax, x, ends):
+    """Names beside the line ends, moved apart where they would overlap."""
+    low, high = ax.get_ylim()
+    gap = 0.045 * (high - low)
+    order = sorted(ends, key=lambda c: ends[c][0])
+    heights = np.array([ends[c][0] for c in order])
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    if len(heights):
+        heights -= max(0.0, heights[-1] - high)
+    for name, height in zip(order, heights, strict=True):
+        label = name if isinstance(name, str) else " ".join(map(str, name))
+        ax.annotate(
+            label, (x, ends[name][0]), xytext=(1.02, height), fontsize=8, va="center",
+            textcoords=ax.get_yaxis_transform(), color=ends[name][1],
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY}, annotation_clip=False,
+        )  # fmt: skip
+    _tidy(ax)
+
+
+def _df_axis(ax, x, df):
+    """Degrees of freedom on the top axis, at the ticks below."""
+    top = ax.secondary_xaxis("top")
+    ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
+    at = [int(np.argmin(np.abs(x - t))) for t in ticks]
+    top.set_xticks(ticks, [str(df[i]) for i in at])
+    top.set_xlabel("Df")
+
+
+def cv_curve(cv, ax=None):
+    """Held-out loss with one standard error against the grid's first setting."""
+    ax = _axes(ax)
+    frame, name = cv.frame, cv.grid[0]
+    numeric = pd.api.types.is_numeric_dtype(frame[name])
+    penalty = name == "lambda_" and numeric and (frame[name] > 0).all()
+    others = [c for c in cv.grid[1:]]
+    for values, part in frame.groupby(others, sort=False) if others else [((), frame)]:
+        x = np.log(part[name]) if penalty else part[name] if numeric else part[name].astype(str)
+        label = ", ".join(f"{k}={v}" for k, v in zip(others, values, strict=True)) or None
+        color = None if others else RED
+        ax.errorbar(x, part["mean"], part["se"], fmt="o", ms=4, lw=0.8, capsize=2, color=color,
+                    ecolor=GREY, label=label)  # fmt: skip
+    for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
+        value = frame[name][row]
+        where = np.log(value) if penalty else value if numeric else str(value)
+        ax.axvline(where, color="black", lw=0.8, ls=style)
+    if others:
+        ax.legend(frameon=False, fontsize=8)
+    if penalty:
+        ax.invert_xaxis()
+        if not others and "m" in frame:
+            _stage_axis(ax, np.log(frame["lambda_"].to_numpy()), frame["m"].to_numpy())
+    ax.set_xlabel("log(lambda)" if penalty else name)
+    ax.set_ylabel(f"held-out {cv.loss}")
+    ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
+    return _tidy(ax)
+
+
+def _stage_axis(ax, x, stages):
+    top = ax.secondary_xaxis("top")
+    step = max(1, len(x) // 10)
+    top.set_xticks(x[::step], [str(m) for m in stages[::step]])
+    top.set_xlabel("stages (m)")
+
+
+def loss_by_stage(stages, loss, share, ylabel, ax=None):
+    """Training loss after each boost, with the share of deviance explained on the right."""
+    ax = _axes(ax)
+    ax.plot(stages, loss, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("boost")
+    ax.set_ylabel(ylabel)
+    right = ax.secondary_yaxis(
+        "right", functions=_linear(loss[0], share[0], loss[-1], share[-1])
+    )
+    right.set_ylabel("% deviance explained")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.spines["top"].set_visible(False)
+    return ax
+
+
+def _linear(x0, y0, x1, y1):
+    """The map through two points, and its inverse; the identity where they coincide."""
+    if x0 == x1 or y0 == y1:
+        return (lambda x: x), (lambda y: y)
+    slope = (y1 - y0) / (x1 - x0)
+    return (lambda x: y0 + slope * (x - x0)), (lambda y: x0 + (y - y0) / slope)
+
+
+def bars(names, values, xlabel, ax=None, spread=None, title=None):
+    """Horizontal bars, the first name on top; `spread` draws a faint wider bar behind each."""
+    ax = _axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
+    y = np.arange(len(names))[::-1]
+    if spread is not None:
+        ax.barh(y, spread, color=GREY, alpha=0.25, height=0.75, label="mean |local coefficient|")
+        ax.barh(y, -np.asarray(spread), color=GREY, alpha=0.25, height=0.75)
+    color = np.where(np.asarray(values) >= 0, BLUE, RED)
+    ax.barh(y, values, color=color, height=0.5)
+    ax.set_yticks(y, names)
+    ax.axvline(0.0, color="black", lw=0.6)
+    ax.set_xlabel(xlabel)
+    if spread is not None:
+        ax.legend(frameon=False, fontsize=8)
+    if title:
+        ax.set_title(title, fontsize=10)
+    return _tidy(ax)
+
+
+def scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
+    """Points in the plane coloured by a number, or by class where `labels` are given."""
+    ax = _axes(ax, (6.2, 5.0))
+    if labels is None:
+        points = ax.scatter(*xy.T, c=colour, s=12, cmap="viridis", alpha=0.8, lw=0)
+        ax.figure.colorbar(points, ax=ax, label=name)
+    else:
+        for k, label in enumerate(labels):
+            of = colour == k
+            ax.scatter(*xy[of].T, s=12, alpha=0.7, lw=0, label=str(label))
+        ax.legend(title=name, frameon=False, fontsize=8)
+    ax.set_xlabel(axis_names[0])
+    ax.set_ylabel(axis_names[1])
+    return _tidy(ax)
+
+
+def drift(indicator, loss, threshold, limit, ax=None):
+    """Drift indicator against loss, both log, with the ROC curve of large losses inset.
+
+    `limit` is the loss above which a row counts as badly predicted.
+    """
+    ax = _axes(ax, (6.5, 5.0))
+    x, y = (np.maximum(v, 1e-12 * max(v.max(), 1e-300)) for v in (indicator, loss))
+    bad = loss > limit
+    for of, color, label in ((~bad, BLUE, "small loss"), (bad, RED, "large loss")):
+        ax.scatter(x[of], y[of], s=10, alpha=0.6, lw=0, color=color, label=label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(left=np.quantile(x, 0.01))
+    ax.set_ylim(bottom=np.quantile(y, 0.01))
+    ax.axhline(limit, color=GREY, lw=0.8, ls="--")
+    if threshold is not None:
+        ax.axvline(threshold, color="black", lw=0.8, ls="--", label="threshold")
+    ax.set_xlabel("drift indicator |f(x) - f_kNN(x)|")
+    ax.set_ylabel("loss")
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    if 0 < bad.sum() < len(bad):
+        _roc_inset(ax, indicator, bad)
+    return _tidy(ax)
+
+
+def _roc_inset(ax, indicator, bad):
+    inset = ax.inset_axes([0.68, 0.08, 0.28, 0.28])
+    false_rate, true_rate = roc(indicator, bad)
+    inset.plot(false_rate, true_rate, color="black", lw=1)
+    inset.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=":")
+    inset.set_xticks([0, 1])
+    inset.set_yticks([0, 1])
+    inset.tick_params(labelsize=7)
+    inset.set_title(f"ROC, AUC {significant(auc(indicator, bad), 2)}", fontsize=8)
+
+
+def roc(score, positive):
+    """False and true positive rates of all thresholds, from the strictest."""
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], positive[order]
+    last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]
+    true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
+    return np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]]
+
+
+def auc(score, positive):
+    """Area under the ROC curve."""
+    false_rate, true_rate = roc(np.asarray(score), np.asarray(positive, bool))
+    return float(np.trapezoid(true_rate, false_rate))

@@ -1,0 +1,136 @@
+"""What a model brings, and the one way from a formula and a frame to a fit."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lodim import family as families
+from lodim.design import Batch, Design
+from lodim.errors import ArgumentError
+from lodim.fit import ARRAY
+
+SHARED = ("family", "weights", "offset", "standardize", "dtype")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data as numbers, and what was asked of the model."""
+
+    recipe: "Recipe"
+    design: Design
+    batch: Batch
+    family: Any
+    settings: Any
+    standardize: bool
+    call: str
+    arguments: dict
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One model's part of the house.
+
+    Parameters
+    ----------
+    name : str
+    settings : type
+        Frozen record of the model's own arguments; it checks them.
+    grow : callable(batch, family, settings, watch=None, warm=None) -> iterator
+        Yields after each stage (part, log, scores of the rows of the batch `watch`); `warm` is the
+        result of a neighbouring setting.
+    collect : callable(list of (part, log)) -> (estimates, log)
+    finish : callable(problem, estimates, log, selection, light) -> Fit
+    lambda_max : callable(batch, family, settings) -> float
+        Penalty at which the model is (nearly) the null model.
+    stages : str or None
+        Name of the setting that counts stages: one run gives every smaller value as well. The
+        settings then have `max_stages` and `path_stages`.
+    """
+
+    name: str
+    settings: type
+    grow: Callable
+    collect: Callable
+    finish: Callable
+    lambda_max: Callable
+    stages: str | None
+
+    def run(self, problem, selection=None, warm=None, light=False):
+        """The fit of a problem whose settings are all chosen."""
+        n_stages = getattr(problem.settings, self.stages) if self.stages else 1
+        grower = self.grow(problem.batch, problem.family, problem.settings, warm=warm)
+        parts = [next(grower)[:2] for _ in range(n_stages)]
+        estimates, log = self.collect(parts)
+        return self.finish(problem, estimates, log, selection, light)
+
+
+def of(model):
+    """The recipe of a model function; an ArgumentError for anything else."""
+    recipe = getattr(model, "recipe", None)
+    if not isinstance(recipe, Recipe):
+        raise ArgumentError(
+            f"the first argument must be a model function such as lodim.gbmap, not {model!r}"
+        )
+    return recipe
+
+
+def prepare(model, formula, data, arguments):
+    """Learn the design and check the settings: a Problem."""
+    recipe = of(model)
+    arguments = _complete(model, arguments)
+    shared = {name: arguments.pop(name) for name in SHARED}
+    control = arguments.pop("control", None) or {}
+    names = {f.name for f in dataclasses.fields(recipe.settings)}
+    unknown = sorted(set(control) - (names - set(arguments)))
+    if unknown:
+        allowed = ", ".join(sorted(names - set(arguments)))
+        raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
+    settings = recipe.settings(**arguments, **control)
+    design, batch = Design.learn(formula, data, **shared)
+    if design.response is None:
+        raise ArgumentError(
+            f"{recipe.name} needs a response on the left of '~'; the formula is {formula!r}"
+        )
+    levels = design.response.levels
+    family = families.make(design.family, 0 if levels is None else len(levels))
+    given = arguments | shared | {"control": control or None}
+    call = _call(model, formula, given)
+    return Problem(
+        recipe, design, batch, family, settings, shared["standardize"], call, _kept(given)
+    )
+
+
+def _complete(model, arguments):
+    """All keyword arguments of a model function, defaults filled in."""
+    parameters = inspect.signature(model).parameters
+    known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    for name in arguments:
+        if name not in known:
+            raise ArgumentError(
+                f"{model.__name__} has no argument {name!r}; it has: {', '.join(known)}"
+            )
+    return known | arguments
+
+
+def _kept(arguments):
+    """The arguments that a fit can repeat: not arrays, for which a mark stands."""
+    plain = str | int | float | bool | dict | None
+    return {k: v if isinstance(v, plain) else ARRAY for k, v in arguments.items()}
+
+
+def _call(model, formula, arguments):
+    """The call as a user would write it, defaults left out."""
+    parameters = inspect.signature(model).parameters
+    parts = [
+        f"{name}={value!r}" if isinstance(value, str | int | float | bool | dict) else f"{name}=..."
+        for name, value in arguments.items()
+        if name in parameters and not _same(value, parameters[name].default)
+    ]
+    return f'{model.__name__}("{formula}", data=df{"".join(", " + part for part in parts)})'
+
+
+def _same(value, default):
+    plain = str | int | float | bool | dict | None
+    return isinstance(value, plain) and value == default

@@ -1,0 +1,340 @@
+"""Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
+
+import itertools
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from lodim import fold as folding
+from lodim import paths
+from lodim import recipe as recipes
+from lodim.engine import available_threads
+from lodim.errors import ArgumentError, MissingExtraError
+from lodim.report import Table, listing, significant
+
+HEAT = 10  # stages between two looks at the race
+PATIENCE = 15  # stages without a lower held-out loss before a run of them ends
+QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
+MOST_ROWS = 20_000  # rows that choose() looks at
+
+
+def deviance(family, y, score):
+    """Deviance of each row."""
+    return family.deviance(y, score)
+
+
+def misclassified(family, y, score):
+    """One where the most probable class is not the observed one."""
+    predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+    return (predicted != y).astype(float)
+
+
+def absolute(family, y, score):
+    """Absolute residual of each row."""
+    return np.abs(family.residual(y, score))
+
+
+LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
+
+
+def quick_splits(problem):
+    """Training and held-out batches for a quick look: [(Batch, Batch)].
+
+    Five folds; beyond QUICK_ROWS rows one fold of five is held out, of at most MOST_ROWS rows.
+    """
+    batch, seed = problem.batch, problem.settings.seed
+    if batch.n > MOST_ROWS:
+        keep = np.random.default_rng(seed).choice(batch.n, MOST_ROWS, replace=False)
+        batch = folding.subset(batch, np.sort(keep))
+    fold = folding.assign(batch, min(5, batch.n), problem.design.response.levels, seed)
+    held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
+    return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
+
+
+def choose(problem, grid):
+    """Settings of least held-out deviance over `quick_splits`: (settings, table)."""
+    points = [replace(problem.settings, **point) for point in grid]
+    jobs = problem.settings.threads or available_threads()
+    losses = _grid_losses(problem, quick_splits(problem), points, deviance, jobs, False)
+    frame, chosen = _summarize(problem, points, grid, losses)
+    return chosen[int(frame["mean"].idxmin())], frame
+
+
+def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min", n_lambda=25,
+       seed=0, n_jobs=None, progress=False, **arguments):  # fmt: skip
+    """Cross-validate a model over a grid of its settings, and refit the best.
+
+    Parameters
+    ----------
+    model : model function
+        Such as `lodim.gbmap`.
+    formula, data, **arguments
+        As the model takes them.
+    grid : mapping, optional
+        Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
+        tried. List them from the simplest model to the richest: the 1-SE rule prefers early ones.
+        Default: `lambda_` on a decreasing grid of `n_lambda` values from the model's lambda_max.
+        A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
+    folds : int or array (n,)
+        Number of folds, drawn at random within classes, or the fold of each row of `data`.
+    loss : {"deviance", "class", "mae"}
+        Held-out loss: deviance, share misclassified, mean absolute residual.
+    rule : {"min", "1se"}
+        Which settings `best` is refitted with: least mean loss, or the simplest within one
+        standard error of it.
+    n_jobs : int, optional
+        Threads; all by default. Folds hold their own copy of the features.
+    progress : bool
+        Show a progress bar (needs tqdm).
+
+    Returns
+    -------
+    CV
+
+    Notes
+    -----
+    Features are centred and scaled within each fold. The mean weighs folds by their rows' weights;
+    its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
+    Points race: where the number of stages is open, one that after every 10 stages is more than
+    two standard errors behind the best goes no further, and its row shows the stages it had.
+    """
+    if loss not in LOSSES:
+        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+    if rule not in ("min", "1se"):
+        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
+    problem = recipes.prepare(model, formula, data, _without(arguments, grid))
+    if loss == "class" and problem.family.name == "gaussian":
+        raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
+    if grid is None:
+        grid = {"lambda_": paths.lambda_grid(problem, n_lambda)}
+    combinations = _combinations(grid)
+    points = [replace(problem.settings, **point) for point in combinations]
+    fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
+    splits = [
+        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
+    ]
+    jobs = n_jobs or problem.settings.threads or available_threads()
+    losses = _grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
+    frame, chosen = _summarize(problem, points, combinations, losses)
+    where_min = int(frame["mean"].idxmin())
+    limit = frame["mean"][where_min] + frame["se"][where_min]
+    where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
+    refitted = replace(problem, settings=chosen[where_min if rule == "min" else where_1se])
+    best = problem.recipe.run(refitted, selection=frame)
+    return CV(problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best)
+
+
+@dataclass(frozen=True, repr=False)
+class CV:
+    """What cv() found.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        A row for each point: its settings, `mean` and `se` of the held-out loss, `n_stages`.
+    index_min, index_1se : int
+        Rows of `frame`: least mean, and simplest within one standard error of it.
+    best : Fit
+        Refitted on all rows by `rule`.
+    """
+
+    call: str
+    frame: pd.DataFrame
+    grid: tuple[str, ...]
+    index_min: int
+    index_1se: int
+    rule: str
+    loss: str
+    best: Any
+
+    @property
+    def lambda_min(self):
+        """Penalty of least mean held-out loss."""
+        return float(self.frame["lambda_"][self.index_min])
+
+    @property
+    def lambda_1se(self):
+        """Largest penalty within one standard error of the least mean held-out loss."""
+        return float(self.frame["lambda_"][self.index_1se])
+
+    def tidy(self):
+        """The frame of points, a copy."""
+        return self.frame.copy()
+
+    def plot(self, ax=None):
+        """Held-out loss with error bars against the grid; returns the Axes."""
+        from lodim import plot
+
+        return plot.cv_curve(self, ax)
+
+    def __repr__(self):
+        show = self.frame.loc[[self.index_min, self.index_1se]].copy()
+        show.index = ["min", "1se"]
+        formats = {name: significant for name in show.columns if show[name].dtype.kind == "f"}
+        lines = [
+            f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'",
+        ]
+        return listing(f"cv of {self.call}", lines, Table("", show, formats))
+
+
+def _without(arguments, grid):
+    """The model's arguments; a setting in the grid is not also given by itself."""
+    for name in grid or ():
+        if name in arguments:
+            raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
+    return arguments
+
+
+def _combinations(grid):
+    values = {name: list(np.atleast_1d(np.asarray(v))) for name, v in dict(grid).items()}
+    for name, tried in values.items():
+        if not tried:
+            raise ArgumentError(f"the grid has no value for {name!r}")
+    return [
+        {k: v.item() if isinstance(v, np.generic) else v for k, v in zip(values, c, strict=True)}
+        for c in itertools.product(*values.values())
+    ]
+
+
+def _grid_losses(problem, splits, points, loss, n_jobs, progress):
+    """For each point a list with a row a stage: (mean held-out loss, weight) of each fold.
+
+    Points that differ in their number of stages alone share one run.
+    """
+    stages = problem.recipe.stages
+    most = {}
+    for point in points:
+        key, m = _unstaged(point, stages)
+        most[key] = None if m is None else max(m, most.get(key, 0))
+    runs = {key: StageLosses(problem, splits, key, loss, m) for key, m in most.items()}
+    _race(list(runs.values()), n_jobs, progress)
+    return [runs[_unstaged(p, stages)[0]].rows[: _unstaged(p, stages)[1]] for p in points]
+
+
+def _race(runs, n_jobs, progress):
+    """Advance all runs by HEAT stages at a time until none is left.
+
+    A run that chooses its own number of stages leaves early when its lowest loss is more than two
+    standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
+    """
+    running = runs
+    with _bar(len(runs), progress) as bar:
+        while running:
+            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(HEAT) for r in running)
+            loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
+            going = [
+                r
+                for r in running
+                if not r.finished and not (r.patient and r.lowest[0] > loss + 2.0 * error)
+            ]
+            bar.update(len(running) - len(going))
+            running = going
+
+
+def _unstaged(settings, stages):
+    """Settings without their number of stages, and that number."""
+    if stages is None:
+        return settings, 1
+    return replace(settings, **{stages: None}), getattr(settings, stages)
+
+
+def _bar(total, progress):
+    """A progress bar, invisible unless asked for."""
+    if not progress:
+        return _NoBar()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise MissingExtraError("progress=True needs tqdm: pip install 'lodim[progress]'") from error
+    return tqdm(total=total, desc="cv")
+
+
+class _NoBar(nullcontext):
+    def __enter__(self):
+        return self
+
+    def update(self, n):
+        """Show nothing."""
+
+
+class StageLosses:
+    """Held-out loss after each stage, all folds side by side.
+
+    Goes on until `n_stages`, or, where that is None, until PATIENCE stages have brought nothing or
+    the settings' `max_stages`. `rows` has for each stage and fold the mean loss and the weight.
+    """
+
+    def __init__(self, problem, splits, settings, loss, n_stages=None):
+        asked = n_stages or (1 if problem.recipe.stages is None else getattr(settings, problem.recipe.stages))
+        self.patient = asked is None
+        self.most = asked or settings.max_stages
+        self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.growers = [
+            problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
+            for train, test in splits
+        ]
+
+    def advance(self, stages):
+        """Fit up to `stages` further stages."""
+        for _ in range(stages):
+            if self.finished:
+                return
+            pairs = zip(self.growers, self.splits, strict=True)
+            self.rows.append([self._held_out(*pair) for pair in pairs])
+
+    def _held_out(self, grower, split):
+        test = split[1]
+        weight = np.ones(test.n) if test.weights is None else test.weights
+        each = self.loss(self.family, test.y, next(grower)[2])
+        return weight @ each / max(weight.sum(), 1e-300), weight.sum()
+
+    @property
+    def finished(self):
+        """Whether there is nothing more to fit."""
+        if len(self.rows) >= self.most:
+            return True
+        waited = len(self.rows) - 1 - int(np.argmin(_means(self.rows))) if self.rows else 0
+        return self.patient and waited >= PATIENCE
+
+    @property
+    def lowest(self):
+        """Lowest mean so far, and its standard error (zero for a single fold)."""
+        means = _means(self.rows)
+        at = int(np.argmin(means))
+        return means[at], np.nan_to_num(_standard_error(np.array(self.rows[at]), means[at]))
+
+
+def _summarize(problem, points, combinations, losses):
+    """A row for each point with mean and standard error, and its settings with stages chosen."""
+    stages = problem.recipe.stages
+    rows, chosen = [], []
+    for settings, combination, curve in zip(points, combinations, losses, strict=True):
+        curve, means = np.array(curve), _means(curve)
+        at = len(means) - 1
+        if stages and getattr(settings, stages) is None:
+            at = int(np.argmin(means))
+            settings = replace(settings, **{stages: at + 1})
+        row = dict(combination)
+        if stages:
+            row[stages] = getattr(settings, stages)
+        rows.append(row | {"mean": means[at], "se": _standard_error(curve[at], means[at])})
+        chosen.append(settings)
+    return pd.DataFrame(rows), chosen
+
+
+def _means(rows):
+    """Weighted mean over the folds after each stage, (n_stages,)."""
+    rows = np.asarray(rows)
+    return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
+
+
+def _standard_error(row, mean):
+    """Weighted standard deviation of fold means over sqrt(K - 1); NaN for a single fold."""
+    if len(row) < 2:
+        return np.nan
+    variance = np.average((row[:, 0] - mean) ** 2, weights=row[:, 1])
+    return float(np.sqrt(variance / (len(row) - 1)))

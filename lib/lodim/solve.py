@@ -1,0 +1,176 @@
+"""Solvers: they see an objective and arrays, never data or models."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from lodim.objective import pseudo_slope
+
+RUNNING, CONVERGED, STALLED = 0, 1, 2
+ARMIJO = 1e-4
+SMALLEST_STEP = 1e-12
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where q independent minimizations ended.
+
+    theta (q, d); value (q,); grad_norm (q,) the largest absolute (pseudo-)gradient; n_iter (q,);
+    converged (q,) bool; n_eval passes over the data in all.
+    """
+
+    theta: np.ndarray
+    value: np.ndarray
+    grad_norm: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    n_eval: int
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _dot(u, v):
+    s = 0.0
+    for k in range(u.size):
+        s += u[k] * v[k]
+    return s
+
+
+@njit(cache=True)
+def _direction(slope, S, Y, pairs, newest, out):
+    """out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
+    memory = len(S)
+    alpha = np.empty(memory)
+    out[:] = -slope
+    if pairs == 0:
+        return
+    for back in range(pairs):
+        j = (newest - back) % memory
+        alpha[j] = _dot(S[j], out) / _dot(S[j], Y[j])
+        out -= alpha[j] * Y[j]
+    out *= _dot(S[newest], Y[newest]) / _dot(Y[newest], Y[newest])
+    for back in range(pairs - 1, -1, -1):
+        j = (newest - back) % memory
+        out += (alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j])) * S[j]
+
+
+@njit(cache=True)
+def _remember(s, y, S, Y, pairs, newest):
+    """Keep a pair of steps if it shows positive curvature; the new count and position."""
+    if _dot(s, y) <= 1e-10 * _dot(y, y):
+        return pairs, newest
+    newest = (newest + 1) % len(S)
+    S[newest], Y[newest] = s, y
+    return min(pairs + 1, len(S)), newest
+
+
+@njit(cache=True)
+def _set_trial(theta, slope, direction, step, l1, trial):
+    """trial = theta + step direction, kept in the orthant that theta or its slope points to."""
+    for k in range(theta.size):
+        t = theta[k] + step * direction[k]
+        if l1[k] > 0.0:
+            orthant = theta[k] if theta[k] != 0.0 else -slope[k]
+            if t * orthant <= 0.0:
+                t = 0.0
+        trial[k] = t
+
+
+@njit(cache=True)
+def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, step):
+    """From an accepted point choose the next direction and trial; the largest slope there."""
+    pairs, newest = history[c]
+    if pairs >= 0:
+        pairs, newest = _remember(trial[c] - theta[c], at - gradient[c], S[c], Y[c], pairs, newest)
+    else:
+        pairs, newest = 0, -1
+    theta[c], gradient[c] = trial[c], at
+    largest = 0.0
+    for k in range(at.size):
+        slope[c, k] = pseudo_slope(theta[c, k], at[k], l1[k])
+        largest = max(largest, abs(slope[c, k]))
+    _direction(slope[c], S[c], Y[c], pairs, newest, direction[c])
+    for k in range(at.size):
+        if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+            direction[c, k] = 0.0
+    if _dot(direction[c], slope[c]) >= 0.0:
+        pairs, newest = 0, -1
+        direction[c] = -slope[c]
+    step[c] = 1.0 if pairs else 1.0 / max(1.0, np.sqrt(_dot(slope[c], slope[c])))
+    history[c, 0], history[c, 1] = pairs, newest
+    _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
+    return largest
+
+
+@njit(cache=True)
+def _advance(
+    active, value, at, l1, tol, ftol,
+    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, n_iter, status,
+):  # fmt: skip
+    """One evaluation further: accept each problem's trial and leave it, or halve its step."""
+    for c in active:
+        v = value[c]
+        for k in range(l1.size):
+            v += l1[k] * abs(trial[c, k])
+        started = history[c, 0] >= 0
+        gain = _dot(slope[c], trial[c] - theta[c]) if started else 0.0
+        if started and not v <= best[c] + ARMIJO * gain + 4e-16 * abs(best[c]):
+            rise = v - best[c] - gain
+            shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
+            step[c] *= min(0.5, max(0.1, shrink))
+            if step[c] < SMALLEST_STEP:
+                status[c] = STALLED
+            _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
+            continue
+        drop = best[c] - v
+        best[c] = v
+        largest[c] = _leave(
+            c, at[c].copy(), trial, l1, theta, gradient, slope, direction, S, Y, history, step
+        )
+        n_iter[c] += started
+        if largest[c] <= tol or (started and drop <= ftol * abs(v)):
+            status[c] = CONVERGED
+
+
+def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
+    """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
+
+    Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
+    Gao 2007). The problems share each pass over the data but nothing else: each has its own step
+    and history, and leaves when it is done.
+
+    Parameters
+    ----------
+    objective : Objective
+        `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
+        `active`; `objective.l1` (d,) weighs the absolute values.
+    theta : array (q, d)
+        Starts.
+    max_iter : int
+        Evaluations allowed to each problem.
+    tol, ftol : float
+        Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where an accepted
+        step lowers the value by at most `ftol` of its size.
+
+    Returns
+    -------
+    Minimum
+    """
+    trial = np.array(theta, dtype=np.float64)
+    q, d = trial.shape
+    best, start, gradient, slope, direction = np.full(q, np.inf), *np.zeros((4, q, d))
+    S, Y = np.zeros((2, q, memory, d))
+    history = np.full((q, 2), -1)
+    step, largest = np.ones(q), np.full(q, np.inf)
+    n_iter, status = np.zeros(q, np.int64), np.full(q, RUNNING)
+    active, n_eval = np.arange(q), 0
+    while active.size and n_eval < max_iter:
+        value, at = objective(trial, active)
+        n_eval += 1
+        _advance(
+            active, value, at, objective.l1, tol, ftol,
+            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, n_iter,
+            status,
+        )  # fmt: skip
+        active = np.flatnonzero(status == RUNNING)
+    return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)

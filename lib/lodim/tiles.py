@@ -1,0 +1,44 @@
+"""The layout of X: tiles of 64 rows, stored by column within the tile.
+
+A tile is a (p, 64) block. A kernel walks it column by column for z = Xw and again for X'r, both
+with unit stride over rows, so both loops vectorize and the tile is still in cache the second time.
+Rows beyond n in the last tile are zero.
+"""
+
+import numpy as np
+
+TILE = 64
+TILES_PER_BLOCK = 64  # 4,096 rows: the unit of work and of summation
+
+
+def count(n):
+    """Number of tiles that hold n rows."""
+    return -(-n // TILE)
+
+
+def empty(n, p, dtype):
+    """Zeroed tiles, shape (n_tiles, p, 64)."""
+    return np.zeros((count(n), p, TILE), dtype)
+
+
+def pack(X, dtype=np.float64):
+    """Tiles of a matrix, (n, p) -> (n_tiles, p, 64)."""
+    n, p = X.shape
+    tiles = empty(n, p, dtype)
+    whole = n // TILE
+    tiles[:whole] = X[: whole * TILE].reshape(whole, TILE, p).transpose(0, 2, 1)
+    if n > whole * TILE:
+        tiles[whole, :, : n - whole * TILE] = X[whole * TILE :].T
+    return tiles
+
+
+def unpack(tiles, n):
+    """Matrix of the first n rows, (n_tiles, p, 64) -> (n, p)."""
+    return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
+
+
+def pad(v, n_tiles):
+    """A per-row array as float64 tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
+    out = np.zeros(n_tiles * TILE)
+    out[: len(v)] = v
+    return out.reshape(n_tiles, TILE)

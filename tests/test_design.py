@@ -1,0 +1,492 @@
+"""From a frame to numbers: kinds of columns, missing values, terms, and what is refused."""
+
+import datetime
+import decimal
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lodim import tiles
+from lodim.design import Design
+from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
+from lodim.formula import quote
+
+N = 60
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(1)
+    data = {
+        "y": rng.normal(5, 1, N),
+        "x": rng.uniform(1, 2, N),
+        "g": rng.choice(list("cab"), N),
+        "h": rng.choice(["u", "v"], N),
+        "b": rng.random(N) > 0.5,
+        "i": rng.integers(1, 4, N),
+        "a b": rng.normal(size=N),
+        "k": np.full(N, 0.1),
+        "cls": rng.choice(["no", "yes"], N),
+        "w": rng.random(N),
+    }
+    frame = pd.DataFrame(data, index=[f"r{i}" for i in range(N)])
+    frame.loc["r3", "x"] = np.nan
+    frame.loc["r5", "g"] = None
+    return frame
+
+
+def matrix(batch):
+    return tiles.unpack(batch.X, batch.n) if batch.X.shape[1] else np.empty((batch.n, 0))
+
+
+def raw(design, batch):
+    return matrix(batch) * design.scale + design.mean
+
+
+def assert_same(one, other, names=("X", "y", "weights", "offset", "rows")):
+    for name in names:
+        a, b = getattr(one, name), getattr(other, name)
+        assert (a is None and b is None) or np.array_equal(a, b), name
+
+
+def assert_reproduced(design, batch, data, **keywords):
+    response = design.response is not None
+    names = ("X", "y", "offset", "rows") + ("weights",) * response
+    again = Design.from_state(plain(design.to_state()))
+    for one in (design, again):
+        assert_same(batch, one.apply(data, response=response, **keywords), names)
+
+
+def plain(value):
+    """The state, seen to hold nothing but what a store can write."""
+    if isinstance(value, dict):
+        assert all(type(key) is str for key in value)
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        assert value.dtype in (np.float64, np.int64, bool) and value.ndim
+        return value.copy()
+    assert value is None or type(value) in (str, int, float, bool)
+    return value
+
+
+FORMULAS = {
+    "y ~ .": ["x", "g[a]", "g[b]", "g[c]", "h[v]", "b[True]", "i", "a b", "k", "cls[yes]", "w"],
+    "y ~ . - x - Q('a b') - k - w": ["g[a]", "g[b]", "g[c]", "h[v]", "b[True]", "i", "cls[yes]"],
+    "y ~ (x + h + i)**2": ["x", "h[v]", "i", "x:h[v]", "x:i", "h[v]:i"],
+    "y ~ x*g": ["x", "g[a]", "g[b]", "g[c]", "x:g[a]", "x:g[b]", "x:g[c]"],
+    "np.log(y) ~ x + I(x**2)": ["x", "I(x ** 2)"],
+    "~ x": ["x"],
+    "y ~ 1": [],
+    "cls ~ bs(x, df=4)": ["bs(x, df=4)[0]", ..., 4],
+    "y ~ cr(i, df=3)": ["cr(i, df=3)[0]", ..., 3],
+    "y ~ cc(x, df=2, constraints='center')": ["cc(x, df=2, constraints='center')[0]", ..., 2],
+    "y ~ te(cr(x, df=3), cr(w, df=3))": ["te(cr(x, df=3), cr(w, df=3))[0]", ..., 9],
+    "y ~ center(x) + scale(i):h": ["center(x)", "scale(i):h[v]"],
+    "y ~ bs(center(np.log(x)), 3)": ["bs(center(np.log(x)), 3)[0]", ..., 3],
+    "y ~ C(i)": ["C(i)[1]", "C(i)[2]", "C(i)[3]"],
+    "y ~ C(g, Sum)": ["C(g, Sum)[S.a]", "C(g, Sum)[S.b]"],
+    "y ~ C(g, Treatment('b'))": ["C(g, Treatment('b'))[T.a]", "C(g, Treatment('b'))[T.c]"],
+    "y ~ C(i, Poly)": ["C(i, Poly)[Linear]", "C(i, Poly)[Quadratic]"],
+    "y ~ C(h, levels=['v', 'u'])": ["C(h, levels=['v', 'u'])[u]"],
+    "y ~ C(np.round(x))": ["C(np.round(x))[2.0]"],
+    "y ~ I((x > 1.5) & (h == 'u') | ~b)": ["I((x > 1.5) & (h == 'u') | ~b)"],
+    "y ~ np.where(1.2 < x <= 1.5, x, 0)": ["np.where(1.2 < x <= 1.5, x, 0)"],
+    "y ~ np.round(x, 1) + np.clip(x, 1.2, 1.8)": ["np.round(x, 1)", "np.clip(x, 1.2, 1.8)"],
+    "y ~ I(b + -i // 2 % 3)": ["I(b + -i // 2 % 3)"],
+    "g ~ x": ["x"],
+    "b ~ x": ["x"],
+}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_terms_and_their_names(formula, frame):
+    design, batch = Design.learn(formula, frame)
+    expected = FORMULAS[formula]
+    if ... in expected:
+        expected = [expected[0].replace("[0]", f"[{j}]") for j in range(expected[2])]
+    assert list(design.names) == expected
+    assert_reproduced(design, batch, frame)
+    X = matrix(batch)
+    varies = ~np.isin(design.names, design.constant)
+    assert np.allclose(X.mean(axis=0), 0)
+    assert np.allclose(X[:, varies].std(axis=0), 1)
+    assert not X[:, ~varies].any()
+
+
+def test_values_are_those_of_the_frame(frame):
+    design, batch = Design.learn("y ~ x + g + x:b + I(x**2) + C(g, Sum)", frame)
+    rows = frame.iloc[batch.rows]
+    assert list(rows.index) == [r for r in frame.index if r not in ("r3", "r5")]
+    assert design.n_dropped == 2
+    x, g, b = (rows[name].to_numpy() for name in ("x", "g", "b"))
+    sums = [(g == level) * 1.0 - (g == "c") for level in "ab"]
+    expected = np.column_stack([x, g == "a", g == "b", g == "c", x * b, x**2, *sums])
+    assert np.allclose(raw(design, batch), expected)
+    assert np.array_equal(batch.y, rows["y"])
+    assert list(design.term_of) == [0, 1, 1, 1, 2, 3, 4, 4]
+    assert design.term_names == ("x", "g", "x:b", "I(x ** 2)", "C(g, Sum)")
+
+
+def test_moments_are_weighted_and_stable(frame):
+    data = frame.assign(x=np.arange(N) + 1e9, w=np.r_[np.zeros(5), np.arange(1.0, N - 4)])
+    design, batch = Design.learn("y ~ x", data, weights="w")
+    mean = np.average(np.arange(N), weights=data["w"])
+    sd = np.sqrt(np.average((np.arange(N) - mean) ** 2, weights=data["w"]))
+    assert design.mean[0] - 1e9 == pytest.approx(mean, rel=1e-6)
+    assert design.scale[0] == pytest.approx(sd, rel=1e-12)
+    assert batch.n == N and np.array_equal(batch.weights, data["w"])
+    other = data.assign(x=np.where(data["w"] > 0, data["x"], -7.0))
+    assert Design.learn("y ~ x", other, weights="w")[0].mean[0] == design.mean[0]
+    assert_reproduced(design, batch, data)
+    assert Design.learn("y ~ x", data, weights=np.ones(N))[1].weights is None
+    assert Design.learn("y ~ x", data, standardize=False)[0].scale[0] == 1
+
+
+def test_rows_without_weight_teach_no_transform(frame):
+    data = frame.drop(index="r3")
+    w = np.r_[0.0, np.ones(len(data) - 1)]
+    one = Design.learn("y ~ center(x)", data, weights=w)[0]
+    far = data.assign(x=np.r_[99.0, data["x"].to_numpy()[1:]])
+    other = Design.learn("y ~ center(x)", far, weights=w)[0]
+    assert one.terms[0][0].states[0][1]["_sum"] == other.terms[0][0].states[0][1]["_sum"]
+
+
+def test_constant_features_are_zero_also_in_new_data(frame):
+    design = Design.learn("y ~ k + x", frame)[0]
+    assert design.constant == ("k",) and design.scale[0] == 1 and design.mean[0] == 0.1
+    new = design.apply({"k": [7.0], "x": [1.5]})
+    assert new.X[0, 0, 0] == 0 and new.X[0, 1, 0] != 0
+    one = Design.learn("y ~ x + one", frame.assign(one="a"))[0]
+    assert one.names == ("x", "one[a]") and one.constant == ("one[a]",)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
+def test_tiles_are_padded_with_zeros(n, dtype):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    design, batch = Design.learn("~ .", data, dtype=dtype)
+    assert batch.X.dtype == dtype and design.dtype == dtype
+    assert batch.X.shape == (tiles.count(n), 3, 64)
+    expected = (data.to_numpy() - design.mean) / design.scale if n > 1 else np.zeros((1, 3))
+    assert np.array_equal(batch.X, tiles.pack(expected, dtype))
+
+
+def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1000, 6))
+    data = pd.DataFrame(values, columns=list("abcdef"))
+    data["g"] = rng.choice(list("uvw"), 1000)
+    one = Design.learn("~ . + a:b + np.exp(c)", data)[1]
+    monkeypatch.setattr("lodim.design.THREADED", 0)
+    assert_same(one, Design.learn("~ . + a:b + np.exp(c)", data)[1])
+    strided = {name: values[:, j] for j, name in enumerate("abcdef")} | {"g": data["g"]}
+    assert_same(one, Design.learn("~ . + a:b + np.exp(c)", strided)[1])
+    longer = pd.concat([data, data.iloc[[0]].assign(a=np.nan)])
+    gap = Design.learn("~ . + a:b + np.exp(c)", longer)[1]
+    assert np.allclose(gap.X, one.X, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "family", "expected", "levels"),
+    [
+        ([0, 1, 1, 0], None, "binomial", (0, 1)),
+        ([-1.0, 1.0, 1.0, -1.0], None, "binomial", (-1.0, 1.0)),
+        ([1, 2, 2, 1], None, "gaussian", None),
+        ([1, 2, 2, 1], "binomial", "binomial", (1, 2)),
+        ([0, 1, 2, 1], None, "gaussian", None),
+        ([0, 1, 2, 1], "multinomial", "multinomial", (0, 1, 2)),
+        ([0, 1, 1, 0], "gaussian", "gaussian", None),
+        (["n", "y", "y", "n"], None, "binomial", ("n", "y")),
+        (["n", "y", "y", "n"], "multinomial", "multinomial", ("n", "y")),
+        (["n", "y", "z", "n"], None, "multinomial", ("n", "y", "z")),
+        ([True, False, True, False], None, "binomial", (False, True)),
+        (pd.Categorical(["b", "a", "b", "b"], ["b", "z", "a"]), None, "binomial", ("b", "a")),
+        (pd.array([1, 0, 1, None], "Int64"), None, "binomial", (0, 1)),
+        (["n", "y", "y", "n"], "gaussian", DataError, "needs numbers"),
+        ([True, False, True, False], "gaussian", DataError, "needs numbers"),
+        ([0, 1, 2, 1], "binomial", DataError, "has 3"),
+        (["n", "n", "n", None], None, DataError, "one class only"),
+        ([1, 1, 1, 1], None, DataError, "in every row"),
+        ([None] * 4, None, DataError, "no rows are left: all 4"),
+        ([0, 1, 2, 1], "poisson", ArgumentError, "family is one of"),
+    ],
+)
+def test_families(y, family, expected, levels):
+    data = pd.DataFrame({"y": y, "x": [1.0, 2.0, 3.0, 5.0]})
+    if isinstance(expected, type):
+        with pytest.raises(expected, match=levels):
+            Design.learn("y ~ x", data, family=family)
+        return
+    design, batch = Design.learn("y ~ x", data, family=family)
+    assert (design.family, design.response.levels) == (expected, levels)
+    assert levels is None or [type(v) for v in design.response.levels] == [type(v) for v in levels]
+    if levels is not None:
+        seen = [levels[int(code)] for code in batch.y]
+        assert seen == [v for v in data["y"].dropna()]
+    assert_reproduced(design, batch, data)
+
+
+DATES = pd.to_datetime(["2020-01-01", "2021-01-01", None])
+COLUMNS = [
+    (pd.array([1, 2, None], "Int64"), [1, 2]),
+    (pd.array([1.5, 2, None], "Float64"), [1.5, 2]),
+    ([decimal.Decimal("1.5"), 2, None], [1.5, 2]),
+    (np.array([1, 2, np.nan], np.float32), [1, 2]),
+    (np.array([1, 2, 4], np.uint8), [1, 2, 4]),
+    (pd.arrays.SparseArray([0.0, 2.0, 4.0]), [0, 2, 4]),
+    (pd.array(["u", "v", None], "string"), [0, 1]),
+    (np.array(["u", "v", None], object), [0, 1]),
+    (pd.Categorical(["u", "v", None], ["v", "q", "u"]), [1, 0]),
+    (pd.array([True, False, None], "boolean"), [1, 0]),
+    ([True, False, None], [1, 0]),
+    (pd.cut(np.array([1.0, 2.0, np.nan]), [0, 1.5, 3]), [0, 1]),
+    (DATES, "make it a number"),
+    (DATES - DATES[0], "make it a number"),
+    ([datetime.date(2020, 1, 1), None, None], "make it a number"),
+    (np.array([1j, 2, 3]), "real and imaginary"),
+    (np.array(["u", 1, None], object), "mixes numbers such as 1 with 'u'"),
+    (np.array([True, 1, None], object), "mixes numbers"),
+    (np.array([[1], [2], None], object), "list"),
+    (np.array([10**400, 1, None], object), "too large"),
+    (np.array([1.0, np.inf, 2.0]), "infinite in row 1"),
+    (np.array([1e300, -1e300, 2.0]), "too large"),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), COLUMNS, ids=range(len(COLUMNS)))
+@pytest.mark.parametrize("kind", ["frame", "dict"])
+def test_kinds_of_columns(values, expected, kind):
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = pd.Series(values, dtype=object)
+    data = {"x": values, "z": [1.0, 2.0, 3.0]}
+    data = pd.DataFrame(data) if kind == "frame" else data
+    if isinstance(expected, str):
+        with pytest.raises(DataError, match=expected) as error:
+            Design.learn("~ .", data)
+        assert "'x'" in str(error.value)
+        return
+    design, batch = Design.learn("~ x", data)
+    assert np.allclose(raw(design, batch)[:, 0], expected)
+    assert_reproduced(design, batch, data)
+
+
+def test_arrow_and_polars_agree_with_pandas(frame):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("narwhals")
+    pa = pytest.importorskip("pyarrow")
+    plain_frame = frame.reset_index(drop=True)
+    design, batch = Design.learn("y ~ .", plain_frame)
+    columns = {n: c.to_numpy() if c.dtype != object else c.tolist() for n, c in plain_frame.items()}
+    columns["g"] = [None if pd.isna(v) else v for v in plain_frame["g"]]
+    columns["h"], columns["cls"] = list(plain_frame["h"]), list(plain_frame["cls"])
+    columns["x"] = [None if np.isnan(v) else v for v in plain_frame["x"]]
+    polars = pl.DataFrame(columns)
+    for other in (
+        polars,
+        polars.with_columns(pl.col("g").cast(pl.Categorical), pl.col("h").cast(pl.Enum("vu"))),
+        pa.table(columns),
+        pa.table(columns).to_pandas(types_mapper=pd.ArrowDtype),
+    ):
+        assert_same(batch, design.apply(other, response=True))
+    with pytest.raises(DataError, match="collect it"):
+        design.apply(polars.lazy())
+    with pytest.raises(DataError, match="make it a number"):
+        Design.learn("~ d", polars.with_columns(d=pl.date(2020, 1, 1)))
+
+
+def test_without_narwhals_the_hint_says_how_to_get_it(monkeypatch):
+    pl = pytest.importorskip("polars")
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[polars\]'"):
+        Design.learn("~ x", pl.DataFrame({"x": [1.0]}))
+
+
+@pytest.mark.parametrize("data", [None, "x", [1], np.eye(2), pd.Series([1.0]), {"x": 1}])
+def test_what_is_no_frame(data):
+    with pytest.raises(DataError):
+        Design.learn("~ .", data)
+
+
+REFUSED = [
+    ("y ~ np.log(x - 1.5)", {}, r"np.log\(x - 1.5\) is nan in row 'r\d+', where x = 1\.\d+"),
+    ("y ~ np.log(g)", {}, "column 'g' holds text"),
+    ("y ~ I(g**2)", {}, "column 'g' holds text"),
+    ("y ~ I(g < 1)", {}, "compares numbers with g"),
+    ("y ~ I(x & b)", {}, "join comparisons"),
+    ("y ~ I(3)", {}, "one value for each row"),
+    ("y ~ I(bs(x, df=4) * x)", {}, "several columns"),
+    ("y ~ bs(x, df=1)", {}, "too small"),
+    ("y ~ C(g, Treatment('q'))", {}, "not found"),
+    ("y ~ C(g, levels=['a', 'b'])", {}, "has the level 'c'"),
+    ("y ~ C(center(x))", {}, "cannot stand here"),
+    ("y ~ standardize(k)", {}, r"standardize\(k\) is .* where k = 0.1"),
+    ("cls ~ x", {"family": "gaussian"}, "needs numbers"),
+    ("~ x", {"family": "gaussian"}, "needs a response"),
+    ("y ~ x", {"family": "none"}, "takes no response"),
+    ("y ~ x", {"dtype": "int8"}, "dtype is"),
+    ("y ~ x", {"weights": np.ones(3)}, "3 values, and the data has 60 rows"),
+    ("y ~ x", {"weights": "ww"}, "there is no column 'ww'"),
+    ("y ~ x", {"weights": "g"}, "not numbers"),
+    ("y ~ x", {"weights": ["a"] * N}, "array of numbers"),
+    ("y ~ x", {"weights": -np.ones(N)}, "not negative"),
+    ("y ~ x", {"weights": np.zeros(N)}, "all weights are zero"),
+    ("y ~ x", {"weights": np.full(N, np.inf)}, "infinite in row 'r0'"),
+    ("y ~ x", {"weights": pd.Series(np.ones(N))}, "other row labels"),
+    ("y ~ x", {"weights": np.ones((N, 2))}, "2 dimensions"),
+    ("y ~ x", {"offset": np.ones((N, 3))}, "takes one"),
+    ("g ~ x", {"offset": np.ones((N, 2))}, "3 classes need one each"),
+    ("y ~ x", {"offset": np.full(N, np.nan)}, "'offset' in 60"),
+]
+
+
+@pytest.mark.parametrize(("formula", "keywords", "said"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_in_words(formula, keywords, said, frame):
+    with pytest.raises(LodimError, match=said):
+        Design.learn(formula, frame, **keywords)
+
+
+def test_names_that_are_not_text_or_not_unique():
+    data = pd.DataFrame([[1.0, 2.0], [2.0, 5.0]], columns=[0, 1])
+    assert Design.learn("~ .", data)[0].names == ("0", "1")
+    data.columns = [1, "1"]
+    with pytest.raises(DataError, match="two columns of the data are called '1'"):
+        Design.learn("~ .", data)
+    data.columns = ["a", "a[u]"]
+    data["a"] = ["u", "v"]
+    data = pd.concat([data, pd.DataFrame({"a": ["w"], "a[u]": [1.0]})])
+    with pytest.raises(DataError, match="two features would be called"):
+        Design.learn("~ .", data)
+
+
+def test_a_column_of_row_names_is_refused():
+    data = pd.DataFrame({"y": np.arange(1500.0), "id": [f"r{i}" for i in range(1500)]})
+    with pytest.raises(DataError, match="leave it out with '- id'"):
+        Design.learn("y ~ .", data)
+
+
+def test_new_data(frame):
+    design = Design.learn("y ~ x + g + bs(w, df=4) + I(~b)", frame)[0]
+    good = {"x": [1.5], "g": ["a"], "w": [0.5], "b": [True]}
+    assert design.apply(good).n == 1
+    for change, said in [
+        ({"g": ["q"]}, "column 'g' has the level 'q'.*'a', 'b', 'c'"),
+        ({"x": ["q"]}, "column 'x' held numbers.*'q'"),
+        ({"x": [np.inf]}, "column 'x' is infinite in row 0"),
+        ({"w": [9.0]}, "outside of the range"),
+        ({"b": [0.5]}, "not true or false"),
+    ]:
+        with pytest.raises(LodimError, match=said):
+            design.apply(good | change)
+    with pytest.raises(DataError, match="no column 'x'"):
+        design.apply({k: v for k, v in good.items() if k != "x"})
+    for name in good:
+        batch = design.apply(good | {name: [None]})
+        assert batch.n == 0 and batch.X.shape == (0, 9, 64) and list(batch.index) == [0]
+    part = design.apply(frame)
+    assert part.y is None and list(part.index[~np.isin(range(N), part.rows)]) == ["r3", "r5"]
+    assert design.apply(frame.iloc[:0]).n == 0
+
+
+def test_missing_responses_matter_only_where_asked(frame):
+    design = Design.learn("cls ~ x", frame)[0]
+    new = frame.assign(cls=[None, *frame["cls"][1:]])
+    assert 0 in design.apply(new).rows and 0 not in design.apply(new, response=True).rows
+    with pytest.raises(DataError, match="has the level 'maybe'"):
+        design.apply(new.assign(cls="maybe"), response=True)
+    with pytest.raises(DataError, match="has no response"):
+        Design.learn("~ x", frame)[0].apply(frame, response=True)
+
+
+def test_offsets(frame):
+    by_name, batch = Design.learn("y ~ .", frame, offset="w")
+    assert "w" not in by_name.names and by_name.offset == "w"
+    assert np.array_equal(batch.offset, frame["w"].to_numpy()[batch.rows])
+    assert_reproduced(by_name, batch, frame)
+    assert by_name.apply(frame, offset=np.zeros(N)).offset.max() == 0
+    with pytest.raises(DataError, match="no column 'w'"):
+        by_name.apply(frame.drop(columns="w"))
+    by_array, batch = Design.learn("g ~ x", frame, offset=np.ones((N, 3)))
+    assert batch.offset.shape == (batch.n, 3) and by_array.offset_given
+    with pytest.raises(DataError, match="give offset="):
+        by_array.apply(frame)
+    with pytest.raises(DataError, match="without an offset"):
+        Design.learn("y ~ x", frame)[0].apply(frame, offset="w")
+
+
+def test_the_frame_is_left_as_it_is(frame):
+    before = frame.copy(deep=True)
+    Design.learn("np.log(y) ~ . + bs(x, df=4) + scale(w) + I(-i) + np.clip(w, 0, 1)", frame)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_a_saved_state_cannot_bring_other_code(frame):
+    state = Design.learn("y ~ np.log(x)", frame)[0].to_state()
+    state["terms"][0][0]["name"] = "__import__('os').getcwd()"
+    with pytest.raises(FormulaError):
+        Design.from_state(state)
+
+
+def test_wide_frames_need_no_patsy(monkeypatch):
+    monkeypatch.setattr("lodim.algebra.read_terms", None)
+    data = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2000)))
+    design, batch = Design.learn("~ . - Q('7')", data)
+    assert len(design.names) == 1999 and batch.X.shape == (1, 1999, 64)
+
+
+NAMES = st.sampled_from(
+    ["x", "a b", "1x", "class", "Q", "np", "I", "é", "ﬁ", "日本", ".", "a:b", "", "'", "_", "C(x)"]
+) | st.text(max_size=5)
+
+
+@st.composite
+def frames(draw):
+    n = draw(st.integers(0, 8))
+    values = [
+        st.floats(allow_nan=True, allow_infinity=False),
+        st.integers(-5, 5),
+        st.sampled_from(["u", "v", "w"]),
+        st.sampled_from(["u", None, ""]),
+        st.booleans(),
+        st.sampled_from([1.5, None, float("nan")]),
+        st.just(3),
+        st.sampled_from([1, "u", None, True, float("inf")]),
+    ]
+    names = draw(st.lists(NAMES, unique=True, max_size=5))
+    columns = {}
+    for name in names:
+        column = draw(st.lists(draw(st.sampled_from(values)), min_size=n, max_size=n))
+        dtype = draw(st.sampled_from([None, object, "category"]))
+        columns[name] = pd.Series(column, dtype=dtype if n else object)
+    return pd.DataFrame(columns)
+
+
+RIGHT = [
+    *(".", ".**2", ". - {}", "C({}) + {}:.", ". + I(1 + 0)", "np.sqrt({})", "I({} > 0)"),
+    *("center({}) + scale({})", "bs({}, df=4)", "cr({}, df=3)", "C({}, Sum):.", "C({}, Poly)"),
+]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(frames(), st.data())
+def test_any_frame_is_designed_or_refused_in_words(data, draw):
+    left = draw.draw(st.sampled_from([*data.columns, None]))
+    right = draw.draw(st.sampled_from(RIGHT))
+    one = quote(draw.draw(st.sampled_from([*data.columns, "zz"])))
+    formula = f"{'' if left is None else quote(left)} ~ {right.replace('{}', one)}"
+    weights = None if left is None else draw.draw(st.sampled_from([None, *data.columns]))
+    before = data.copy(deep=True)
+    try:
+        design, batch = Design.learn(formula, data, weights=weights)
+        assert np.isfinite(batch.X).all()
+        assert_reproduced(design, batch, data)
+        assert design.apply(data.iloc[batch.rows[:1]]).n == 1
+    except LodimError as error:
+        assert str(error)
+    pd.testing.assert_frame_equal(data, before)

@@ -1,0 +1,189 @@
+"""Formulas as text: what is read, what the dot stands for, what is refused and how."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lodim.errors import FormulaError
+from lodim.formula import expand, parse, quote
+
+NAMES = ("y", "x", "a", "b", "a b", "class", "Q", "horsepower", "é", "_")
+
+
+def terms(text, names=NAMES, hidden=()):
+    return [(s.sign, s.columns or s.text) for s in expand(parse(text), names, hidden)]
+
+
+def test_dot_is_every_column_that_plays_no_other_part():
+    assert terms("y ~ .", ("y", "x", "w", "a"), {"w"}) == [(1, ("x", "a"))]
+    assert terms("~ .", ("y", "x")) == [(1, ("y", "x"))]
+    assert terms("np.log(y) ~ .", ("y", "x")) == [(1, ("x",))]
+    assert terms("I(y / a) ~ .", ("y", "x", "a")) == [(1, ("x",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y ~ . - x", [(1, ("x", "a")), (-1, ("x",))]),
+        ("y ~ 1 + x", [(1, ("x",))]),
+        ("y ~ 1", []),
+        ("y ~\n x\n + a", [(1, ("x",)), (1, ("a",))]),
+        ("  y~-x+a", [(-1, ("x",)), (1, ("a",))]),
+        ("y ~ (x)", [(1, ("x",))]),
+        ("y ~ . + I(x**2)", [(1, ("x", "a")), (1, "I(x**2)")]),
+        ("y ~ .**2", [(1, "(x + a)**2")]),
+        ("y ~ x:.", [(1, "x:(x + a)")]),
+        ("y ~ a:Q('x')", [(1, "a:Q('x')")]),
+        ("y ~ x + .5e0*0 + a", FormulaError),
+    ],
+)
+def test_right_side(text, expected):
+    if expected is FormulaError:
+        with pytest.raises(FormulaError):
+            parse(text)
+    else:
+        assert terms(text, ("y", "x", "a")) == expected
+
+
+def test_dot_in_an_expression_is_a_balanced_sum():
+    ((_, text),) = terms("y ~ .**2", ["y", *(f"x{i}" for i in range(300))])
+    assert max(text[:i].count("(") - text[:i].count(")") for i in range(len(text))) <= 10
+
+
+def test_a_sum_of_thousands_is_read():
+    names = [f"x{i}" for i in range(3000)]
+    assert len(terms("y ~ " + " + ".join(names), ["y", *names])) == 3000
+
+
+@pytest.mark.parametrize("name", ["a b", "class", "Q", "np", "1x", ".", "a'b", "a\nb", "ﬁ", ""])
+def test_odd_names_are_quoted(name):
+    assert quote(name) == f"Q({name!r})"
+    assert terms(f"y ~ {quote(name)}", ("y", name)) == [(1, (name,))]
+
+
+@given(st.text(max_size=8))
+def test_quote_is_read_back(name):
+    assert terms(f"~ {quote(name)}", (name,)) == [(1, (name,))]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("y ~ x + + a", 8, "missing before"),
+        ("y ~ x +", 7, "missing after"),
+        ("y ~ (x", 4, "not closed"),
+        ("y ~ x)", 5, "no bracket is open"),
+        ("y x", 3, "no '~'"),
+        ("y ~ x ~ a", 6, "one '~'"),
+        ("y ~", 3, "nothing is on the right"),
+        ("y ~ x $ a", 6, "cannot be read"),
+        ("y ~ x * ", 7, "cannot be read"),
+        ("y ~ 0 + x", 4, "always have an intercept"),
+        ("y ~ x - 1", 8, "always have an intercept"),
+        ("y ~ é + hoursepower", 8, "did you mean 'horsepower'"),
+        ("y ~ é:np.sqroot(x)", 6, "this function cannot stand"),
+        ("y ~ x**2", 4, "I(x**2)"),
+        ("y ~ 2*x", 4, "a number or a text"),
+        ("y ~ x > 1", 4, "inside of I"),
+        ("y ~ class", 4, "Q('class')"),
+        ("y + x ~ a", 4, "only one response"),
+        (". ~ x", 0, "left side"),
+        ("bs(y, df=4) ~ x", 0, "left side"),
+        ("y ~ x + y", 8, "both sides"),
+        ("y ~ np.log(.)", 11, "inside of a function"),
+        ("y ~ .x", 5, "operator is missing"),
+        ("y ~ (. + Q)**40", 4, "more than 100,000 terms"),
+    ],
+)
+def test_the_caret_shows_the_place(text, place, said):
+    names = (*NAMES, *(f"v{i}" for i in range(30)))
+    with pytest.raises(FormulaError) as error:
+        terms(text, names)
+    message, shown, caret = str(error.value).split("\n")
+    assert said in message
+    assert shown.strip() == text.strip()
+    assert caret.index("^") - 4 == place
+
+
+MALICIOUS = [
+    "__import__('os').system('true')",
+    "I(__import__('os'))",
+    "I(open('/etc/passwd'))",
+    "I(x.values)",
+    "I(x.__class__)",
+    "np.load('f')",
+    "np.lib.npyio",
+    "np.log.__globals__",
+    "I(np.log)",
+    "np.log(x, a)",
+    "np.log(x, out=a)",
+    "np.fromfile('f')",
+    "I(x[0])",
+    "x[0]",
+    "[i for i in x]",
+    "I([i for i in x])",
+    "I((lambda: 1)())",
+    "lambda: 1",
+    "I(x if a else b)",
+    "I(x := 1)",
+    "I({1: 2})",
+    "I({1})",
+    "I(f'{x}')",
+    "f'{x}'",
+    "I(b'x')",
+    "I(...)",
+    "I(1j * x)",
+    "I(*x)",
+    "np.log(**{'x': 1})",
+    "eval('x')",
+    "exec('x')",
+    "getattr(x, 'values')",
+    "I(x)(a)",
+    "I(await x)",
+    "C(C(x))",
+    "I(C(x))",
+    "C(x, eval('1'))",
+    "C(x, Sum(__import__('os')))",
+    "C(x, levels=[__import__('os')])",
+    "bs(x, df=100000000)",
+    "bs(x, knots=[open('f')])",
+    "bs(x, df=10**9)",
+    "te(x, a)",
+    "Q(x)",
+    "Q('x' + 'a')",
+    "x; a",
+    "x\\a",
+    "x # a",
+    "x @ a",
+    "x and a",
+    "I(x and a)",
+    "I(not x)",
+    "I(x is a)",
+    "I(x in a)",
+    "I(x << a)",
+    "I(x @ a)",
+    "I([1] * 1000000000)",
+    "I(" + "9" * 400 + ")",
+    "(" * 5000 + "x" + ")" * 5000,
+    "I(" + "-" * 5000 + "x)",
+    "(" + "+".join(["x"] * 5000) + ")",
+    "I(" + "+".join(["x"] * 5000) + ")",
+    "'x",
+    '"""x',
+    "x\0",
+]
+
+
+@pytest.mark.parametrize("code", MALICIOUS, ids=range(len(MALICIOUS)))
+@pytest.mark.parametrize("side", ["y ~ {}", "{} ~ b"])
+def test_nothing_but_the_closed_list(side, code):
+    with pytest.raises(FormulaError):
+        terms(side.format(code))
+
+
+@given(st.text(alphabet="yxab ~+-*/:.()[]{}'\"Q,I=@&|<>0123_\\#\n\té", max_size=30))
+def test_any_text_is_read_or_refused_in_words(text):
+    try:
+        terms(text)
+    except FormulaError as error:
+        assert str(error)
