@@ -9,6 +9,7 @@ same bits on any number of threads.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,9 +40,7 @@ def for_blocks(kernel, n_blocks, *args, threads=1):
     bounds = [n_blocks * i // threads for i in range(threads + 1)]
     # A pool belongs to one process: after a fork its threads are gone.
     pool = _pool(os.getpid())
-    waiting = [
-        pool.submit(kernel, lo, hi, *args) for lo, hi in zip(bounds[1:], bounds[2:], strict=False)
-    ]
+    waiting = [pool.submit(kernel, lo, hi, *args) for lo, hi in pairwise(bounds[1:])]
     kernel(bounds[0], bounds[1], *args)
     for job in waiting:
         job.result()

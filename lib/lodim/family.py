@@ -7,7 +7,6 @@ column a class for multinomial (softmax). Responses are float (n,): numbers, or 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 
@@ -95,6 +94,8 @@ def _null_intercept(family, y, weight, offset, start):
     """Intercepts that minimize the deviance beside an offset; `start` is exact without one."""
     if not offset.any():
         return start
+    from scipy.optimize import minimize  # a fifth of a second to import, and rarely used
+
     result = minimize(lambda c: weight @ family.deviance(y, offset + c), start, method="BFGS")
     return result.x
 

@@ -163,9 +163,7 @@ class Fit(ABC):
         base = np.zeros_like(score)
         if batch.offset is not None:
             base += batch.offset.reshape(batch.n, -1)
-        null = weight @ self.family.deviance(
-            batch.y, self.family.null_score(batch.y, weight, base)
-        )
+        null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
         row = {"n": batch.n, "deviance": deviance, "dev_ratio": 1.0 - deviance / null}
         if self.levels is not None:
             hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == batch.y
@@ -177,7 +175,9 @@ class Fit(ABC):
         arguments = {"formula": self.design.formula} | self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
-                raise ArgumentError(f"{name} was an array, which a fit does not keep: pass it again")
+                raise ArgumentError(
+                    f"{name} was an array, which a fit does not keep: pass it again"
+                )
         return self._model(data=data, **arguments)
 
     def save(self, path):

@@ -58,7 +58,7 @@ def split(batch, held_out, standardize):
 def subset(batch, i, X=None):
     """The rows i of a batch, with other features X (n, p) if given."""
     return Batch(
-        X=tiles.pack(tiles.unpack(batch.X, batch.n)[i] if X is None else X, batch.X.dtype),
+        X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),
         y=None if batch.y is None else batch.y[i],
         weights=None if batch.weights is None else batch.weights[i],
         offset=None if batch.offset is None else batch.offset[i],

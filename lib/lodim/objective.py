@@ -22,7 +22,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """lambda mean_k((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) over the p penalized entries of theta.
+    """lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) over theta.
 
     ridge (d,) and l1 (d,) are the weights of theta_k^2 and |theta_k|.
     """
@@ -31,10 +31,9 @@ class ElasticNet:
     l1: np.ndarray
 
     @classmethod
-    def over(cls, penalized, lambda_, l1_ratio):
-        """Penalize the entries of theta where `penalized` (d,) is true."""
-        share = lambda_ * penalized / max(1, penalized.sum())
-        return cls((1.0 - l1_ratio) * share, l1_ratio * share)
+    def over(cls, share, lambda_, l1_ratio):
+        """Penalize theta_k by its share (d,), zero where it is free."""
+        return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
 @njit(cache=True)

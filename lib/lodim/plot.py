@@ -134,9 +134,7 @@ def loss_by_stage(stages, loss, share, ylabel, ax=None):
     ax.plot(stages, loss, "o-", ms=3, color=BLUE)
     ax.set_xlabel("boost")
     ax.set_ylabel(ylabel)
-    right = ax.secondary_yaxis(
-        "right", functions=_linear(loss[0], share[0], loss[-1], share[-1])
-    )
+    right = ax.secondary_yaxis("right", functions=_linear(loss[0], share[0], loss[-1], share[-1]))
     right.set_ylabel("% deviance explained")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.spines["top"].set_visible(False)

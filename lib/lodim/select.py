@@ -1,23 +1,20 @@
 """Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
 
 import itertools
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from lodim import fold as folding
 from lodim import paths
 from lodim import recipe as recipes
 from lodim.engine import available_threads
-from lodim.errors import ArgumentError, MissingExtraError
+from lodim.errors import ArgumentError
+from lodim.race import fold_means, grid_losses, standard_error
 from lodim.report import Table, listing, significant
 
-HEAT = 10  # stages between two looks at the race
-PATIENCE = 15  # stages without a lower held-out loss before a run of them ends
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 
@@ -59,7 +56,7 @@ def choose(problem, grid):
     """Settings of least held-out deviance over `quick_splits`: (settings, table)."""
     points = [replace(problem.settings, **point) for point in grid]
     jobs = problem.settings.threads or available_threads()
-    losses = _grid_losses(problem, quick_splits(problem), points, deviance, jobs, False)
+    losses = grid_losses(problem, quick_splits(problem), points, deviance, jobs, False)
     frame, chosen = _summarize(problem, points, grid, losses)
     return chosen[int(frame["mean"].idxmin())], frame
 
@@ -118,7 +115,7 @@ def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min"
         folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
     ]
     jobs = n_jobs or problem.settings.threads or available_threads()
-    losses = _grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
+    losses = grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
     frame, chosen = _summarize(problem, points, combinations, losses)
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
@@ -200,120 +197,12 @@ def _combinations(grid):
     ]
 
 
-def _grid_losses(problem, splits, points, loss, n_jobs, progress):
-    """For each point a list with a row a stage: (mean held-out loss, weight) of each fold.
-
-    Points that differ in their number of stages alone share one run.
-    """
-    stages = problem.recipe.stages
-    most = {}
-    for point in points:
-        key, m = _unstaged(point, stages)
-        most[key] = None if m is None else max(m, most.get(key, 0))
-    runs = {key: StageLosses(problem, splits, key, loss, m) for key, m in most.items()}
-    _race(list(runs.values()), n_jobs, progress)
-    return [runs[_unstaged(p, stages)[0]].rows[: _unstaged(p, stages)[1]] for p in points]
-
-
-def _race(runs, n_jobs, progress):
-    """Advance all runs by HEAT stages at a time until none is left.
-
-    A run that chooses its own number of stages leaves early when its lowest loss is more than two
-    standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
-    """
-    running = runs
-    with _bar(len(runs), progress) as bar:
-        while running:
-            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(HEAT) for r in running)
-            loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
-            going = [
-                r
-                for r in running
-                if not r.finished and not (r.patient and r.lowest[0] > loss + 2.0 * error)
-            ]
-            bar.update(len(running) - len(going))
-            running = going
-
-
-def _unstaged(settings, stages):
-    """Settings without their number of stages, and that number."""
-    if stages is None:
-        return settings, 1
-    return replace(settings, **{stages: None}), getattr(settings, stages)
-
-
-def _bar(total, progress):
-    """A progress bar, invisible unless asked for."""
-    if not progress:
-        return _NoBar()
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        raise MissingExtraError("progress=True needs tqdm: pip install 'lodim[progress]'") from error
-    return tqdm(total=total, desc="cv")
-
-
-class _NoBar(nullcontext):
-    def __enter__(self):
-        return self
-
-    def update(self, n):
-        """Show nothing."""
-
-
-class StageLosses:
-    """Held-out loss after each stage, all folds side by side.
-
-    Goes on until `n_stages`, or, where that is None, until PATIENCE stages have brought nothing or
-    the settings' `max_stages`. `rows` has for each stage and fold the mean loss and the weight.
-    """
-
-    def __init__(self, problem, splits, settings, loss, n_stages=None):
-        asked = n_stages or (1 if problem.recipe.stages is None else getattr(settings, problem.recipe.stages))
-        self.patient = asked is None
-        self.most = asked or settings.max_stages
-        self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
-        self.growers = [
-            problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
-            for train, test in splits
-        ]
-
-    def advance(self, stages):
-        """Fit up to `stages` further stages."""
-        for _ in range(stages):
-            if self.finished:
-                return
-            pairs = zip(self.growers, self.splits, strict=True)
-            self.rows.append([self._held_out(*pair) for pair in pairs])
-
-    def _held_out(self, grower, split):
-        test = split[1]
-        weight = np.ones(test.n) if test.weights is None else test.weights
-        each = self.loss(self.family, test.y, next(grower)[2])
-        return weight @ each / max(weight.sum(), 1e-300), weight.sum()
-
-    @property
-    def finished(self):
-        """Whether there is nothing more to fit."""
-        if len(self.rows) >= self.most:
-            return True
-        waited = len(self.rows) - 1 - int(np.argmin(_means(self.rows))) if self.rows else 0
-        return self.patient and waited >= PATIENCE
-
-    @property
-    def lowest(self):
-        """Lowest mean so far, and its standard error (zero for a single fold)."""
-        means = _means(self.rows)
-        at = int(np.argmin(means))
-        return means[at], np.nan_to_num(_standard_error(np.array(self.rows[at]), means[at]))
-
-
 def _summarize(problem, points, combinations, losses):
     """A row for each point with mean and standard error, and its settings with stages chosen."""
     stages = problem.recipe.stages
     rows, chosen = [], []
     for settings, combination, curve in zip(points, combinations, losses, strict=True):
-        curve, means = np.array(curve), _means(curve)
+        curve, means = np.array(curve), fold_means(curve)
         at = len(means) - 1
         if stages and getattr(settings, stages) is None:
             at = int(np.argmin(means))
@@ -321,20 +210,6 @@ def _summarize(problem, points, combinations, losses):
         row = dict(combination)
         if stages:
             row[stages] = getattr(settings, stages)
-        rows.append(row | {"mean": means[at], "se": _standard_error(curve[at], means[at])})
+        rows.append(row | {"mean": means[at], "se": standard_error(curve[at], means[at])})
         chosen.append(settings)
     return pd.DataFrame(rows), chosen
-
-
-def _means(rows):
-    """Weighted mean over the folds after each stage, (n_stages,)."""
-    rows = np.asarray(rows)
-    return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
-
-
-def _standard_error(row, mean):
-    """Weighted standard deviation of fold means over sqrt(K - 1); NaN for a single fold."""
-    if len(row) < 2:
-        return np.nan
-    variance = np.average((row[:, 0] - mean) ** 2, weights=row[:, 1])
-    return float(np.sqrt(variance / (len(row) - 1)))

@@ -37,6 +37,11 @@ def unpack(tiles, n):
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
 
+def rows(tiles, i):
+    """The rows at positions i, (r,) -> (r, p)."""
+    return tiles[i // TILE, :, i % TILE]
+
+
 def pad(v, n_tiles):
     """A per-row array as float64 tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
     out = np.zeros(n_tiles * TILE)

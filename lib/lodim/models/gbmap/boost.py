@@ -1,5 +1,8 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
+from dataclasses import dataclass
+from itertools import count
+
 import numpy as np
 from scipy.special import expit, logsumexp
 
@@ -9,11 +12,58 @@ from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
+from lodim.models.gbmap.rotation import Rotation
 from lodim.models.gbmap.settings import ACTIVATIONS
 from lodim.objective import ElasticNet
 from lodim.solve import lbfgs
 
-DRAWS = 8  # random starts scored for each restart; the best of them is followed
+DRAWS = 8  # random starts scored for each restart; the best of them are followed
+SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training rows as the stages see them.
+
+    X tiles; y (n,); weight (n,), sums to one; score (n, K) of the learners so far, updated in
+    place; level (K,) what an intercept alone adds; scale, standard deviation of a numeric response;
+    sample (r,) positions of random rows, or None, and their tiles; rotation that made X of wide
+    data, or None; p, columns of the data.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    score: np.ndarray
+    level: np.ndarray
+    scale: float
+    sample: np.ndarray | None
+    sample_X: np.ndarray | None
+    rotation: Rotation | None
+    p: int
+    threads: int
+
+    @classmethod
+    def of(cls, batch, family, settings):
+        """The rows of a batch before the first stage."""
+        n = batch.n
+        weight = np.ones(n) if batch.weights is None else batch.weights
+        weight = weight / weight.sum()
+        score = offset_of(batch, family)
+        scale = _scale(batch.y - score[:, 0], weight) if family.name == "gaussian" else 1.0
+        level = (family.null_score(batch.y, weight, score) - score)[0] / scale
+        sample = sample_X = None
+        if n > 4 * SAMPLE:
+            rng = np.random.default_rng(settings.seed)
+            counted = np.flatnonzero(weight)
+            sample = np.sort(rng.choice(counted, min(SAMPLE, counted.size), replace=False))
+            sample_X = tiles.pack(tiles.rows(batch.X, sample), batch.X.dtype)
+        X, p, rotation = batch.X, batch.X.shape[1], None
+        if p > n and settings.l1_ratio == 0.0:
+            rotation = Rotation.of(X, n)
+            X = rotation.X
+        threads = settings.threads or available_threads()
+        return cls(X, batch.y, weight, score, level, scale, sample, sample_X, rotation, p, threads)
 
 
 def grow(batch, family, settings, watch=None, warm=None):
@@ -24,38 +74,45 @@ def grow(batch, family, settings, watch=None, warm=None):
     the other scores, the softmax likelihood of one score is a logistic one with an offset.
     `warm` are Boosts whose learners are tried as starts of the same stage.
     """
-    n, X = batch.n, batch.X
-    weight = np.full(n, 1.0 / n) if batch.weights is None else batch.weights / batch.weights.sum()
-    score = offset_of(batch, family)
-    null = family.null_score(batch.y, weight, score) - score
-    scale = _scale(batch.y - score[:, 0], weight) if family.name == "gaussian" else 1.0
-    weight_tiles = tiles.pad(weight, len(X))
+    training = Training.of(batch, family, settings)
     watched = None if watch is None else offset_of(watch, family)
     rng = np.random.default_rng(settings.seed)
-    threads = settings.threads or available_threads()
-    stage = 0
-    while True:
-        stage += 1
+    for stage in count(1):
         learners, log = [], []
         for k in range(family.n_scores):
-            y, base = (tiles.pad(v, len(X)) for v in _margin(family, batch.y, score, k, scale))
-            objective = _objective(X, y, base, weight_tiles, family, settings, threads)
-            level = null[0, k] / scale if stage == 1 else 0.0
-            theta, sign = _draw_starts(rng, X.shape[1], level, settings.n_starts)
-            theta, sign = _add_warm(theta, sign, warm, stage, k)
-            theta, sign, entry = _fit_stage(objective, theta, sign, settings)
-            one = Boosts(
-                theta[None], np.array([sign]), np.array([k]), np.array([stage]),
-                float(settings.beta), ACTIVATIONS[settings.activation], scale, family.n_scores,
-            )  # fmt: skip
-            score += rows.score(one, X, n, threads)
+            one, entry = _boost(training, family, settings, stage, k, rng, warm)
+            training.score[:] += rows.score(one, batch.X, batch.n, training.threads)
             if watch is not None:
-                watched = watched + rows.score(one, watch.X, watch.n, threads)
+                watched = watched + rows.score(one, watch.X, watch.n, training.threads)
             learners.append(one)
             log.append(entry)
         log = {name: np.array([entry[name] for entry in log]) for name in log[0]}
-        log["deviance"] = np.full(family.n_scores, weight @ family.deviance(batch.y, score))
+        deviance = training.weight @ family.deviance(batch.y, training.score)
+        log["deviance"] = np.full(family.n_scores, deviance)
         yield join(learners), log, watched
+
+
+def _boost(training, family, settings, stage, k, rng, warm):
+    """The learner of score k in a stage, and how its fit ended."""
+    X = training.X
+    y, base = _margin(family, training.y, training.score, k, training.scale)
+    full = _objective(X, y, base, training.weight, family, settings, training)
+    part = None
+    if training.sample is not None:
+        i = training.sample
+        weight = training.weight[i] / training.weight[i].sum()
+        part = _objective(training.sample_X, y[i], base[i], weight, family, settings, training)
+    level = training.level[k] if stage == 1 else 0.0
+    theta, sign = _draw_starts(rng, X.shape[1], training.p, level, settings.n_starts)
+    theta, sign = _add_warm(theta, sign, warm, stage, k, training.rotation)
+    theta, sign, entry = _fit_stage(full, part, theta, sign, settings)
+    if training.rotation is not None:
+        theta = training.rotation.lengthen(theta)
+    one = Boosts(
+        theta, np.array([sign]), np.array([k]), np.array([stage]), float(settings.beta),
+        ACTIVATIONS[settings.activation], training.scale, family.n_scores,
+    )  # fmt: skip
+    return one, entry
 
 
 def collect(parts):
@@ -101,20 +158,22 @@ def _margin(family, y, score, k, scale):
     return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
 
 
-def _objective(X, y, base, weight, family, settings, threads):
-    """The stage's objective as a function of the signs b."""
-    penalized = np.ones(2 + X.shape[1], bool)
-    penalized[:2] = False, settings.penalize_intercept
-    penalty = ElasticNet.over(penalized, settings.lambda_, settings.l1_ratio)
+def _objective(X, y, base, weight, family, settings, training):
+    """The stage's objective on some rows as a function of the signs b."""
+    penalized = np.ones(2 + X.shape[1])
+    penalized[:2] = 0.0, settings.penalize_intercept
+    n_penalized = max(1, training.p + settings.penalize_intercept)
+    penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
     shape = float(settings.beta), ACTIVATIONS[settings.activation], loss
-    return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, threads)
+    y, base, weight = (tiles.pad(v, len(X)) for v in (y, base, weight))
+    return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 
-def _draw_starts(rng, p, level, n_starts):
+def _draw_starts(rng, width, p, level, n_starts):
     """Random starts for both signs: w ~ N(0, I / p), so that w'x has unit variance for any p."""
     draws = DRAWS * n_starts
-    theta = rng.standard_normal((draws, 2 + p))
+    theta = rng.standard_normal((draws, 2 + width))
     theta[:, 2:] /= np.sqrt(max(1, p))
     sign = np.repeat([1.0, -1.0], draws)
     theta = np.concatenate([theta, theta])
@@ -122,32 +181,45 @@ def _draw_starts(rng, p, level, n_starts):
     return theta, sign
 
 
-def _add_warm(theta, sign, warm, stage, k):
+def _add_warm(theta, sign, warm, stage, k, rotation):
     """Starts and the learner that a neighbouring fit has in the same place."""
     if warm is None:
         return theta, sign
     same = (warm.stage == stage) & (warm.target == k)
-    return np.concatenate([theta, warm.theta[same]]), np.concatenate([sign, warm.sign[same]])
+    learner = warm.theta[same] if rotation is None else rotation.shorten(warm.theta[same])
+    return np.concatenate([theta, learner]), np.concatenate([sign, warm.sign[same]])
 
 
-def _fit_stage(objective, theta, sign, settings):
-    """Follow the best starts of each sign: the best end's theta and b, and how it ended."""
-    value, _ = objective(sign)(theta, np.arange(len(sign)))
-    keep = []
-    for b in (1.0, -1.0):
-        of = np.flatnonzero(sign == b)
-        keep += list(of[np.argsort(value[of], kind="stable")[: settings.n_starts]])
-    sign = sign[keep]
-    end = lbfgs(
-        objective(sign), theta[keep], max_iter=settings.max_iter, tol=settings.tol,
-        ftol=settings.ftol,
-    )  # fmt: skip
+def _fit_stage(full, part, theta, sign, settings):
+    """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
+
+    With many rows a random part of them carries the starts most of the way; the best of each sign
+    goes on to its end on all rows.
+    """
+    stop = {"max_iter": settings.max_iter, "tol": settings.tol, "ftol": settings.ftol}
+    value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
+    keep = _best_of_each(sign, value, settings.n_starts)
+    if part is not None:
+        end = lbfgs(part(sign[keep]), theta[keep], **stop)
+        sign, theta = sign[keep], end.theta
+        keep = _best_of_each(sign, end.value, 1)
+    end = lbfgs(full(sign[keep]), theta[keep], **stop)
     best = int(np.argmin(end.value))
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
-        "n_iter": end.n_iter[best], "converged": end.converged[best], "n_eval": 1 + end.n_eval,
+        "n_iter": end.n_iter[best], "converged": end.converged[best],
+        "n_eval": end.n_eval + (part is None),
     }  # fmt: skip
-    return end.theta[best], sign[best], entry
+    return end.theta[[best]], sign[keep][best], entry
+
+
+def _best_of_each(sign, value, n):
+    """Positions of the n lowest values of each sign."""
+    lowest = [
+        of[np.argsort(value[of], kind="stable")[:n]]
+        for of in (np.flatnonzero(sign == b) for b in (1.0, -1.0))
+    ]
+    return np.concatenate(lowest)
 
 
 def lambda_max(batch, family, settings):
@@ -157,20 +229,18 @@ def lambda_max(batch, family, settings):
     the loss at w = 0, for g' <= 1. A ridge never gets there: then the penalty at which a first
     step of the first boost would lower the null loss by 1 %.
     """
-    n, p = batch.n, max(1, batch.X.shape[1])
-    weight = np.full(n, 1.0 / n) if batch.weights is None else batch.weights / batch.weights.sum()
-    offset = offset_of(batch, family)
-    null = family.null_score(batch.y, weight, offset)
-    scale = _scale(batch.y - offset[:, 0], weight) if family.name == "gaussian" else 1.0
+    training = Training.of(batch, family, settings)
+    p = max(1, training.p)
+    null = training.score + training.level * training.scale
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = _margin(family, batch.y, null, k, scale)
+        y, base = _margin(family, batch.y, null, k, training.scale)
         slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
-        r = tiles.pad(weight * slope, len(batch.X))
-        gradient = np.einsum("tpi,ti->p", batch.X, r, optimize=True)
+        r = tiles.pad(training.weight * slope, len(training.X))
+        gradient = np.einsum("tpi,ti->p", training.X, r, optimize=True)
         largest = max(largest, np.abs(gradient).max(initial=0.0))
         squares = max(squares, gradient @ gradient)
     if settings.l1_ratio >= 0.01:
         return float(max(largest * p / settings.l1_ratio, 1e-8))
-    null_loss = weight @ family.deviance(batch.y, null) / (scale**2 if scale != 1.0 else 1.0)
+    null_loss = training.weight @ family.deviance(batch.y, null) / training.scale**2
     return float(max(p * squares / (4 * 0.01 * max(null_loss, 1e-12)), 1e-8))

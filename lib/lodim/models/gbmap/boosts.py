@@ -46,7 +46,7 @@ def _run(kernel, boosts, tiles, n, into, width, threads):
 
 
 def chunks(tiles, n, width=1):
-    """Slices of rows, and the tiles that hold them, that keep temporaries of `width` a row small."""
+    """Slices of rows and their tiles, so many that temporaries of `width` a row stay small."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
@@ -57,9 +57,7 @@ def score(boosts, tiles, n, threads=1):
     out = np.empty((n, boosts.n_scores))
     for rows, part in chunks(tiles, n):
         size = rows.stop - rows.start
-        out[rows] = _run(
-            contributions, boosts, part, size, boosts.target, boosts.n_scores, threads
-        )
+        out[rows] = _run(contributions, boosts, part, size, boosts.target, boosts.n_scores, threads)
     return boosts.scale * out
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from lodim.engine import available_threads
 from lodim.models.gbmap import boost
@@ -29,15 +30,20 @@ def calibrate(problem):
 
     None where folds are too small for the neighbours.
     """
-    family, settings = problem.family, replace(problem.settings, threads=1)
-    numeric, out = family.name == "gaussian", []
-    for train, test in quick_splits(problem):
-        if train.n < NEIGHBOURS or test.n == 0:
-            return None
-        parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
-        boosts, _ = boost.collect(parts)
-        kept = reference(
-            boosts, train, numeric, settings.reference_rows, settings.seed, available_threads()
-        )
-        out.append(indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1))
+    splits = quick_splits(problem)
+    if any(train.n < NEIGHBOURS or test.n == 0 for train, test in splits):
+        return None
+    jobs = problem.settings.threads or available_threads()
+    run = Parallel(n_jobs=jobs, backend="threading")
+    out = run(delayed(_held_out)(problem, *split) for split in splits)
     return np.percentile(np.concatenate(out), np.arange(101))
+
+
+def _held_out(problem, train, test):
+    """The indicator on the rows of `test` of a fit to `train`."""
+    family, settings = problem.family, replace(problem.settings, threads=1)
+    numeric = family.name == "gaussian"
+    parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
+    boosts, _ = boost.collect(parts)
+    kept = reference(boosts, train, numeric, settings.reference_rows, settings.seed, 1)
+    return indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1)

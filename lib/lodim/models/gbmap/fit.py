@@ -295,9 +295,7 @@ class GbmapFit(Fit):
             }
         )
         w = t.scale * t.sign[:, None] * t.theta[:, 2:] / self.design.scale
-        parts = [
-            patterns[order][:, t.target == k] @ w[t.target == k] for k in range(t.n_scores)
-        ]
+        parts = [patterns[order][:, t.target == k] @ w[t.target == k] for k in range(t.n_scores)]
         columns = self._by_level(self.design.names)
         return pd.concat([frame, pd.DataFrame(np.hstack(parts), columns=columns)], axis=1)
 

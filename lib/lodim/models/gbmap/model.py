@@ -86,7 +86,7 @@ def gbmap(formula, data, *, family=None, m=None, lambda_=None, beta=10.0, l1_rat
     -----
     Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds up
     to 4,000 rows, one fold held out beyond, on at most 20,000 rows drawn at random; nine
-    penalties, which race: every 10 boosts those leave that are more than two standard errors behind.
+    penalties, which race: every 10 boosts those leave that are over two standard errors behind.
     Boosts are added until 15 have brought nothing. `fit.selection` has the curve.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
@@ -127,8 +127,9 @@ def finish(problem, boosts, log, selection, light):
         if selection is not None:
             calibration = calibrate(problem)
     if not log["converged"].all():
+        failed, of = np.count_nonzero(~log["converged"]), log["converged"].size
         warnings.warn(
-            f"gbmap did not converge in {int((~log['converged']).sum())} of {log['converged'].size} boosts: "
+            f"gbmap did not converge in {failed} of {of} boosts: "
             "raise control={'max_iter': ...} or lambda_",
             ConvergenceWarning,
             stacklevel=4,

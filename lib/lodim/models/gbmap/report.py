@@ -76,8 +76,9 @@ def _learners(fit):
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
     loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
     notes = (
-        f"f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
-        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss} after the boost.",
+        "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
+        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss}, after the "
+        "boost.",
     )
     return Table("Weak learners", table, formats, notes)
 
@@ -110,8 +111,9 @@ def _notes(fit):
     log, d = fit.log, fit.design
     failed = fit.learners().loc[lambda f: ~f["converged"], "boost"].tolist()
     ended = (
-        "all boosts converged" if not failed else f"NOT converged in boosts {failed}: "
-        "raise control={'max_iter': ...} or lambda_"
+        "all boosts converged"
+        if not failed
+        else f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
     )
     notes = [
         f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "

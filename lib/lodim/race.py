@@ -1,0 +1,139 @@
+"""The race of settings: held-out losses stage by stage, and who goes on."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from lodim.errors import MissingExtraError
+
+HEAT = 10  # stages between two looks at the race
+PATIENCE = 15  # stages without a lower held-out loss before a run of them ends
+
+
+def grid_losses(problem, splits, points, loss, n_jobs, progress):
+    """For each point a list with a row a stage; see StageLosses.rows.
+
+    Points that differ in their number of stages alone share one run.
+    """
+    stages = problem.recipe.stages
+    most = {}
+    for point in points:
+        key, m = _unstaged(point, stages)
+        most[key] = None if m is None else max(m, most.get(key, 0))
+    runs = {key: StageLosses(problem, splits, key, loss, m) for key, m in most.items()}
+    _race(list(runs.values()), n_jobs, progress)
+    return [runs[_unstaged(p, stages)[0]].rows[: _unstaged(p, stages)[1]] for p in points]
+
+
+def _race(runs, n_jobs, progress):
+    """Advance all runs by HEAT stages at a time until none is left.
+
+    A run that chooses its own number of stages leaves early when its lowest loss is more than two
+    standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
+    """
+    running = runs
+    with _bar(len(runs), progress) as bar:
+        while running:
+            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(HEAT) for r in running)
+            loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
+            going = [
+                r
+                for r in running
+                if not r.finished and not (r.patient and r.lowest[0] > loss + 2.0 * error)
+            ]
+            bar.update(len(running) - len(going))
+            running = going
+
+
+def _unstaged(settings, stages):
+    """Settings without their number of stages, and that number."""
+    if stages is None:
+        return settings, 1
+    return replace(settings, **{stages: None}), getattr(settings, stages)
+
+
+def _bar(total, progress):
+    """A progress bar, invisible unless asked for."""
+    if not progress:
+        return _NoBar()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        hint = "progress=True needs tqdm: pip install 'lodim[progress]'"
+        raise MissingExtraError(hint) from error
+    return tqdm(total=total, desc="cv")
+
+
+class _NoBar(nullcontext):
+    def __enter__(self):
+        return self
+
+    def update(self, n):
+        """Show nothing."""
+
+
+class StageLosses:
+    """Held-out loss after each stage, all folds side by side.
+
+    Goes on until `n_stages`, or, where that is None, until PATIENCE stages have brought nothing or
+    the settings' `max_stages`. `rows` has for each stage and fold the mean loss, the weight, and
+    the standard error of that mean.
+    """
+
+    def __init__(self, problem, splits, settings, loss, n_stages=None):
+        stages = problem.recipe.stages
+        asked = n_stages or (getattr(settings, stages) if stages else 1)
+        self.patient = asked is None
+        self.most = asked or settings.max_stages
+        self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.growers = [
+            problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
+            for train, test in splits
+        ]
+
+    def advance(self, stages):
+        """Fit up to `stages` further stages."""
+        for _ in range(stages):
+            if self.finished:
+                return
+            pairs = zip(self.growers, self.splits, strict=True)
+            self.rows.append([self._held_out(*pair) for pair in pairs])
+
+    def _held_out(self, grower, split):
+        test = split[1]
+        weight = np.ones(test.n) if test.weights is None else test.weights
+        each = self.loss(self.family, test.y, next(grower)[2])
+        total = max(weight.sum(), 1e-300)
+        mean = weight @ each / total
+        return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2) / total
+
+    @property
+    def finished(self):
+        """Whether there is nothing more to fit."""
+        if len(self.rows) >= self.most:
+            return True
+        waited = len(self.rows) - 1 - int(np.argmin(fold_means(self.rows))) if self.rows else 0
+        return self.patient and waited >= PATIENCE
+
+    @property
+    def lowest(self):
+        """Lowest mean so far, and its standard error."""
+        means = fold_means(self.rows)
+        at = int(np.argmin(means))
+        return means[at], standard_error(np.array(self.rows[at]), means[at])
+
+
+def fold_means(rows):
+    """Weighted mean over the folds after each stage, (n_stages,)."""
+    rows = np.asarray(rows)
+    return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
+
+
+def standard_error(row, mean):
+    """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean."""
+    if len(row) == 1:
+        return float(row[0, 2])
+    variance = np.average((row[:, 0] - mean) ** 2, weights=row[:, 1])
+    return float(np.sqrt(variance / (len(row) - 1)))
