@@ -121,7 +121,7 @@ class Design:
         ------
         FormulaError, DataError, ArgumentError, MissingExtraError
         """
-        _check_arguments(family, dtype)
+        _check_arguments(family, dtype, standardize)
         frame = columns.read_frame(data)
         parsed = read_formula(formula, family)
         hidden = {name for name in (weights, offset) if isinstance(name, str)}
@@ -165,8 +165,9 @@ class Design:
         Parameters
         ----------
         data : DataFrame or mapping
-        offset : str, (N,) or (N, K) array, optional
+        offset : str, number, (N,) or (N, K) array, optional
             Needed where an array was given to `learn`; a column that was named there is looked up.
+            A number stands for all rows.
         response : bool
             Whether to read and code the response too, and the weights where they are a column.
 
@@ -243,11 +244,13 @@ class Design:
         return cls(**state)
 
 
-def _check_arguments(family, dtype):
+def _check_arguments(family, dtype, standardize):
     if family not in (None, *FAMILIES):
         raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
     if dtype not in ("float64", "float32", np.float64, np.float32):
         raise ArgumentError(f"dtype is 'float64' or 'float32', not {dtype!r}")
+    if not isinstance(standardize, bool):
+        raise ArgumentError(f"standardize is True or False, not {standardize!r}")
 
 
 def read_formula(text, family):

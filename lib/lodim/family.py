@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 
+RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -59,7 +61,8 @@ class Binomial:
 
     def null_score(self, y, weight, offset):
         """Score (n, 1) of the model with an intercept alone; weights sum to one."""
-        return offset + _null_intercept(self, y, weight, offset, np.array([logit(weight @ y)]))
+        share = np.clip(weight @ y, RAREST, 1.0 - RAREST)
+        return offset + _null_intercept(self, y, weight, offset, np.array([logit(share)]))
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Multinomial:
     def null_score(self, y, weight, offset):
         """Score (n, K) of the model with intercepts alone; weights sum to one."""
         share = np.bincount(y.astype(int), weight, self.n_scores)
-        start = np.log(np.maximum(share, 1e-300))
+        start = np.log(np.maximum(share, RAREST))
         return offset + _null_intercept(self, y, weight, offset, start - start.mean())
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import report, store
-from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 KINDS = {"gbmap": "lodim.models.gbmap.model"}  # where `load` finds the Fit of each kind of file
@@ -151,7 +151,8 @@ class Fit(ABC):
     def evaluate(self, data, *, offset=None):
         """Loss on data with known responses: one row with deviance, dev_ratio and accuracy or R2.
 
-        dev_ratio compares with the model that predicts the mean (or the class shares) of `data`.
+        dev_ratio compares with the model that predicts the mean (or the class shares) of `data`; it
+        is NaN where the response of `data` does not vary.
         """
         batch = self.design.apply(data, offset=offset, response=True)
         if batch.n == 0:
@@ -162,9 +163,10 @@ class Fit(ABC):
         deviance = weight @ self.family.deviance(batch.y, score)
         base = np.zeros_like(score)
         if batch.offset is not None:
-            base += batch.offset.reshape(batch.n, -1)
+            base += batch.offset if batch.offset.ndim == 2 else batch.offset[:, None]
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
-        row = {"n": batch.n, "deviance": deviance, "dev_ratio": 1.0 - deviance / null}
+        ratio = 1.0 - deviance / null if null > 1e-9 else np.nan
+        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         if self.levels is not None:
             hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == batch.y
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
@@ -202,4 +204,7 @@ def load(path):
     kind, state = store.read(path)
     if kind not in KINDS:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
-    return import_module(KINDS[kind]).from_state(state)
+    try:
+        return import_module(KINDS[kind]).from_state(state)
+    except (LodimError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error

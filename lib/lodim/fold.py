@@ -17,14 +17,23 @@ def assign(batch, folds, classes, seed):
         return _given(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
-    if folds > batch.n:
-        raise ArgumentError(f"folds={folds} is more than the {batch.n} complete rows")
+    counted = count_rows(batch)
+    if folds > counted:
+        raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     order = np.random.default_rng(seed).permutation(batch.n)
     if classes:
         order = order[np.argsort(batch.y[order], kind="stable")]
+    if batch.weights is not None:
+        # Rows of weight zero are dealt last, so that each fold has rows that count.
+        order = order[np.argsort(batch.weights[order] == 0, kind="stable")]
     fold = np.empty(batch.n, np.int64)
     fold[order] = np.arange(batch.n) % folds
     return fold
+
+
+def count_rows(batch):
+    """Number of rows of weight above zero."""
+    return batch.n if batch.weights is None else int(np.count_nonzero(batch.weights))
 
 
 def _given(batch, folds):
@@ -47,9 +56,10 @@ def split(batch, held_out, standardize):
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     part = X[train].astype(np.float64)
-    weight = None if batch.weights is None else batch.weights[train]
-    mean = np.average(part, axis=0, weights=weight)
-    sd = np.sqrt(np.average((part - mean) ** 2, axis=0, weights=weight))
+    weight = np.ones(len(train)) if batch.weights is None else batch.weights[train]
+    weight = weight / max(weight.sum(), 1e-300)
+    mean = weight @ part
+    sd = np.sqrt(weight @ (part - mean) ** 2)
     # A column that varies in the held-out rows alone says nothing here: its scale stays one.
     scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
     return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))

@@ -40,6 +40,8 @@ def path(model, formula, data, *, n_lambda=100, lambda_min_ratio=1e-6, lambdas=N
     -------
     Path
     """
+    if arguments.get("lambda_") is not None:
+        raise ArgumentError("a path is over lambda_: give `lambdas`, or call the model itself")
     problem = recipes.prepare(model, formula, data, arguments)
     stages = problem.recipe.stages
     if stages and getattr(problem.settings, stages) is None:
@@ -49,7 +51,7 @@ def path(model, formula, data, *, n_lambda=100, lambda_min_ratio=1e-6, lambdas=N
         raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {lambda_min_ratio!r}")
     if lambdas is None:
         lambdas = lambda_grid(problem, n_lambda, lambda_min_ratio)
-    lambdas = np.sort(np.atleast_1d(np.asarray(lambdas, dtype=float)))[::-1]
+    lambdas = _decreasing(lambdas)
     fits, warm = [], None
     for value in lambdas:
         settings = replace(problem.settings, lambda_=float(value))
@@ -57,6 +59,17 @@ def path(model, formula, data, *, n_lambda=100, lambda_min_ratio=1e-6, lambdas=N
         warm = fit.estimates
         fits.append(fit)
     return Path(problem.call, tuple(fits))
+
+
+def _decreasing(lambdas):
+    """Penalties as given by a user, checked and sorted."""
+    try:
+        lambdas = np.atleast_1d(np.asarray(lambdas, dtype=float))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"lambdas must be numbers, not {lambdas!r}") from None
+    if lambdas.ndim != 1 or not lambdas.size or not (lambdas >= 0).all():
+        raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas}")
+    return np.sort(lambdas)[::-1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +117,8 @@ class Path:
         """The fit of the penalty nearest to `lambda_` in log."""
         if not lambda_ > 0:
             raise ArgumentError(f"lambda_ must be positive, not {lambda_!r}")
-        return self.fits[int(np.argmin(np.abs(np.log(self.lambdas) - np.log(lambda_))))]
+        logs = np.log(np.maximum(self.lambdas, 1e-300))
+        return self.fits[int(np.argmin(np.abs(logs - np.log(lambda_))))]
 
     def predict(self, data, lambda_, **arguments):
         """Predictions of the fit of the penalty nearest to `lambda_`."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lodim import family as families
 from lodim.design import Batch, Design
 from lodim.errors import ArgumentError
@@ -79,7 +81,10 @@ def of(model):
 def prepare(model, formula, data, arguments):
     """Learn the design and check the settings: a Problem."""
     recipe = of(model)
-    arguments = _complete(model, arguments)
+    arguments = {
+        k: v.item() if isinstance(v, np.generic) else v
+        for k, v in _complete(model, arguments).items()
+    }
     shared = {name: arguments.pop(name) for name in SHARED}
     control = arguments.pop("control", None) or {}
     names = {f.name for f in dataclasses.fields(recipe.settings)}

@@ -11,6 +11,8 @@ from lodim.expression import Table
 from lodim.formula import listing
 from lodim.moments import ALL, frozen, scan
 
+LARGEST = 1e100  # of a numeric response, in size
+
 
 @dataclass(frozen=True)
 class Response:
@@ -98,6 +100,8 @@ def _array(frame, value, what):
     except (TypeError, ValueError):
         raise DataError(f"{what} is the name of a column or an array of numbers") from None
     n = len(frame.index)
+    if what == "offset" and array.ndim == 0:
+        array = np.full(n, float(array))
     most = 2 if what == "offset" else 1
     if not 1 <= array.ndim <= most:
         raise DataError(f"{what} has {array.ndim} dimensions, not one")
@@ -233,6 +237,11 @@ def _check_varies(y, name, counted):
     seen = y if counted is None else y[counted]
     if seen.min() == seen.max():
         raise DataError(f"the response {name!r} is {seen[0]:g} in every row; nothing to explain")
+    if np.abs(y).max() > LARGEST:
+        raise DataError(
+            f"the response {name!r} reaches {np.abs(y).max():g}, whose square is beyond the "
+            "numbers of a computer; use other units"
+        )
 
 
 def _check_levels(name, levels, y, family, counted):

@@ -1,7 +1,7 @@
 """Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,9 @@ def quick_splits(problem):
     if batch.n > MOST_ROWS:
         keep = np.random.default_rng(seed).choice(batch.n, MOST_ROWS, replace=False)
         batch = folding.subset(batch, np.sort(keep))
-    fold = folding.assign(batch, min(5, batch.n), problem.design.response.levels, seed)
+    fold = folding.assign(
+        batch, min(5, folding.count_rows(batch)), problem.design.response.levels, seed
+    )
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
     return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
 
@@ -73,7 +75,8 @@ def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min"
         As the model takes them.
     grid : mapping, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
-        tried. List them from the simplest model to the richest: the 1-SE rule prefers early ones.
+        tried. The 1-SE rule prefers large penalties, few stages, and of other arguments the values
+        that are listed first.
         Default: `lambda_` on a decreasing grid of `n_lambda` values from the model's lambda_max.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
@@ -83,6 +86,10 @@ def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min"
     rule : {"min", "1se"}
         Which settings `best` is refitted with: least mean loss, or the simplest within one
         standard error of it.
+    n_lambda : int
+        Number of penalties of the default grid.
+    seed : int
+        Of the folds, and of the model where it has one.
     n_jobs : int, optional
         Threads; all by default. Folds hold their own copy of the features.
     progress : bool
@@ -103,12 +110,18 @@ def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min"
         raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
     if rule not in ("min", "1se"):
         raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
-    problem = recipes.prepare(model, formula, data, _without(arguments, grid))
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
+        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
+    arguments = _without(arguments, grid)
+    if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
+        arguments["seed"] = seed
+    problem = recipes.prepare(model, formula, data, arguments)
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
         grid = {"lambda_": paths.lambda_grid(problem, n_lambda)}
-    combinations = _combinations(grid)
+    _check_grid(grid, problem)
+    combinations = _combinations(grid, problem.recipe.stages)
     points = [replace(problem.settings, **point) for point in combinations]
     fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
     splits = [
@@ -151,12 +164,18 @@ class CV:
     @property
     def lambda_min(self):
         """Penalty of least mean held-out loss."""
-        return float(self.frame["lambda_"][self.index_min])
+        return self._lambda(self.index_min)
 
     @property
     def lambda_1se(self):
         """Largest penalty within one standard error of the least mean held-out loss."""
-        return float(self.frame["lambda_"][self.index_1se])
+        return self._lambda(self.index_1se)
+
+    def _lambda(self, index):
+        """Penalty of a point: its own, or the one that all share."""
+        if "lambda_" in self.frame:
+            return float(self.frame["lambda_"][index])
+        return float(self.best.settings.lambda_)
 
     def tidy(self):
         """The frame of points, a copy."""
@@ -178,6 +197,16 @@ class CV:
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 
+def _check_grid(grid, problem):
+    """The grid names settings of the model, and lambda_ if it is open."""
+    own = [f.name for f in fields(problem.settings)]
+    for name in grid:
+        if name not in own:
+            raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(own)}")
+    if "lambda_" not in grid and problem.settings.lambda_ is None:
+        raise ArgumentError("lambda_ is open: give lambda_=, or put its values in the grid")
+
+
 def _without(arguments, grid):
     """The model's arguments; a setting in the grid is not also given by itself."""
     for name in grid or ():
@@ -186,15 +215,17 @@ def _without(arguments, grid):
     return arguments
 
 
-def _combinations(grid):
-    values = {name: list(np.atleast_1d(np.asarray(v))) for name, v in dict(grid).items()}
-    for name, tried in values.items():
+def _combinations(grid, stages):
+    """All combinations, the simplest models first: large penalties, few stages."""
+    values = {}
+    for name, tried in dict(grid).items():
+        tried = list(np.atleast_1d(np.asarray(tried)))
         if not tried:
             raise ArgumentError(f"the grid has no value for {name!r}")
-    return [
-        {k: v.item() if isinstance(v, np.generic) else v for k, v in zip(values, c, strict=True)}
-        for c in itertools.product(*values.values())
-    ]
+        if name in ("lambda_", stages):
+            tried = sorted(tried, reverse=name == "lambda_")
+        values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
+    return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]
 
 
 def _summarize(problem, points, combinations, losses):

@@ -1,69 +1,21 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from lodim import tiles
-from lodim.engine import available_threads
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
-from lodim.models.gbmap.rotation import Rotation
 from lodim.models.gbmap.settings import ACTIVATIONS
+from lodim.models.gbmap.training import Training, offset_of
 from lodim.objective import ElasticNet
 from lodim.solve import lbfgs
 
 DRAWS = 8  # random starts scored for each restart; the best of them are followed
-SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
-
-
-@dataclass(frozen=True)
-class Training:
-    """The training rows as the stages see them.
-
-    X tiles; y (n,); weight (n,), sums to one; score (n, K) of the learners so far, updated in
-    place; level (K,) what an intercept alone adds; scale, standard deviation of a numeric response;
-    sample (r,) positions of random rows, or None, and their tiles; rotation that made X of wide
-    data, or None; p, columns of the data.
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    score: np.ndarray
-    level: np.ndarray
-    scale: float
-    sample: np.ndarray | None
-    sample_X: np.ndarray | None
-    rotation: Rotation | None
-    p: int
-    threads: int
-
-    @classmethod
-    def of(cls, batch, family, settings):
-        """The rows of a batch before the first stage."""
-        n = batch.n
-        weight = np.ones(n) if batch.weights is None else batch.weights
-        weight = weight / weight.sum()
-        score = offset_of(batch, family)
-        scale = _scale(batch.y - score[:, 0], weight) if family.name == "gaussian" else 1.0
-        level = (family.null_score(batch.y, weight, score) - score)[0] / scale
-        sample = sample_X = None
-        if n > 4 * SAMPLE:
-            rng = np.random.default_rng(settings.seed)
-            counted = np.flatnonzero(weight)
-            sample = np.sort(rng.choice(counted, min(SAMPLE, counted.size), replace=False))
-            sample_X = tiles.pack(tiles.rows(batch.X, sample), batch.X.dtype)
-        X, p, rotation = batch.X, batch.X.shape[1], None
-        if p > n and settings.l1_ratio == 0.0:
-            rotation = Rotation.of(X, n)
-            X = rotation.X
-        threads = settings.threads or available_threads()
-        return cls(X, batch.y, weight, score, level, scale, sample, sample_X, rotation, p, threads)
 
 
 def grow(batch, family, settings, watch=None, warm=None):
@@ -103,7 +55,7 @@ def _boost(training, family, settings, stage, k, rng, warm):
         weight = training.weight[i] / training.weight[i].sum()
         part = _objective(training.sample_X, y[i], base[i], weight, family, settings, training)
     level = training.level[k] if stage == 1 else 0.0
-    theta, sign = _draw_starts(rng, X.shape[1], training.p, level, settings.n_starts)
+    theta, sign = _draw_starts(rng, training.spread, level, settings.n_starts)
     theta, sign = _add_warm(theta, sign, warm, stage, k, training.rotation)
     theta, sign, entry = _fit_stage(full, part, theta, sign, settings)
     if training.rotation is not None:
@@ -134,20 +86,6 @@ def join(learners):
     )  # fmt: skip
 
 
-def offset_of(batch, family):
-    """Offset of each row and score, (n, K); zero where none is given."""
-    out = np.zeros((batch.n, family.n_scores))
-    if batch.offset is not None:
-        out += batch.offset.reshape(batch.n, -1)
-    return out
-
-
-def _scale(residual, weight):
-    """Standard deviation of a numeric response beside its offset, one if it has none."""
-    sd = np.sqrt(weight @ (residual - weight @ residual) ** 2)
-    return sd if sd > 0 else 1.0
-
-
 def _margin(family, y, score, k, scale):
     """Response and score of the one-score problem for score k."""
     if family.name == "gaussian":
@@ -162,7 +100,7 @@ def _objective(X, y, base, weight, family, settings, training):
     """The stage's objective on some rows as a function of the signs b."""
     penalized = np.ones(2 + X.shape[1])
     penalized[:2] = 0.0, settings.penalize_intercept
-    n_penalized = max(1, training.p + settings.penalize_intercept)
+    n_penalized = training.p + settings.penalize_intercept
     penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
     shape = float(settings.beta), ACTIVATIONS[settings.activation], loss
@@ -170,11 +108,11 @@ def _objective(X, y, base, weight, family, settings, training):
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 
-def _draw_starts(rng, width, p, level, n_starts):
-    """Random starts for both signs: w ~ N(0, I / p), so that w'x has unit variance for any p."""
+def _draw_starts(rng, spread, level, n_starts):
+    """Random starts for both signs: w ~ N(0, I / p) where x varies, so that w'x has variance 1."""
     draws = DRAWS * n_starts
-    theta = rng.standard_normal((draws, 2 + width))
-    theta[:, 2:] /= np.sqrt(max(1, p))
+    theta = rng.standard_normal((draws, 2 + len(spread)))
+    theta[:, 2:] *= spread
     sign = np.repeat([1.0, -1.0], draws)
     theta = np.concatenate([theta, theta])
     theta[:, 0] = level - 0.6 * sign  # 0.6 is about the mean of g over standard normal w'x
@@ -225,21 +163,26 @@ def _best_of_each(sign, value, n):
 def lambda_max(batch, family, settings):
     """Penalty of (nearly) the null model.
 
-    With an L1 share every projection is zero from max_k |g_k| p / l1_ratio up, g the gradient of
-    the loss at w = 0, for g' <= 1. A ridge never gets there: then the penalty at which a first
-    step of the first boost would lower the null loss by 1 %.
+    The loss is convex in the score and g' is at most 1, so a first boost lowers the null loss by at
+    most sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik| (without the bars for the identity).
+    Hence with an L1 share every projection is zero from max_k s_k p / l1_ratio up; under a ridge
+    alone the boost gains at most p sum_k s_k^2 / (4 lambda): lambda_max makes that 1 % of the null
+    loss.
     """
     training = Training.of(batch, family, settings)
-    p = max(1, training.p)
+    p = training.p
     null = training.score + training.level * training.scale
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
         y, base = _margin(family, batch.y, null, k, training.scale)
         slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
         r = tiles.pad(training.weight * slope, len(training.X))
-        gradient = np.einsum("tpi,ti->p", training.X, r, optimize=True)
-        largest = max(largest, np.abs(gradient).max(initial=0.0))
-        squares = max(squares, gradient @ gradient)
+        X = training.X
+        if settings.activation != "identity":
+            X, r = np.abs(X), np.abs(r)
+        reach = np.einsum("tpi,ti->p", X, r, optimize=True)
+        largest = max(largest, np.abs(reach).max(initial=0.0))
+        squares = max(squares, reach @ reach)
     if settings.l1_ratio >= 0.01:
         return float(max(largest * p / settings.l1_ratio, 1e-8))
     null_loss = training.weight @ family.deviance(batch.y, null) / training.scale**2

@@ -31,7 +31,10 @@ def calibrate(problem):
     None where folds are too small for the neighbours.
     """
     splits = quick_splits(problem)
-    if any(train.n < NEIGHBOURS or test.n == 0 for train, test in splits):
+    if any(
+        min(train.n, problem.settings.reference_rows) < NEIGHBOURS or test.n == 0
+        for train, test in splits
+    ):
         return None
     jobs = problem.settings.threads or available_threads()
     run = Parallel(n_jobs=jobs, backend="threading")

@@ -52,10 +52,12 @@ def effects(boosts, batch, threads):
 
 
 def reference(boosts, batch, numeric, most, seed, threads):
-    """At most `most` training rows, drawn at random where there are more."""
-    if batch.n > most:
-        keep = np.sort(np.random.default_rng(seed).choice(batch.n, most, replace=False))
-        batch = subset(batch, keep)
+    """At most `most` training rows of weight above zero, drawn at random where there are more."""
+    counted = np.arange(batch.n) if batch.weights is None else np.flatnonzero(batch.weights)
+    if counted.size > most:
+        counted = np.sort(np.random.default_rng(seed).choice(counted, most, replace=False))
+    if counted.size < batch.n:
+        batch = subset(batch, counted)
     y = batch.y
     if numeric and batch.offset is not None:
         y = y - batch.offset.reshape(-1)

@@ -12,6 +12,7 @@ from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap import distance, report
 from lodim.models.gbmap.calibrate import indicator
 from lodim.models.gbmap.effects import Effects
+from lodim.models.gbmap.training import offset_of
 
 
 class GbmapFit(Fit):
@@ -53,7 +54,7 @@ class GbmapFit(Fit):
             return self.embed(batch), self.coordinates
         if type == "local":
             gradient = rows.local(self.estimates, batch.X, batch.n, self._threads)
-            values = (gradient / self.design.scale).reshape(batch.n, -1)
+            values = (gradient / self.design.scale).reshape(batch.n, self.effects.mean.size)
             return values, self._by_level(self.design.names)
         return super()._predict(batch, type)
 
@@ -86,7 +87,7 @@ class GbmapFit(Fit):
         frame["active"] = self.effects.active
         frame["n_iter"], frame["converged"] = self.log["n_iter"], self.log["converged"]
         frame["deviance"] = self.log["deviance"]
-        frame["dev_ratio"] = 1.0 - self.log["deviance"] / self.null_deviance
+        frame["dev_ratio"] = 1.0 - self.log["deviance"] / (self.null_deviance or np.nan)
         return frame
 
     def projections(self):
@@ -161,8 +162,8 @@ class GbmapFit(Fit):
 
     @property
     def dev_ratio(self):
-        """Share of the null deviance explained."""
-        return float(1.0 - self.log["deviance"][-1] / self.null_deviance)
+        """Share of the null deviance explained; NaN where there is none."""
+        return float(1.0 - self.log["deviance"][-1] / (self.null_deviance or np.nan))
 
     @property
     def converged(self):
@@ -228,7 +229,7 @@ class GbmapFit(Fit):
         A numeric response (less its offset, if one was used) is averaged; classes give their
         shares, a column each.
         """
-        batch = self.design.apply(data, **self.zero_offset(data))
+        batch = self.design.apply(data, **self.zero_offset())
         y = self.training_rows(k).y[self._nearest(batch, k)]
         if self.levels is None:
             return self._spread(batch, y.mean(axis=1), self.design.response.name)
@@ -248,7 +249,7 @@ class GbmapFit(Fit):
         -------
         Series, in units of the link
         """
-        batch = self.design.apply(data, **self.zero_offset(data))
+        batch = self.design.apply(data, **self.zero_offset())
         values = indicator(
             self.estimates, self.training_rows(k), batch.X, batch.n, k, self.levels is None,
             self._threads,
@@ -282,7 +283,7 @@ class GbmapFit(Fit):
         `share` count rows, then the linear coefficients sum_j b_j w_j of the region (the limit
         beta -> infinity), in units of the link per unit of each feature.
         """
-        batch = self.design.apply(data, **self.zero_offset(data))
+        batch = self.design.apply(data, **self.zero_offset())
         on = rows.pattern(self.estimates, batch.X, batch.n, self._threads)
         patterns, counts = np.unique(on, axis=0, return_counts=True)
         order = np.argsort(-counts, kind="stable")
@@ -313,14 +314,12 @@ class GbmapFit(Fit):
             return list(names)
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
-    def zero_offset(self, data):
-        """Arguments that leave the offset out of the numbers of `data`."""
-        return {"offset": np.zeros(len(data))} if self.design.offset_given else {}
+    def zero_offset(self):
+        """Arguments that leave the offset out of the numbers of new data."""
+        return {"offset": 0.0} if self.design.offset_given else {}
 
     def _with_offset(self, score, batch):
-        if batch.offset is None:
-            return score
-        return score + batch.offset.reshape(batch.n, -1)
+        return score + offset_of(batch, self.family)
 
     def training_rows(self, k=1):
         """The Reference, at least k rows of it."""

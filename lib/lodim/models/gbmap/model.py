@@ -17,6 +17,7 @@ from lodim.models.gbmap.calibrate import calibrate
 from lodim.models.gbmap.effects import Effects, Reference, effects, reference
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
+from lodim.models.gbmap.training import offset_of
 from lodim.paths import lambda_grid
 from lodim.select import choose
 
@@ -109,8 +110,8 @@ def gbmap(formula, data, *, family=None, m=None, lambda_=None, beta=10.0, l1_rat
 def _quick_grid(problem):
     if problem.settings.lambda_ is not None:
         return [{}]
-    # The first tenth (in log) of a path is too near the null model to be chosen.
-    return [{"lambda_": float(v)} for v in lambda_grid(problem, QUICK_LAMBDAS + 1)[1:]]
+    # The first quarter (in log) of a path is too near the null model to be chosen.
+    return [{"lambda_": float(v)} for v in lambda_grid(problem, QUICK_LAMBDAS + 3)[3:]]
 
 
 def finish(problem, boosts, log, selection, light):
@@ -119,7 +120,7 @@ def finish(problem, boosts, log, selection, light):
     threads = settings.threads or available_threads()
     weight = np.ones(batch.n) if batch.weights is None else batch.weights
     weight = weight / weight.sum()
-    null = family.null_score(batch.y, weight, boost.offset_of(batch, family))
+    null = family.null_score(batch.y, weight, offset_of(batch, family))
     kept = calibration = None
     if not light and settings.reference_rows:
         numeric = family.name == "gaussian"
@@ -158,11 +159,14 @@ GbmapFit._model = staticmethod(gbmap)
 def from_state(state):
     """The fit that `GbmapFit.to_state` has written."""
     design = Design.from_state(state["design"])
+    boosts = Boosts(**state["boosts"])
+    if boosts.theta.shape != (len(boosts.sign), 2 + len(design.names)):
+        raise ValueError(f"weights of shape {boosts.theta.shape} for {len(design.names)} features")
     levels = design.response.levels
     selection, kept = state["selection"], state["reference"]
     return GbmapFit(
         design=design, family=families.make(design.family, 0 if levels is None else len(levels)),
-        settings=Settings(**state["settings"]), estimates=Boosts(**state["boosts"]),
+        settings=Settings(**state["settings"]), estimates=boosts,
         log=state["log"], effects=Effects(**state["effects"]),
         reference=None if kept is None else Reference(**kept),
         selection=None if selection is None else pd.DataFrame(selection), n=state["n"],

@@ -38,16 +38,22 @@ def effects(fit, ax, *, top=15):
 def local(fit, ax, *, data, row=0, top=15):
     """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
     one = data.iloc[[row]]
-    gradient = fit.predict(one, "local").iloc[0] * np.tile(fit.design.scale, fit.family.n_scores)
+    gradient = fit.predict(one, "local", **fit.zero_offset()).iloc[0]
+    gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
     if gradient.isna().any():
         raise ArgumentError(f"row {row} has missing values: it cannot be explained")
     gradient = gradient.loc[gradient.abs().sort_values(ascending=False).index[:top]]
     names = [n if isinstance(n, str) else " ".join(map(str, n)) for n in gradient.index]
-    predicted = fit.predict(one, "response" if fit.levels is None else "class").iloc[0]
+    # An offset that was an array is not in `data`: the prediction is then shown without it.
+    unknown = fit.design.offset_given and fit.design.offset is None
+    predicted = fit.predict(
+        one, "response" if fit.levels is None else "class", **(fit.zero_offset() if unknown else {})
+    ).iloc[0]
     shown = predicted if isinstance(predicted, str) else f"{predicted:.4g}"
     return plot.bars(
         names, gradient.to_numpy(), f"local effect on {_unit(fit)} per SD of the feature", ax,
-        title=f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}",
+        title=f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
+        + " less its offset" * unknown,
     )  # fmt: skip
 
 
@@ -60,7 +66,7 @@ def embedding(fit, ax, *, data=None):
         reference = fit.training_rows()
         E, y = reference.embedding, reference.y
     else:
-        batch = fit.design.apply(data, response=True, **fit.zero_offset(data))
+        batch = fit.design.apply(data, response=True, **fit.zero_offset())
         E, y = fit.embed(batch), batch.y
     centred = E - E.mean(axis=0)
     U, s, _ = np.linalg.svd(centred, full_matrices=False)

@@ -1,0 +1,94 @@
+"""engine and tiles: the layout holds every row once, and sums do not depend on the threads."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from numba import njit
+
+from lodim import engine, tiles
+
+SIZES = [1, 63, 64, 65, 4095, 4096, 4097, 3 * 4096 + 17]
+
+
+@njit(nogil=True)
+def column_sums(lo, hi, partials, X):
+    for block in range(lo, hi):
+        partials[block] = 0.0
+        for t in range(block * 64, min((block + 1) * 64, X.shape[0])):
+            for k in range(X.shape[1]):
+                for i in range(64):
+                    partials[block, k] += X[t, k, i]
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_pack_and_unpack(n, dtype):
+    X = np.random.default_rng(n).normal(size=(n, 3)).astype(dtype)
+    packed = tiles.pack(X, dtype)
+    assert packed.dtype == dtype and packed.shape == (tiles.count(n), 3, 64)
+    np.testing.assert_array_equal(tiles.unpack(packed, n), X)
+    beyond = tiles.unpack(packed, len(packed) * 64)[n:]
+    assert not beyond.any()  # kernels rely on zero padding
+    v = X[:, 0].astype(float)
+    padded = tiles.pad(v, len(packed)).ravel()
+    np.testing.assert_array_equal(padded[:n], v)
+    assert not padded[n:].any()
+
+
+def test_no_columns():
+    packed = tiles.pack(np.empty((70, 0)))
+    assert packed.shape == (2, 0, 64) and tiles.unpack(packed, 70).shape == (70, 0)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sum_blocks(n):
+    X = np.random.default_rng(n).normal(size=(n, 4))
+    packed = tiles.pack(X)
+    one = engine.sum_blocks(column_sums, packed, (4,))
+    np.testing.assert_allclose(one, X.sum(axis=0), atol=1e-9)
+    for threads in (2, 3, 64):
+        np.testing.assert_array_equal(
+            engine.sum_blocks(column_sums, packed, (4,), threads=threads), one
+        )
+
+
+def test_count_blocks():
+    for n in SIZES:
+        assert engine.count_blocks(tiles.empty(n, 1, float)) == -(-n // 4096)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 5, 16])
+@pytest.mark.parametrize("threads", [1, 2, 3, 40])
+def test_each_block_once(n_blocks, threads):
+    seen, lock = [], threading.Lock()
+
+    def kernel(lo, hi):
+        with lock:
+            seen.extend(range(lo, hi))
+
+    engine.for_blocks(kernel, n_blocks, threads=threads)
+    assert sorted(seen) == list(range(n_blocks))
+
+
+def test_an_error_in_a_thread_is_raised():
+    def kernel(lo, hi):
+        if hi == 4:
+            raise ZeroDivisionError("in the last block")
+
+    with pytest.raises(ZeroDivisionError, match="last block"):
+        engine.for_blocks(kernel, 4, threads=2)
+
+
+def test_available_threads():
+    assert 1 <= engine.available_threads() <= os.cpu_count()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_its_own_pool():
+    packed = tiles.pack(np.ones((3 * 4096, 1)))
+    engine.sum_blocks(column_sums, packed, (1,), threads=2)  # the parent's pool has run
+    first, second = engine._pool(os.getpid()), engine._pool(os.getpid())
+    assert first is second
+    assert engine._pool(-1) is not first  # a pid that is another's

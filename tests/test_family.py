@@ -1,0 +1,114 @@
+"""family: deviance, mean and null model against statsmodels, scipy and scikit-learn."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.optimize import check_grad, minimize
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+
+from lodim import family as families
+
+N = 40
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.random(N) / 10
+WEIGHT /= WEIGHT.sum()
+
+
+def cases():
+    for name, k in (("gaussian", 0), ("binomial", 2), ("multinomial", 3), ("multinomial", 2)):
+        family = families.make(name, k)
+        y = RNG.normal(3, 2, N) if k == 0 else np.arange(N) % k * 1.0
+        yield pytest.param(family, y, RNG.normal(size=(N, family.n_scores)), id=f"{name}{k}")
+
+
+CASES = list(cases())
+
+
+@pytest.mark.parametrize("family, y, score", CASES)
+def test_deviance(family, y, score):
+    got = family.deviance(y, score)
+    assert got.shape == (N,) and (got >= 0).all()
+    if family.name == "gaussian":
+        expected = sm.families.Gaussian().deviance(y, score[:, 0])
+    elif family.name == "binomial":
+        expected = sm.families.Binomial().deviance(y, 1 / (1 + np.exp(-score[:, 0])))
+    else:
+        labels = np.arange(family.n_scores)
+        expected = 2 * log_loss(y, softmax(score, axis=1), labels=labels, normalize=False)
+    assert got.sum() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("family, y, score", CASES)
+def test_mean_and_residual(family, y, score):
+    mean, residual = family.mean(score), family.residual(y, score)
+    if family.name == "multinomial":
+        np.testing.assert_allclose(mean.sum(axis=1), 1.0)
+        np.testing.assert_allclose(mean, softmax(score, axis=1))
+        np.testing.assert_allclose(residual, 1 - mean[np.arange(N), y.astype(int)])
+    else:
+        link = sm.families.links.Logit() if family.name == "binomial" else None
+        np.testing.assert_allclose(mean, link.inverse(score[:, 0]) if link else score[:, 0])
+        np.testing.assert_allclose(residual, y - mean)
+
+
+@pytest.mark.parametrize("with_offset", [False, True])
+@pytest.mark.parametrize("family, y, score", CASES)
+def test_null_score(family, y, score, with_offset):
+    offset = score if with_offset else np.zeros_like(score)
+    null = family.null_score(y, WEIGHT, offset)
+    assert null.shape == score.shape
+    intercept = null - offset
+    np.testing.assert_allclose(intercept, intercept[[0]].repeat(N, axis=0), atol=1e-12)
+
+    def loss(c):
+        return WEIGHT @ family.deviance(y, offset + c)
+
+    peer = minimize(loss, np.zeros(score.shape[1]), method="BFGS", options={"gtol": 1e-8})
+    assert loss(intercept[0]) <= peer.fun + 1e-9
+    if family.name == "multinomial":  # scores are defined up to a constant
+        peer.x, intercept = peer.x - peer.x.mean(), intercept - intercept.mean(axis=1)[:, None]
+    np.testing.assert_allclose(intercept[0], peer.x, atol=1e-4)
+
+
+def test_null_against_statsmodels():
+    y, offset = (RNG.random(N) < 0.3).astype(float), RNG.normal(size=N)
+    family = families.make("binomial", 2)
+    weight = np.full(N, 1 / N)
+    peer = sm.GLM(y, np.ones(N), sm.families.Binomial(), offset=offset).fit()
+    null = family.null_score(y, weight, offset[:, None])
+    np.testing.assert_allclose(null[:, 0] - offset, peer.params[0], atol=1e-4)
+    assert N * (weight @ family.deviance(y, null)) == pytest.approx(peer.deviance)
+    plain = sm.GLM(y, np.ones(N), sm.families.Binomial(), freq_weights=WEIGHT).fit()
+    null = family.null_score(y, WEIGHT, np.zeros((N, 1)))
+    np.testing.assert_allclose(null, plain.params[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e3, -1e3])
+def test_extreme_scores_stay_finite(scale):
+    for name, k in (("binomial", 2), ("multinomial", 3)):
+        family = families.make(name, k)
+        score = np.full((4, family.n_scores), scale)
+        score[:, 0] *= 2
+        y = np.array([0.0, 1.0, 0.0, 1.0])
+        assert np.isfinite(family.deviance(y, score)).all()
+        assert np.isfinite(family.mean(score)).all()
+
+
+def test_one_class_has_no_deviance():
+    """A null model of a single class is exact: folds and new data may hold one alone."""
+    weight = np.full(5, 0.2)
+    for y in (np.zeros(5), np.ones(5)):
+        for name, k in (("binomial", 2), ("multinomial", 3)):
+            family = families.make(name, k)
+            null = family.null_score(y, weight, np.zeros((5, family.n_scores)))
+            assert np.isfinite(null).all(), name
+            np.testing.assert_allclose(family.deviance(y, null), 0.0, atol=1e-9)
+
+
+def test_deviance_slope_is_the_residual():
+    family = families.make("binomial", 2)
+    y = np.array([1.0])
+    slope = lambda f: -2 * family.residual(y, f[None])  # noqa: E731
+    for f in (-3.0, 0.1, 4.0):
+        assert check_grad(lambda f: family.deviance(y, f[None])[0], slope, [f]) < 1e-5

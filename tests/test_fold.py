@@ -1,0 +1,134 @@
+"""fold: who is held out, and that training never sees it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lodim import fold, tiles
+from lodim.design import Design
+from lodim.errors import ArgumentError, LodimError
+
+N = 97
+
+
+@pytest.fixture(scope="module")
+def batch():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.gamma(2, 3, N), "z": rng.normal(50, 9, N), "w": rng.random(N)})
+    data["y"] = rng.choice(["a", "b", "c"], N, p=[0.1, 0.3, 0.6])
+    data.loc[[4, 40], "z"] = np.nan
+    return Design.learn("y ~ x + z", data, weights="w", offset=np.arange(N) / N)[1]
+
+
+def matrix(batch):
+    return tiles.unpack(batch.X, batch.n)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 95])
+@pytest.mark.parametrize("classes", [None, ("a", "b", "c")])
+def test_assign_balances(batch, k, classes):
+    got = fold.assign(batch, k, classes, 1)
+    counts = np.bincount(got, minlength=k)
+    assert got.shape == (batch.n,) and len(counts) == k and np.ptp(counts) <= 1
+    if classes:
+        for c in range(3):
+            assert np.ptp(np.bincount(got[batch.y == c], minlength=k)) <= 1
+    np.testing.assert_array_equal(got, fold.assign(batch, k, classes, 1))
+    if k < 50:
+        assert (got != fold.assign(batch, k, classes, 2)).any()
+
+
+def test_assign_is_random_not_by_position(batch):
+    got = fold.assign(batch, 2, None, 0)
+    assert 30 < (got == np.arange(batch.n) % 2).sum() < 65
+
+
+def test_given_folds_speak_of_all_rows(batch):
+    names = np.array(["late", "early", "mid"])[np.arange(N) % 3]
+    got = fold.assign(batch, names, None, 0)
+    expected = np.unique(names[batch.rows], return_inverse=True)[1]
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(got, fold.assign(batch, pd.Series(names), None, 0))
+
+
+@pytest.mark.parametrize(
+    "folds, word",
+    [
+        (1, "from 2"), (0, "from 2"), (2.5, "from 2"), ("five", "from 2"), (None, "from 2"),
+        (96, "96"), (np.arange(95) % 2, "95 entries"), (np.zeros(N), "single fold"),
+    ],
+)  # fmt: skip
+def test_bad_folds(batch, folds, word):
+    with pytest.raises(ArgumentError, match=word):
+        fold.assign(batch, folds, None, 0)
+
+
+def test_split_cuts_everything(batch):
+    held_out = fold.assign(batch, 4, None, 0) == 1
+    train, test = fold.split(batch, held_out, True)
+    assert train.n + test.n == batch.n and test.n == held_out.sum()
+    for part, keep in ((train, ~held_out), (test, held_out)):
+        for name in ("y", "weights", "offset", "rows"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(batch, name)[keep])
+        beyond = tiles.unpack(part.X, 64 * len(part.X))[part.n :]
+        assert part.X.dtype == batch.X.dtype and not beyond.any()
+
+
+def test_training_is_standardized_by_itself(batch):
+    held_out = fold.assign(batch, 4, None, 0) == 1
+    train, test = fold.split(batch, held_out, True)
+    X, w = matrix(train), train.weights / train.weights.sum()
+    np.testing.assert_allclose(w @ X, 0.0, atol=1e-12)
+    np.testing.assert_allclose(w @ X**2, 1.0)
+    raw = matrix(batch)
+    mean = np.average(raw[~held_out], axis=0, weights=batch.weights[~held_out])
+    sd = np.sqrt(np.average((raw[~held_out] - mean) ** 2, axis=0, weights=train.weights))
+    np.testing.assert_allclose(matrix(test), (raw[held_out] - mean) / sd)
+
+
+def test_held_out_rows_do_not_leak(batch):
+    held_out = fold.assign(batch, 4, None, 0) == 1
+    X = matrix(batch).copy()
+    X[held_out] += 100.0
+    moved = replace(batch, X=tiles.pack(X))
+    one, other = (fold.split(b, held_out, True)[0] for b in (batch, moved))
+    np.testing.assert_array_equal(one.X, other.X)
+
+
+def test_unstandardized_keeps_the_scale(batch):
+    held_out = fold.assign(batch, 4, None, 0) == 1
+    train, _ = fold.split(batch, held_out, False)
+    np.testing.assert_allclose(
+        np.diff(matrix(train), axis=0), np.diff(matrix(batch)[~held_out], axis=0), atol=1e-12
+    )
+    np.testing.assert_allclose(train.weights @ matrix(train), 0.0, atol=1e-10)
+
+
+def test_a_column_that_varies_in_held_out_rows_alone(batch):
+    X = np.zeros((batch.n, 2))
+    X[0, 0] = 1.0
+    flat = replace(batch, X=tiles.pack(X))
+    held_out = np.arange(batch.n) < 5
+    train, test = fold.split(flat, held_out, True)
+    assert not train.X.any() and np.isfinite(test.X).all()
+
+
+def test_training_rows_of_weight_zero(batch):
+    """No weight is left to train with: not a crash in words of another library."""
+    weights = np.zeros(batch.n)
+    weights[:3] = 1.0
+    some = replace(batch, weights=weights)
+    try:
+        train, _ = fold.split(some, np.arange(batch.n) < 10, True)
+    except LodimError:
+        return
+    assert np.isfinite(train.X).all()
+
+
+def test_subset(batch):
+    part = fold.subset(batch, np.array([5, 2, 90]))
+    np.testing.assert_array_equal(matrix(part), matrix(batch)[[5, 2, 90]])
+    np.testing.assert_array_equal(part.y, batch.y[[5, 2, 90]])
+    assert part.index is batch.index and part.n == 3

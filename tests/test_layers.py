@@ -1,0 +1,197 @@
+"""The house's walls: who may import what, found by scanning the imports (DESIGN's table)."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lodim as ld
+
+ROOT = Path(ld.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+NAMES = [str(f.relative_to(ROOT)) for f in FILES]
+SOLVERS = {"lodim.solve", "cvxpy", "scipy.optimize"}
+NUMERIC = {"numpy", "numba", "llvmlite", "math", "scipy", "lodim", "dataclasses", "typing", "os",
+           "functools", "concurrent", "itertools", "collections", "threading"}  # fmt: skip
+
+
+def imports(name):
+    """Dotted names of all that a file imports, anywhere in it."""
+    found = set()
+    package = ["lodim", *Path(name).parts[:-1]]
+    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def uses(name, *packages):
+    """The imports of a file that are one of these packages or in one."""
+    return {i for i in imports(name) for p in packages if i == p or i.startswith(p + ".")}
+
+
+def files(*patterns):
+    return [n for n in NAMES if any(Path(n).match(p) for p in patterns)]
+
+
+def only(package, *allowed):
+    """Who imports a package that only `allowed` may."""
+    return {n for n in NAMES if uses(n, package)} - set(allowed)
+
+
+def test_the_scan_sees():
+    """A scan that finds nothing would hold any wall."""
+    assert len(FILES) > 25 and "numba" in imports("rowmath.py")
+    assert uses("models/gbmap/boost.py", "lodim.solve")
+    assert uses("plot.py", "matplotlib") and uses("algebra.py", "patsy")
+    assert "lodim.models.gbmap.plots" in imports("models/gbmap/fit.py")  # within a function
+
+
+@pytest.mark.parametrize(
+    "package, allowed",
+    [
+        ("numba.cuda", ["engine.py"]),
+        ("matplotlib", ["plot.py"]),
+        ("patsy", ["algebra.py"]),
+        ("cvxpy", ["solve.py"]),
+        ("narwhals", ["columns.py"]),
+        ("pickle", []),
+        ("sklearn", []),
+        ("statsmodels", ["report.py"]),
+    ],
+)
+def test_single_importers(package, allowed):
+    assert only(package, *allowed) == set()
+
+
+@pytest.mark.parametrize("name", files("rowmath.py", "kernels.py", "moments.py", "tiles.py"))
+def test_kernels_know_numbers_alone(name):
+    assert {i.split(".")[0] for i in imports(name)} <= NUMERIC
+    assert not uses(name, "pandas", "lodim.design", "lodim.solve", "lodim.report")
+    assert "self" not in {n.arg for n in ast.walk(ast.parse((ROOT / name).read_text()))
+                          if isinstance(n, ast.arg)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", files("objective.py"))
+def test_objectives_know_no_frames_and_no_solvers(name):
+    assert not uses(name, "pandas", "lodim.design", *SOLVERS)
+
+
+@pytest.mark.parametrize("name", ["solve.py", "engine.py", "family.py", "fold.py", "rowmath.py"])
+def test_shared_numerics_know_no_frames(name):
+    assert not uses(name, "pandas", "lodim.models", "lodim.report", "lodim.plot")
+
+
+def test_the_solver_sees_objectives_alone():
+    assert {i for i in imports("solve.py") if i.startswith("lodim")} <= {
+        "lodim.objective", "lodim.objective.pseudo_slope"
+    }  # fmt: skip
+    assert not uses("paths.py", "lodim.models", "lodim.solve", "numba")
+
+
+@pytest.mark.parametrize("name", files("fit.py", "report.py", "plots.py", "plot.py"))
+def test_fits_and_reports_know_no_solvers(name):
+    assert not uses(name, *SOLVERS)
+
+
+@pytest.mark.parametrize("name", files("models/*/*.py"))
+def test_models_do_not_know_each_other(name):
+    own = f"lodim.models.{Path(name).parts[1]}"
+    others = {i for i in uses(name, "lodim.models") if not (i + ".").startswith(own + ".")}
+    assert others == set()
+    assert not uses(name, "patsy", "lodim.algebra", "lodim.expression", "lodim.columns")
+
+
+@pytest.mark.parametrize("name", files("models/*/model.py"))
+def test_recipes_do_no_numerics(name):
+    assert not uses(name, "numba", "scipy", *SOLVERS)
+
+
+def test_shared_files_name_no_model():
+    shared = [n for n in NAMES if not n.startswith("models") and n not in ("__init__.py", "fit.py")]
+    assert {n for n in shared if uses(n, "lodim.models")} <= {"__main__.py"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_size_and_prints(name):
+    text = (ROOT / name).read_text()
+    assert len(text.splitlines()) <= 420
+    if name != "__main__.py":
+        calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
+        called = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
+        assert not called & {"print", "eval", "exec", "input"}
+        assert "show" not in {n.func.attr for n in calls if isinstance(n.func, ast.Attribute)}
+
+
+# Import cost -----------------------------------------------------------------------------------
+
+
+def modules_after(code):
+    """Top-level names of what a fresh process has imported after some code."""
+    script = code + "\nimport sys; print(*{m.split('.')[0] for m in sys.modules})"
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120,
+        env={"PYTHONPATH": str(ROOT.parent), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    return set(out.stdout.splitlines()[-1].split())
+
+
+HEAVY = {"cvxpy", "matplotlib", "statsmodels", "sklearn", "polars", "narwhals", "dask", "tqdm"}
+
+
+def test_import_is_light():
+    loaded = modules_after("import lodim")
+    assert "lodim" in loaded
+    assert not loaded & (HEAVY | {"pandas", "numba", "scipy", "patsy", "joblib"})
+
+
+def test_a_fit_loads_nothing_heavy():
+    loaded = modules_after(
+        "import lodim as ld; f = ld.gbmap('y ~ x', {'x': [1., 2, 3, 5], 'y': [1., 3, 2, 4]}, m=1,"
+        " lambda_=.1); repr(f); str(f.summary())"
+    )
+    assert "numba" in loaded and not loaded & HEAVY
+
+
+# Public names ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ld.__all__)
+def test_public_names(name):
+    thing = getattr(ld, name)
+    assert name in dir(ld) and inspect.getdoc(thing)
+    if inspect.isfunction(thing) and thing.__module__ != "lodim.fit":
+        doc = inspect.getdoc(thing)
+        assert "Parameters\n" in doc and "Returns\n" in doc
+        for parameter in inspect.signature(thing).parameters:
+            assert parameter in doc, parameter
+
+
+def test_unknown_public_name():
+    with pytest.raises(AttributeError, match="nonsense"):
+        ld.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [n for n in ld.__all__ if n.endswith("Error")])
+def test_one_root_error(name):
+    assert issubclass(getattr(ld, name), ld.LodimError)
+
+
+@pytest.mark.parametrize("cls", ["GbmapFit", "Path", "CV"])
+def test_public_methods_have_words(cls):
+    from lodim.models.gbmap.fit import GbmapFit
+    from lodim.paths import Path as LambdaPath
+    from lodim.select import CV
+
+    chosen = {"GbmapFit": GbmapFit, "Path": LambdaPath, "CV": CV}[cls]
+    public = [n for n in dir(chosen) if not n.startswith("_") and n != "to_state"]
+    without = [n for n in public if not inspect.getdoc(getattr(chosen, n))]
+    assert len(public) > 3 and without == []

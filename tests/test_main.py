@@ -1,0 +1,176 @@
+"""The command line."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.__main__ import MODELS, main
+
+QUICK = ["--m", "2", "--lambda", "0.1"]
+
+
+@pytest.fixture(scope="module")
+def cars(tmp_path_factory):
+    """A CSV file with gaps written as empty cells and as NA, and a name that needs quoting."""
+    file = tmp_path_factory.mktemp("cars") / "cars.csv"
+    frame = ld.data("autompg").rename(columns={"model_year": "model year"})
+    frame.loc[[0, 1], "weight"] = np.nan
+    text = frame.to_csv(index=False).replace("USA", '"USA, north"')
+    file.write_text(text.replace(",,", ",NA,", 3), encoding="utf-8-sig")
+    return file
+
+
+def run(*argv):
+    """A process of its own: (status, stdout, stderr)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lodim", *map(str, argv)], capture_output=True, text=True
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_prints_the_summary_of_a_shipped_data_set():
+    status, out, err = run("gbmap", "mpg ~ .", "autompg", *QUICK)
+    fit = ld.gbmap("mpg ~ .", data=ld.data("autompg"), m=2, lambda_=0.1)
+    assert (status, out, err) == (0, f"{fit.summary()}\n", "")
+
+
+def test_error_is_one_line_and_exit_status_two():
+    status, out, err = run("gbmap", "mpg ~ .", "no_such.csv")
+    assert status == 2 and out == ""
+    assert err.startswith("lodim: error: no file 'no_such.csv'") and err.count("\n") == 1
+
+
+def test_matplotlib_is_not_imported_unless_plots_are_asked_for():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from lodim.__main__ import main; "
+        f"sys.exit(main(['gbmap', 'mpg ~ .', 'autompg', *{QUICK}] + sys.argv[1:]))"
+    )
+    for more, status in (([], 0), (["--plots", "nowhere"], 2)):
+        done = subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True)
+        assert done.returncode == status
+    assert "pip install 'lodim[plot]'" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_csv_with_gaps_categories_and_a_name_in_quotes(cars, capsys):
+    assert main(["gbmap", "mpg ~ .", str(cars), *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert "origin[USA, north]" in out and "model year" in out
+    assert out.split("\n")[5].split()[:4] == ["Rows", "dropped", "(NA):", "8"]
+    assert main(["gbmap", "mpg ~ weight + Q('model year')", str(cars), *QUICK]) == 0
+    assert "No. observations:                  396" in capsys.readouterr().out
+
+
+def test_separator_weights_offset_and_row_labels(tmp_path, capsys):
+    file, out = tmp_path / "x.tsv", tmp_path / "p.csv"
+    frame = ld.data("autompg").assign(w=2.0, base=10.0).rename(index="car{}".format)
+    frame.to_csv(file, sep="\t")
+    words = ["--sep", "tab", "--weights", "w", "--offset", "base"]
+    more = ["--predict", str(file), "--output", str(out)]
+    assert main(["gbmap", "mpg ~ .", str(file), *QUICK, *words, *more]) == 0
+    shown = capsys.readouterr().out
+    assert "base" not in shown and "Unnamed" not in shown
+    fit = ld.gbmap("mpg ~ .", data=frame, m=2, lambda_=0.1, weights="w", offset="base")
+    written = pd.read_csv(out, index_col=0)
+    assert list(written.index) == list(frame.index)
+    np.testing.assert_allclose(written["mpg"], fit.predict(frame), rtol=1e-12)
+
+
+@pytest.mark.parametrize("type", ["response", "class", "prob", "embedding", "local"])
+def test_predictions_have_a_row_a_new_row(tmp_path, type):
+    new, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    frame = ld.data("iris").drop(columns="species").iloc[::30]
+    frame.iloc[1, 0] = np.nan
+    frame.reset_index(drop=True).to_csv(new, index=False)
+    words = ["--predict", str(new), "--output", str(out), "--type", type]
+    assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
+    written = pd.read_csv(out)
+    assert len(written) == len(frame)
+    assert written.isna().all(axis=1).tolist() == [False, True, False, False, False]
+    assert not any(c.startswith(("(", "Unnamed")) for c in written)
+
+
+def test_saved_fit_loads(tmp_path, capsys):
+    file = tmp_path / "fit.lodim"
+    assert main(["gbmap", "mpg ~ .", "autompg", *QUICK, "--save", str(file)]) == 0
+    assert str(ld.load(file).summary()) == capsys.readouterr().out.rstrip("\n")
+
+
+def test_cv_and_plots(tmp_path, capsys):
+    folder = tmp_path / "a" / "b"
+    words = ["--m", "1", "--beta", "5", "--seed", "3", "--cv", "--plots", str(folder)]
+    assert main(["gbmap", "species ~ .", "iris", *words]) == 0
+    out = capsys.readouterr().out
+    assert "Cross-Validation of gbmap" in out and " min" in out and " 1se" in out
+    kinds = (*MODELS["gbmap"].plots, "path", "cv")
+    assert sorted(p.name for p in folder.iterdir()) == sorted(f"{k}.png" for k in kinds)
+    assert all(p.read_bytes().startswith(b"\x89PNG") for p in folder.iterdir())
+
+
+def test_data_lists_and_prints(capsys):
+    assert main(["data"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in ld.data()["name"])
+    assert main(["data", "iris"]) == 0
+    assert capsys.readouterr().out == ld.data("iris").to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["gbmap", "mpg ~ weigth", "autompg"], "did you mean 'weight'?"),
+        (["gbmap", "mpg ~ .", "autompg", "--m", "0"], "m must be a whole number from 1"),
+        (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv"], "go together"),
+        (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv", "--output", "y"], "'x.csv'"),
+        (["data", "nothing"], "no data set is called"),
+    ],
+)
+def test_errors_in_words(argv, says, capsys):
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("lodim: error: ") and says in err
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2,3\n4\n5,6,7,8,9\n", b"a,b\n\xff\xfe,1\n"])
+def test_unreadable_csv(tmp_path, content, capsys):
+    file = tmp_path / "bad.csv"
+    file.write_bytes(content)
+    assert main(["gbmap", "a ~ b", str(file)]) == 2
+    assert "cannot be read as CSV" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(monkeypatch, capsys):
+    def warned(name, sep):
+        warnings.warn("slow", ld.ConvergenceWarning, stacklevel=1)
+        return ld.data(name)
+
+    monkeypatch.setattr("lodim.__main__.read_data", warned)
+    assert main(["gbmap", "mpg ~ .", "autompg", *QUICK]) == 0
+    assert capsys.readouterr().err == "lodim: ConvergenceWarning: slow\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["nonsense"],
+        ["gbmap"],
+        ["gbmap", "y ~ .", "d", "--m", "x"],
+        ["gbmap", "y ~ .", "d", "--sep", "ab"],
+    ],
+)
+def test_wrong_usage(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2 and "usage:" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out.startswith("lodim ")

@@ -1,0 +1,55 @@
+"""rowmath: the polynomial exp and log1p against NumPy's, over their whole range."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import vectorize
+
+from lodim.rowmath import exp_negative, log1p_unit
+
+ULP = np.finfo(float).eps
+
+
+@vectorize(["float64(float64)"])
+def exp_all(x):
+    return exp_negative(x)
+
+
+@vectorize(["float64(float64)"])
+def log1p_all(e):
+    return log1p_unit(e)
+
+
+def test_exp_over_its_range():
+    x = -np.concatenate([np.linspace(0, 1, 20001), np.geomspace(1e-300, 708, 20001)])
+    np.testing.assert_allclose(exp_all(x), np.exp(x), rtol=4 * ULP)
+
+
+def test_exp_where_the_reduction_changes():
+    k = np.arange(0, 1020)
+    x = -np.log(2) * (k[:, None] + [0.5 - 1e-13, 0.5, 0.5 + 1e-13])
+    np.testing.assert_allclose(exp_all(x), np.exp(x), rtol=4 * ULP)
+
+
+def test_exp_at_its_ends():
+    assert exp_negative(0.0) == 1.0 and exp_negative(-0.0) == 1.0
+    assert 0.0 <= exp_negative(-1e4) <= 1e-300
+    assert 0.0 <= exp_negative(-np.inf) <= 1e-300
+
+
+def test_log1p_over_its_range():
+    e = np.concatenate([np.linspace(0, 1, 40001), np.geomspace(1e-300, 1, 20001)])
+    np.testing.assert_allclose(log1p_all(e), np.log1p(e), rtol=2e-14)
+    assert log1p_unit(0.0) == 0.0
+
+
+@given(st.floats(-700, 700))
+def test_softplus_from_them(z):
+    value = max(z, 0.0) + log1p_unit(exp_negative(-abs(z)))
+    assert value == pytest.approx(np.logaddexp(0.0, z), rel=2e-14)
+
+
+def test_exp_is_monotone():
+    x = np.sort(-np.random.default_rng(0).exponential(20, 20000))
+    assert (np.diff(exp_all(x)) >= -4 * ULP * exp_all(x[1:])).all()

@@ -1,0 +1,296 @@
+"""select: cv() against an explicit loop over folds, its rules, and choose()."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim import fold as folding
+from lodim import recipe, select
+
+GRID = [0.3, 0.03, 0.003]
+SHARED = {"m": 2, "beta": 3.0, "n_starts": 1}
+
+
+@pytest.fixture(scope="module")
+def df():
+    rng = np.random.default_rng(0)
+    n = 90
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=["x1", "x2", "x3"])
+    f = np.abs(df["x1"]) + df["x2"]
+    df["y"] = 3 * f + rng.normal(size=n)
+    df["c"] = np.where(f + rng.normal(size=n) > 0.8, "b", "a")
+    df["k"] = np.array(list("uvw"))[(f > 0).astype(int) + (f > 1.5)]
+    df["w"] = rng.integers(1, 4, n)
+    df["o"] = 0.5 * rng.normal(size=n)
+    return df
+
+
+def by_hand(df, response, fold, loss, weights=None, offset=None, **settings):
+    """Mean and standard error of the held-out loss by fitting and predicting each fold."""
+    means, sizes = [], []
+    for k in np.unique(fold):
+        train, test = df[fold != k], df[fold == k]
+        one = ld.gbmap(f"{response} ~ x1 + x2 + x3", train, weights=weights, offset=offset,
+                       threads=1, **SHARED | settings)  # fmt: skip
+        w = test[weights].to_numpy(float) if weights else np.ones(len(test))
+        if loss == "class":
+            each = (one.predict(test, "class") != test[response]).to_numpy(float)
+        else:
+            out = one.augment(test)
+            each = (out[".loss"] if loss == "deviance" else out[".resid"].abs()).to_numpy()
+        means.append(w @ each / w.sum())
+        sizes.append(w.sum())
+    mean = np.average(means, weights=sizes)
+    variance = np.average((np.array(means) - mean) ** 2, weights=sizes)
+    return mean, np.sqrt(variance / (len(means) - 1))
+
+
+CASES = [
+    ("y", "deviance", {}), ("y", "mae", {}), ("c", "deviance", {}), ("c", "class", {}),
+    ("k", "deviance", {}), ("k", "class", {}), ("y", "deviance", {"weights": "w"}),
+    ("c", "deviance", {"weights": "w", "offset": "o"}), ("y", "mae", {"offset": "o"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("response, loss, extra", CASES)
+def test_against_an_explicit_loop(df, response, loss, extra):
+    fold = np.random.default_rng(5).integers(0, 4, len(df))
+    got = ld.cv(ld.gbmap, f"{response} ~ x1 + x2 + x3", df, folds=fold, loss=loss,
+                grid={"lambda_": GRID}, **SHARED, **extra)  # fmt: skip
+    assert list(got.frame["lambda_"]) == GRID and got.loss == loss
+    for i, lambda_ in enumerate(GRID):
+        mean, se = by_hand(df, response, fold, loss, lambda_=lambda_, **extra)
+        # The folds' features are scaled twice here, once there: starts agree to rounding.
+        assert got.frame["mean"][i] == pytest.approx(mean, rel=1e-6)
+        assert got.frame["se"][i] == pytest.approx(se, rel=1e-5, abs=1e-12)
+
+
+def test_drawn_folds_are_those_of_fold_assign(df):
+    problem = recipe.prepare(ld.gbmap, "c ~ x1 + x2 + x3", df, {"lambda_": 0.1})
+    fold = folding.assign(problem.batch, 5, ("a", "b"), 3)
+    one, two = (
+        ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, folds=f, seed=3, grid={"lambda_": GRID}, **SHARED)
+        for f in (5, fold)
+    )
+    pd.testing.assert_frame_equal(one.frame, two.frame)
+
+
+def test_rows_of_a_group_are_held_out_together(df):
+    names = pd.Series(np.array(["n", "s", "w"])[np.arange(len(df)) % 3])
+    one = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, folds=names, grid={"lambda_": GRID}, **SHARED)
+    mean, _ = by_hand(df, "y", names.to_numpy(), "deviance", lambda_=GRID[1])
+    assert one.frame["mean"][1] == pytest.approx(mean, rel=1e-6)
+
+
+def test_stages_in_the_grid_share_a_run_and_are_as_separate_ones(df):
+    arguments = {"folds": 4, "beta": 3.0, "n_starts": 1, "lambda_": 0.03}
+    grid = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": [1, 2, 5]}, **arguments)
+    assert list(grid.frame["m"]) == [1, 2, 5]
+    for i, m in enumerate([1, 2, 5]):
+        one = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": [m]}, **arguments)
+        pd.testing.assert_series_equal(grid.frame.loc[i], one.frame.loc[0], check_names=False)
+
+
+def test_open_stages_are_the_best_of_their_curve(df):
+    arguments = {"folds": 3, "beta": 3.0, "n_starts": 1, "control": {"max_stages": 6}}
+    got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"lambda_": [0.1]}, **arguments)
+    every = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": range(1, 7)}, lambda_=0.1,
+                  **arguments)  # fmt: skip
+    assert got.frame["mean"][0] == every.frame["mean"].min()
+    assert got.frame["m"][0] == every.frame["m"][every.index_min] == got.best.settings.m
+
+
+def test_rules(df):
+    both = {
+        rule: ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, rule=rule, n_lambda=8, folds=5, **SHARED)
+        for rule in ("min", "1se")
+    }
+    frame = both["min"].frame
+    assert (np.diff(frame["lambda_"]) < 0).all() and len(frame) == 8
+    pd.testing.assert_frame_equal(frame, both["1se"].frame)
+    best = frame.loc[frame["mean"].idxmin()]
+    within = frame[frame["mean"] <= best["mean"] + best["se"]]
+    for one in both.values():
+        assert one.lambda_min == best["lambda_"]
+        assert one.lambda_1se == within["lambda_"].max() > one.lambda_min
+    assert both["min"].best.settings.lambda_ == both["min"].lambda_min
+    assert both["1se"].best.settings.lambda_ == both["1se"].lambda_1se
+    assert both["1se"].best.n == len(df)
+
+
+def test_1se_takes_the_more_penalized_in_any_order(df):
+    """`lambda_1se` is the largest penalty within one standard error, also of an ascending grid."""
+    values = [0.0003, 0.003, 0.01, 0.03, 0.1, 1.0]
+    up, down = (
+        ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, rule="1se", folds=5, grid={"lambda_": v}, **SHARED)
+        for v in (values, values[::-1])
+    )
+    assert up.lambda_min == down.lambda_min
+    assert up.lambda_1se == down.lambda_1se
+
+
+def test_best_is_the_fit_of_its_settings(df):
+    got = ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, grid={"lambda_": GRID, "m": [1, 2]}, folds=3,
+                beta=3.0)  # fmt: skip
+    assert len(got.frame) == 6
+    row = got.frame.loc[got.index_min]
+    own = ld.gbmap("c ~ x1 + x2 + x3", df, m=int(row["m"]), lambda_=row["lambda_"], beta=3.0)
+    np.testing.assert_array_equal(got.best.estimates.theta, own.estimates.theta)
+    assert got.best.selection is not None and np.isfinite(got.best.drift(df)).all()
+
+
+@pytest.mark.parametrize("open_m", [False, True])
+def test_n_jobs_changes_nothing(df, open_m):
+    arguments = SHARED | ({"m": None, "control": {"max_stages": 12}} if open_m else {})
+    runs = [
+        ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, grid={"lambda_": GRID}, folds=4, n_jobs=j,
+              **arguments)
+        for j in (1, 2, 5)
+    ]  # fmt: skip
+    for other in runs[1:]:
+        pd.testing.assert_frame_equal(runs[0].frame, other.frame, check_exact=True)
+    again = ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, grid={"lambda_": GRID}, folds=4, seed=1,
+                  **arguments)  # fmt: skip
+    assert not again.frame["mean"].equals(runs[0].frame["mean"])
+
+
+def test_print_tidy_and_plot(df, axes):
+    got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=5, folds=3, **SHARED)
+    text = str(got)
+    for word in ("cv of gbmap(", "deviance", "5 points", "min", "1se", "rule 'min'"):
+        assert word in text
+    tidy = got.tidy()
+    tidy["mean"] = 0.0
+    assert (got.frame["mean"] > 0).all()
+    assert got.plot(ax=axes) is axes
+    assert axes.get_xlabel() == "log(lambda)" and "deviance" in axes.get_ylabel()
+    axes.figure.canvas.draw()
+    two = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": [1, 2], "beta": [1, 5]}, lambda_=0.1,
+                folds=3)  # fmt: skip
+    axes.clear()
+    assert two.plot(ax=axes).get_xlabel() == "m" and axes.get_legend() is not None
+
+
+def test_progress(df, capsys):
+    pytest.importorskip("tqdm")
+    ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, progress=True, **SHARED)
+    assert "cv" in capsys.readouterr().err
+    ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, **SHARED)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        ({"loss": "auc"}, "deviance, class, mae"),
+        ({"loss": "class"}, "classes"),
+        ({"rule": "max"}, "'min' or '1se'"),
+        ({"grid": {"lambda_": [0.1]}, "lambda_": 0.1}, "in the grid"),
+        ({"grid": {"lambda_": []}}, "no value"),
+        ({"grid": {"lambda_": [-1.0]}}, "lambda_"),
+        ({"grid": {"colour": [1, 2]}, "lambda_": 0.1}, "colour"),
+        ({"grid": {"standardize": [True, False]}, "lambda_": 0.1}, "standardize"),
+        ({"folds": 1}, "from 2"),
+        ({"folds": 1000}, "1000"),
+        ({"folds": np.zeros(90)}, "single fold"),
+        ({"folds": np.zeros((90, 2))}, "folds"),
+        ({"n_lambda": 1}, "n_lambda"),
+        ({"gamma": 1}, "gamma"),
+        ({"n_jobs": 0.5}, "n_jobs"),
+    ],
+)
+def test_refusals(df, arguments, word):
+    with pytest.raises(ld.ArgumentError, match=word):
+        ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, **arguments)
+
+
+def test_refuses_what_is_no_model(df):
+    with pytest.raises(ld.ArgumentError, match="model function"):
+        ld.cv("gbmap", "y ~ x1", df)
+
+
+def test_a_grid_without_lambda_needs_one(df):
+    """Neither given nor in the grid: words, or a choice, but no TypeError."""
+    try:
+        got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": [1, 2]}, folds=3)
+    except ld.ArgumentError as error:
+        assert "lambda_" in str(error)
+    else:
+        assert got.best.settings.lambda_ > 0
+
+
+def test_lambda_min_of_a_grid_without_lambda(df):
+    got = ld.cv(ld.gbmap, "y ~ x1", df, grid={"m": [1, 2]}, lambda_=0.1, folds=3)
+    try:
+        assert got.lambda_min == got.lambda_1se == 0.1
+    except ld.ArgumentError as error:
+        assert "lambda_" in str(error)
+
+
+# choose: what a model does where m or lambda_ is not given ---------------------------------------
+
+
+def test_choose_is_deterministic(df):
+    runs = [
+        ld.gbmap("y ~ x1 + x2 + x3", df, threads=t, control={"max_stages": 8}) for t in (1, 2, None)
+    ]
+    for other in runs[1:]:
+        pd.testing.assert_frame_equal(runs[0].selection, other.selection, check_exact=True)
+        np.testing.assert_array_equal(runs[0].estimates.theta, other.estimates.theta)
+        np.testing.assert_array_equal(runs[0].calibration, other.calibration)
+
+
+def test_choose_takes_the_least_loss(df):
+    one = ld.gbmap("y ~ x1 + x2 + x3", df, control={"max_stages": 8})
+    row = one.selection.loc[one.selection["mean"].idxmin()]
+    assert one.settings.lambda_ == row["lambda_"] and one.settings.m == row["m"]
+    again = ld.gbmap("y ~ x1 + x2 + x3", df, m=one.settings.m, lambda_=one.settings.lambda_)
+    np.testing.assert_array_equal(one.estimates.theta, again.estimates.theta)
+
+
+def test_choose_leaves_what_is_given(df):
+    one = ld.gbmap("y ~ x1 + x2 + x3", df, m=2)
+    assert one.settings.m == 2 and (one.selection["m"] == 2).all() and len(one.selection) > 3
+    other = ld.gbmap("y ~ x1 + x2 + x3", df, lambda_=0.05, control={"max_stages": 5})
+    assert other.settings.lambda_ == 0.05 and len(other.selection) == 1
+
+
+@pytest.mark.parametrize("rare", [1, 2, 3])
+def test_choose_with_a_rare_class(df, rare):
+    """A fold may then train on one class alone."""
+    rng = np.random.default_rng(0)
+    c = np.full(len(df), "no", dtype=object)
+    c[rng.choice(len(df), rare, replace=False)] = "yes"
+    one = ld.gbmap("c ~ x1 + x2", df.assign(c=c), control={"max_stages": 4})
+    assert np.isfinite(one.selection["mean"]).all() and np.isfinite(one.predict(df)).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("response", ["y", "c", "k"])
+def test_choose_on_very_few_rows(df, n, response):
+    turn = np.arange(n)
+    few = df[:n].assign(c=np.where(turn % 2, "a", "b"), k=np.array(list("uvw"))[turn % 3])
+    one = ld.gbmap(f"{response} ~ x1 + x2", few, control={"max_stages": 3})
+    assert np.isfinite(one.predict(few, "link")).to_numpy().all()
+
+
+def test_choose_without_features(df):
+    one = ld.gbmap("y ~ 1", df, control={"max_stages": 2})
+    np.testing.assert_allclose(one.predict(df), df["y"].mean(), atol=1e-4)
+
+
+def test_quick_splits_hold_out_every_row_once(df):
+    problem = recipe.prepare(ld.gbmap, "y ~ x1 + x2", df, {})
+    splits = select.quick_splits(problem)
+    held = np.concatenate([test.rows for _, test in splits])
+    assert len(splits) == 5 and sorted(held) == list(range(len(df)))
+    for train, test in splits:
+        assert not set(train.rows) & set(test.rows)
+
+
+def test_quick_splits_of_many_rows():
+    rng = np.random.default_rng(0)
+    big = pd.DataFrame({"x": rng.normal(size=25_000), "y": rng.normal(size=25_000)})
+    ((train, test),) = select.quick_splits(recipe.prepare(ld.gbmap, "y ~ x", big, {}))
+    assert train.n == 16_000 and test.n == 4_000

@@ -1,0 +1,205 @@
+"""solve: L-BFGS and its orthant-wise form against scipy and scikit-learn."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, rosen, rosen_der
+from sklearn.linear_model import Lasso, LogisticRegression
+
+from lodim.objective import ElasticNet, add_ridge, pseudo_slope
+from lodim.solve import lbfgs
+
+TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
+
+
+class Functions:
+    """q functions given as (value, gradient) of one theta; counts their evaluations."""
+
+    def __init__(self, functions, d, l1=None):
+        self.functions, self.l1 = functions, np.zeros(d) if l1 is None else l1
+        self.calls = np.zeros(len(functions), int)
+
+    def __call__(self, theta, active):
+        value, gradient = np.full(len(theta), np.nan), np.full(theta.shape, np.nan)
+        for c in active:
+            self.calls[c] += 1
+            value[c], gradient[c] = self.functions[c](theta[c].copy())
+        return value, gradient
+
+
+def quadratic(rng, d, condition=1e3):
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    A, b = Q * np.geomspace(1, condition, d) @ Q.T, rng.normal(size=d)
+    return (lambda x: (0.5 * x @ A @ x - b @ x, A @ x - b)), np.linalg.solve(A, b)
+
+
+def logistic(rng, n, d, ridge=0.01):
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(float)
+
+    def f(w):
+        z = X @ w
+        p = 1.0 / (1.0 + np.exp(-z))
+        loss = np.mean(np.logaddexp(0, z) - y * z)
+        return loss + ridge * w @ w, X.T @ (p - y) / n + 2 * ridge * w
+
+    return f, X, y
+
+
+def alone(f, start, l1=None, **options):
+    return lbfgs(Functions([f], len(start), l1), start[None], **options)
+
+
+@given(st.integers(1, 12), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_quadratics(d, seed):
+    rng = np.random.default_rng(seed)
+    f, solution = quadratic(rng, d)
+    end = alone(f, rng.normal(size=d), max_iter=2000, tol=1e-9, ftol=0.0)
+    assert end.grad_norm[0] == np.abs(f(end.theta[0])[1]).max()
+    assert end.value[0] == f(end.theta[0])[0]
+    np.testing.assert_allclose(end.theta[0], solution, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_logistic_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    f, _, _ = logistic(rng, 80, 5)
+    end = alone(f, rng.normal(size=5), **TIGHT)
+    peer = minimize(f, np.zeros(5), jac=True, method="BFGS", options={"gtol": 1e-9})
+    assert end.converged.all() and end.value[0] == pytest.approx(peer.fun, abs=1e-12)
+    np.testing.assert_allclose(end.theta[0], peer.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 5, 10])
+def test_rosenbrock(d):
+    f = lambda x: (rosen(x), rosen_der(x))  # noqa: E731
+    end = alone(f, np.full(d, -0.9), **TIGHT)
+    peer = minimize(rosen, np.full(d, -0.9), jac=rosen_der, method="L-BFGS-B")
+    assert end.converged.all()
+    assert np.abs(rosen_der(end.theta[0])).max() < 1e-6
+    if d == 2:  # with more variables there is a second minimum
+        np.testing.assert_allclose(end.theta[0], 1.0, atol=1e-6)
+        assert end.n_eval <= 2 * peer.nfev + 20
+
+
+def test_problems_side_by_side_are_as_alone():
+    rng = np.random.default_rng(3)
+    d = 6
+    functions = [quadratic(rng, d)[0], logistic(rng, 50, d)[0], quadratic(rng, d, 1e6)[0]]
+    functions.append(lambda x: (rosen(x), rosen_der(x)))
+    starts, l1 = rng.normal(size=(4, d)), np.array([0, 0.01, 0.0, 0.02, 0.0, 0.3])
+    for weights in (np.zeros(d), l1):
+        options = {"max_iter": 150, "tol": 1e-8, "ftol": 1e-12}
+        objective = Functions(functions, d, weights)
+        together = lbfgs(objective, starts, **options)
+        assert together.n_eval == objective.calls.max() < 151
+        for c, f in enumerate(functions):
+            one = alone(f, starts[c], weights, **options)
+            for name in ("theta", "value", "grad_norm", "n_iter", "converged"):
+                np.testing.assert_array_equal(getattr(one, name)[0], getattr(together, name)[c])
+            assert one.n_eval == objective.calls[c]  # a problem that is done costs no more
+
+
+def test_start_is_left_alone_and_integers_are_taken():
+    start = np.array([[3, -4]])
+    end = alone(lambda x: (x @ x, 2 * x), start[0], tol=1e-12)
+    assert (start == [[3, -4]]).all() and np.abs(end.theta).max() < 1e-12
+
+
+def test_at_the_minimum_nothing_moves():
+    end = alone(lambda x: (x @ x, 2 * x), np.zeros(3))
+    assert end.converged.all() and end.n_iter[0] == 0 and end.n_eval == 1
+
+
+def test_stops_at_max_iter_with_the_best_so_far():
+    f = lambda x: (rosen(x), rosen_der(x))  # noqa: E731
+    values = [alone(f, np.array([-1.2, 1.0]), max_iter=k).value[0] for k in range(1, 30)]
+    assert values[0] == pytest.approx(rosen([-1.2, 1.0]))
+    assert (np.diff(values) <= 1e-12).all() and values[-1] < 0.1 * values[0]
+    end = alone(f, np.array([-1.2, 1.0]), max_iter=5)
+    assert not end.converged[0] and end.n_eval == 5
+
+
+def test_ftol_stops_early():
+    f = quadratic(np.random.default_rng(0), 30, 1e6)[0]
+    loose, tight = (alone(f, np.ones(30), ftol=t, tol=0.0, max_iter=3000) for t in (1e-3, 1e-13))
+    assert loose.converged[0] and loose.n_eval < tight.n_eval
+
+
+def test_a_wall_of_infinities_is_backed_away_from():
+    def f(x):
+        if x[0] >= 1:
+            return np.inf, np.full(1, np.nan)
+        return -np.log(1 - x[0]) - 20 * x[0], np.array([1 / (1 - x[0]) - 20])
+
+    end = alone(f, np.array([-30.0]), **TIGHT)
+    assert end.theta[0, 0] == pytest.approx(0.95, abs=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.005])
+@pytest.mark.parametrize("seed", range(2))
+def test_lasso(alpha, seed):
+    rng = np.random.default_rng(seed)
+    n, d = 60, 10
+    X = rng.normal(size=(n, d))
+    y = X[:, :3] @ [2.0, -1.0, 0.5] + rng.normal(size=n)
+
+    def f(w):
+        r = X @ w - y
+        return 0.5 * r @ r / n, X.T @ r / n
+
+    end = alone(f, rng.normal(size=d), np.full(d, alpha), **TIGHT)
+    peer = Lasso(alpha=alpha, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(X, y)
+    np.testing.assert_allclose(end.theta[0], peer.coef_, atol=1e-6)
+    assert ((end.theta[0] == 0) == (peer.coef_ == 0)).all()
+    assert end.value[0] == pytest.approx(f(peer.coef_)[0] + alpha * np.abs(peer.coef_).sum())
+
+
+def test_l1_logistic_with_a_free_intercept():
+    rng = np.random.default_rng(5)
+    n, d, strength = 120, 8, 0.02
+    X = rng.normal(size=(n, d))
+    y = (X[:, 0] - 0.5 * X[:, 1] + 0.7 + rng.normal(size=n) > 0).astype(float)
+    A = np.column_stack([np.ones(n), X])
+
+    def f(w):
+        z = A @ w
+        return np.mean(np.logaddexp(0, z) - y * z), A.T @ (1 / (1 + np.exp(-z)) - y) / n
+
+    l1 = np.r_[0.0, np.full(d, strength)]
+    end = alone(f, np.zeros(d + 1), l1, **TIGHT)
+    peer = LogisticRegression(l1_ratio=1.0, C=1 / (n * strength), solver="saga", tol=1e-12,
+                              max_iter=10**6).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(end.theta[0], np.r_[peer.intercept_, peer.coef_[0]], atol=1e-6)
+
+
+def test_l1_zero_is_reached_and_left():
+    f = lambda x: ((x[0] - 1) ** 2, 2 * (x - 1))  # noqa: E731
+    above, below = (alone(f, np.zeros(1), np.array([v])) for v in (2.0 + 1e-9, 1.0))
+    assert above.theta[0, 0] == 0.0 and above.converged[0]
+    assert below.theta[0, 0] == pytest.approx(0.5, abs=1e-6)
+    across = alone(f, np.array([-5.0]), np.array([1.0]), **TIGHT)
+    assert across.theta[0, 0] == pytest.approx(0.5, abs=1e-8)
+
+
+def test_pseudo_slope():
+    assert pseudo_slope(0.0, 0.5, 1.0) == 0.0 and pseudo_slope(0.0, -0.5, 1.0) == 0.0
+    assert pseudo_slope(0.0, 2.0, 1.0) == 1.0 and pseudo_slope(0.0, -2.0, 1.0) == -1.0
+    assert pseudo_slope(3.0, 0.5, 1.0) == 1.5 and pseudo_slope(-3.0, 0.5, 1.0) == -0.5
+
+
+def test_elastic_net():
+    share = np.array([0.0, 0.2, 0.0, 0.3, 0.5])
+    net = ElasticNet.over(share, 0.6, 0.25)
+    np.testing.assert_allclose(net.ridge, share * 0.6 * 0.75)
+    np.testing.assert_allclose(net.l1, share * 0.6 * 0.25)
+
+
+def test_add_ridge_touches_the_active_rows_alone():
+    theta, ridge = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 2.0])
+    value, gradient = np.zeros(2), np.zeros((2, 2))
+    add_ridge(np.array([1]), theta, ridge, value, gradient)
+    np.testing.assert_allclose(value, [0.0, 0.5 * 9 + 2 * 16])
+    np.testing.assert_allclose(gradient, [[0, 0], [3.0, 16.0]])
