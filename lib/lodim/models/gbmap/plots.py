@@ -5,6 +5,7 @@ import numpy as np
 from lodim import plot
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.calibrate import NEIGHBOURS
+from lodim.models.gbmap.report import labels
 
 
 def draw(fit, kind, ax, **arguments):
@@ -30,7 +31,7 @@ def effects(fit, ax, *, top=15):
     frame = fit.tidy()
     frame = frame.loc[frame["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     return plot.bars(
-        _labels(frame), frame["std_estimate"], f"effect on {_unit(fit)} per SD of the feature",
+        labels(frame), frame["std_estimate"], f"effect on {_unit(fit)} per SD of the feature",
         ax, spread=frame["std_estimate_abs"],
     )  # fmt: skip
 
@@ -89,12 +90,6 @@ def drift(fit, ax, *, data, threshold=None, limit=None, k=NEIGHBOURS):
         threshold = fit.drift_threshold()
     limit = float(np.quantile(losses, 0.95)) if limit is None else limit
     return plot.drift(values, losses, threshold, limit, ax)
-
-
-def _labels(frame):
-    if "level" not in frame:
-        return list(frame["term"])
-    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def _unit(fit):

@@ -87,15 +87,12 @@ def _effects(fit):
     frame = fit.tidy()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
     shown = frame.loc[order[:MOST_FEATURES]]
-    label = shown["term"]
-    if "level" in shown:
-        label = label + " (" + shown["level"].astype(str) + ")"
     table = pd.DataFrame(
         {
             "Mean": shown["estimate"], "Mean |.|": shown["estimate_abs"],
             "Mean/SD": shown["std_estimate"], "Mean |.|/SD": shown["std_estimate_abs"],
         }
-    ).set_axis(label, axis=0).rename_axis(None)  # fmt: skip
+    ).set_axis(labels(shown), axis=0).rename_axis(None)  # fmt: skip
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
         "feature, and per standard deviation (/SD), largest first. Where Mean |.| is well above "
@@ -105,6 +102,13 @@ def _effects(fit):
         notes.append(f"{len(frame) - MOST_FEATURES} smaller effects are left out; see tidy().")
     formats = {c: significant for c in table}
     return Table("Effects of features", table, formats, tuple(notes))
+
+
+def labels(frame):
+    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
+    if "level" not in frame:
+        return list(frame["term"])
+    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def _notes(fit):
