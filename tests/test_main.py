@@ -45,15 +45,16 @@ def test_error_is_one_line_and_exit_status_two():
     assert err.startswith("lodim: error: no file 'no_such.csv'") and err.count("\n") == 1
 
 
-def test_matplotlib_is_not_imported_unless_plots_are_asked_for():
+def test_matplotlib_is_not_imported_unless_plots_are_asked_for(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None; from lodim.__main__ import main; "
         f"sys.exit(main(['gbmap', 'mpg ~ .', 'autompg', *{QUICK}] + sys.argv[1:]))"
     )
-    for more, status in (([], 0), (["--plots", "nowhere"], 2)):
+    for more, status in (([], 0), (["--plots", str(tmp_path / "a")], 2)):
         done = subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True)
         assert done.returncode == status
     assert "pip install 'lodim[plot]'" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "a").exists()
 
 
 def test_csv_with_gaps_categories_and_a_name_in_quotes(cars, capsys):

@@ -98,7 +98,7 @@ def _add_model(commands, name, command):
     for option in (*SHARED, *command.options):
         one.add_argument(
             option.flag, dest=option.name, type=option.kind, help=option.text,
-            metavar=option.metavar, default=argparse.SUPPRESS,
+            metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
         )  # fmt: skip
     one.add_argument(
         "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
@@ -112,7 +112,9 @@ def _add_model(commands, name, command):
     )
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
-    one.add_argument("--type", default="response", help="of prediction; default: response")
+    one.add_argument(
+        "--type", default="response", help="response (default), link, class, ...: see predict()"
+    )
     one.add_argument("--output", metavar="CSV", help="file for the predictions, a row a new row")
     one.set_defaults(run=fit_model, model=name)
 
@@ -132,7 +134,7 @@ def fit_model(args: argparse.Namespace) -> None:
     names = [option.name for option in (*SHARED, *command.options)]
     arguments = {name: getattr(args, name) for name in names if hasattr(args, name)}
     data = read_data(args.data, args.sep)
-    new = None if args.predict is None else read_csv(args.predict, args.sep)
+    new = None if args.predict is None else read_data(args.predict, args.sep)
     fit = model(args.formula, data, **arguments)
     print(fit.summary())
     if args.save:
@@ -205,12 +207,13 @@ def cv_report(cv: Any) -> Report:
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
     """Save the plots of a fit, and of what else has a plot(), as PNG files named by their kind."""
     os.environ.setdefault("MPLBACKEND", "Agg")
-    folder.mkdir(parents=True, exist_ok=True)
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
     for name, axes in draw.items():
+        figure = axes().figure
+        folder.mkdir(parents=True, exist_ok=True)  # not before a plot is there to be saved
         file = folder / f"{name}.png"
-        axes().figure.savefig(file, dpi=150)
+        figure.savefig(file, dpi=150)
         print(f"saved {file}")
 
 

@@ -6,6 +6,7 @@ Nothing is handed to Python's `eval`: each node that `grammar` allows has its li
 import ast
 import functools
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +24,7 @@ from lodim.grammar import (
 )
 from lodim.moments import frozen
 
-ARITHMETIC = {
+ARITHMETIC: dict[type, Callable] = {
     **{ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide},
     **{ast.FloorDiv: np.floor_divide, ast.Mod: np.mod, ast.Pow: np.power},
     **{ast.USub: np.negative, ast.UAdd: np.positive},

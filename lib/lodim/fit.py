@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from os import PathLike
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from lodim import report, store
 from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
-KINDS = {"gbmap": "lodim.models.gbmap.model"}  # where `load` finds the Fit of each kind of file
+KINDS = {"gbmap": "lodim.models.gbmap.model"}  # where each model's function and from_state are
 
 
 class Fit(ABC):
@@ -45,15 +47,15 @@ class Fit(ABC):
         """Link scores (n, K) of the rows of a batch, its offset included."""
 
     @abstractmethod
-    def tidy(self):
+    def tidy(self) -> pd.DataFrame:
         """One row an estimate: a frame with columns term and estimate at least."""
 
     @abstractmethod
-    def glance(self):
+    def glance(self) -> pd.DataFrame:
         """One row of what describes the whole fit."""
 
     @abstractmethod
-    def summary(self):
+    def summary(self) -> report.Report:
         """A Report that prints as text, and as HTML in notebooks."""
 
     @abstractmethod
@@ -61,7 +63,7 @@ class Fit(ABC):
         """Lines and Table of the short print."""
 
     @abstractmethod
-    def to_state(self):
+    def to_state(self) -> dict[str, Any]:
         """Everything `from_state` needs, as plain values and arrays."""
 
     # What all models share ---------------------------------------------------------------------
@@ -71,7 +73,9 @@ class Fit(ABC):
         """Classes of the response in order, None for a numeric one."""
         return self.design.response.levels
 
-    def predict(self, data, type="response", *, offset=None):
+    def predict(
+        self, data: Any, type: str = "response", *, offset: Any = None
+    ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
@@ -123,13 +127,13 @@ class Fit(ABC):
             return pd.Series(full, index=batch.index, name=names)
         return pd.DataFrame(full, index=batch.index, columns=names)
 
-    def coef(self):
+    def coef(self) -> pd.Series:
         """Estimates by term, from tidy()."""
         frame = self.tidy()
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
-    def augment(self, data, *, offset=None):
+    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
         batch = self.design.apply(data, offset=offset, response=True)
         score = self.score_rows(batch)
@@ -148,7 +152,7 @@ class Fit(ABC):
             return pd.concat([data, frame], axis=1)
         return frame
 
-    def evaluate(self, data, *, offset=None):
+    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """Loss on data with known responses: one row with deviance, dev_ratio and accuracy or R2.
 
         dev_ratio compares with the model that predicts the mean (or the class shares) of `data`; it
@@ -172,7 +176,7 @@ class Fit(ABC):
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
         return pd.DataFrame([row])
 
-    def update(self, data, **changes):
+    def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
         arguments = {"formula": self.design.formula} | self.arguments | changes
         for name, value in arguments.items():
@@ -180,9 +184,9 @@ class Fit(ABC):
                 raise ArgumentError(
                     f"{name} was an array, which a fit does not keep: pass it again"
                 )
-        return self._model(data=data, **arguments)
+        return getattr(import_module(KINDS[self.name]), self.name)(data=data, **arguments)
 
-    def save(self, path):
+    def save(self, path: str | PathLike) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored."""
         store.write(path, self.name, self.to_state())
 
@@ -193,7 +197,7 @@ class Fit(ABC):
         return self.summary().as_html()
 
 
-def load(path):
+def load(path: str | PathLike) -> Fit:
     """Read a fit that `Fit.save` wrote. Runs no code from the file.
 
     Raises

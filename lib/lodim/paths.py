@@ -1,5 +1,6 @@
 """Regularization paths: one fit for each penalty, from the null model down."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,16 @@ def lambda_grid(problem, n, ratio=1e-6):
     return largest * np.geomspace(1.0, ratio, n)
 
 
-def path(model, formula, data, *, n_lambda=100, lambda_min_ratio=1e-6, lambdas=None, **arguments):
+def path(
+    model: Callable,
+    formula: str,
+    data: Any,
+    *,
+    n_lambda: int = 100,
+    lambda_min_ratio: float = 1e-6,
+    lambdas: Any = None,
+    **arguments: Any,
+) -> "Path":
     """Fit a model for a decreasing sequence of penalties, each started from the one before.
 
     Parameters
@@ -86,26 +96,26 @@ class Path:
     fits: tuple[Any, ...]
 
     @property
-    def lambdas(self):
+    def lambdas(self) -> np.ndarray:
         """Penalties, decreasing."""
         return np.array([fit.settings.lambda_ for fit in self.fits])
 
     @property
-    def lambda_max(self):
+    def lambda_max(self) -> float:
         """Largest penalty."""
         return float(self.lambdas[0])
 
-    def tidy(self):
+    def tidy(self) -> pd.DataFrame:
         """Estimates in long form: lambda_, and what each fit's tidy() has."""
         frames = [f.tidy().assign(lambda_=f.settings.lambda_) for f in self.fits]
         return pd.concat(frames, ignore_index=True)
 
-    def glance(self):
+    def glance(self) -> pd.DataFrame:
         """One row a penalty: df, dev_ratio, lambda_."""
         rows = [fit.glance()[["df", "dev_ratio", "lambda_"]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
 
-    def coef(self, lambda_=None):
+    def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
         """Estimates (n_lambda, p), or the Series of the fitted penalty nearest to `lambda_`."""
         if lambda_ is not None:
             return self.at(lambda_).coef()
@@ -113,14 +123,14 @@ class Path:
             [fit.coef() for fit in self.fits], index=pd.Index(self.lambdas, name="lambda_")
         )
 
-    def at(self, lambda_):
+    def at(self, lambda_: float) -> Any:
         """The fit of the penalty nearest to `lambda_` in log."""
         if not lambda_ > 0:
             raise ArgumentError(f"lambda_ must be positive, not {lambda_!r}")
         logs = np.log(np.maximum(self.lambdas, 1e-300))
         return self.fits[int(np.argmin(np.abs(logs - np.log(lambda_))))]
 
-    def predict(self, data, lambda_, **arguments):
+    def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
         """Predictions of the fit of the penalty nearest to `lambda_`."""
         return self.at(lambda_).predict(data, **arguments)
 

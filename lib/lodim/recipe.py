@@ -68,10 +68,18 @@ class Recipe:
         return self.finish(problem, estimates, log, selection, light)
 
 
+_RECIPES: dict[Callable, Recipe] = {}
+
+
+def register(model, recipe):
+    """Let path() and cv() know a model function by its recipe."""
+    _RECIPES[model] = recipe
+
+
 def of(model):
     """The recipe of a model function; an ArgumentError for anything else."""
-    recipe = getattr(model, "recipe", None)
-    if not isinstance(recipe, Recipe):
+    recipe = _RECIPES.get(model) if callable(model) else None
+    if recipe is None:
         raise ArgumentError(
             f"the first argument must be a model function such as lodim.gbmap, not {model!r}"
         )

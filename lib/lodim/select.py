@@ -1,6 +1,7 @@
 """Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
 
 import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -63,8 +64,21 @@ def choose(problem, grid):
     return chosen[int(frame["mean"].idxmin())], frame
 
 
-def cv(model, formula, data, *, grid=None, folds=10, loss="deviance", rule="min", n_lambda=25,
-       seed=0, n_jobs=None, progress=False, **arguments):  # fmt: skip
+def cv(
+    model: Callable,
+    formula: str,
+    data: Any,
+    *,
+    grid: Mapping[str, Any] | None = None,
+    folds: Any = 10,
+    loss: str = "deviance",
+    rule: str = "min",
+    n_lambda: int = 25,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    **arguments: Any,
+) -> "CV":
     """Cross-validate a model over a grid of its settings, and refit the best.
 
     Parameters
@@ -162,12 +176,12 @@ class CV:
     best: Any
 
     @property
-    def lambda_min(self):
+    def lambda_min(self) -> float:
         """Penalty of least mean held-out loss."""
         return self._lambda(self.index_min)
 
     @property
-    def lambda_1se(self):
+    def lambda_1se(self) -> float:
         """Largest penalty within one standard error of the least mean held-out loss."""
         return self._lambda(self.index_1se)
 
@@ -177,7 +191,7 @@ class CV:
             return float(self.frame["lambda_"][index])
         return float(self.best.settings.lambda_)
 
-    def tidy(self):
+    def tidy(self) -> pd.DataFrame:
         """The frame of points, a copy."""
         return self.frame.copy()
 

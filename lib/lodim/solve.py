@@ -158,7 +158,8 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     """
     trial = np.array(theta, dtype=np.float64)
     q, d = trial.shape
-    best, start, gradient, slope, direction = np.full(q, np.inf), *np.zeros((4, q, d))
+    best = np.full(q, np.inf)
+    start, gradient, slope, direction = np.zeros((4, q, d))
     S, Y = np.zeros((2, q, memory, d))
     history = np.full((q, 2), -1)
     step, largest = np.ones(q), np.full(q, np.inf)

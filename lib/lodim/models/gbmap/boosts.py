@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import count_blocks, for_blocks
-from lodim.models.gbmap.kernels import IDENTITY, contributions, slopes
+from lodim.models.gbmap.kernels import IDENTITY, forward
 from lodim.tiles import TILE, TILES_PER_BLOCK
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
@@ -36,13 +36,14 @@ class Boosts:
         return replace(self, **parts)
 
 
-def _run(kernel, boosts, tiles, n, into, width, threads):
+def _forward(boosts, tiles, n, into, width, derivative, threads):
+    """Learners, or their derivatives, added into the columns `into` of (n, width)."""
     out = np.zeros((len(tiles), width, TILE))
     for_blocks(
-        kernel, count_blocks(tiles), tiles, boosts.theta, boosts.sign, boosts.beta,
-        boosts.activation, into, out, threads=threads,
+        forward, count_blocks(tiles), tiles, boosts.theta, boosts.sign, boosts.beta,
+        boosts.activation, derivative, into, out, threads=threads,
     )  # fmt: skip
-    return out.transpose(0, 2, 1).reshape(-1, width)[:n]
+    return boosts.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
 
 
 def chunks(tiles, n, width=1):
@@ -54,32 +55,30 @@ def chunks(tiles, n, width=1):
 
 def score(boosts, tiles, n, threads=1):
     """Sum of the learners, (n, K), without the offset: Eq. 1."""
-    out = np.empty((n, boosts.n_scores))
-    for rows, part in chunks(tiles, n):
-        size = rows.stop - rows.start
-        out[rows] = _run(contributions, boosts, part, size, boosts.target, boosts.n_scores, threads)
-    return boosts.scale * out
+    return _in_chunks(boosts, tiles, n, boosts.target, boosts.n_scores, threads)
 
 
 def embedding(boosts, tiles, n, threads=1):
     """Coordinates f_j(x), (n, M): Eq. 5."""
     M = len(boosts.sign)
-    out = np.empty((n, M))
+    return _in_chunks(boosts, tiles, n, np.arange(M), M, threads)
+
+
+def _in_chunks(boosts, tiles, n, into, width, threads):
+    out = np.empty((n, width))
     for rows, part in chunks(tiles, n):
-        out[rows] = _run(
-            contributions, boosts, part, rows.stop - rows.start, np.arange(M), M, threads
-        )
-    return boosts.scale * out
+        out[rows] = _forward(boosts, part, rows.stop - rows.start, into, width, False, threads)
+    return out
 
 
 def learner_slopes(boosts, tiles, n, threads=1):
     """b_j g'(w_j'x~) in units of the response, (n, M); above half in size where j is active."""
     M = len(boosts.sign)
-    return boosts.scale * _run(slopes, boosts, tiles, n, np.arange(M), M, threads)
+    return _forward(boosts, tiles, n, np.arange(M), M, True, threads)
 
 
 def pattern(boosts, tiles, n, threads=1):
-    """Activation pattern w_j'x~ > 0, bool (n, M)."""
+    """Activation pattern w_j'x~ > 0, bool (n, M); all true where g is the identity."""
     return learner_slopes(boosts, tiles, n, threads) * boosts.sign > 0.5 * boosts.scale
 
 

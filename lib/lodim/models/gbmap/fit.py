@@ -1,6 +1,7 @@
 """GbmapFit: what gbmap() returns."""
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,7 @@ class GbmapFit(Fit):
             return values, self._by_level(self.design.names)
         return super()._predict(batch, type)
 
-    def tidy(self):
+    def tidy(self) -> pd.DataFrame:
         """A row a feature (and class): mean and mean absolute local coefficient.
 
         estimate, estimate_abs are in units of the link per unit of the feature; std_estimate,
@@ -73,7 +74,7 @@ class GbmapFit(Fit):
         frame["std_estimate"], frame["std_estimate_abs"] = e.mean.ravel(), e.mean_abs.ravel()
         return frame
 
-    def learners(self):
+    def learners(self) -> pd.DataFrame:
         """A row a weak learner: boost, (level), a, b, |w|, share of rows active, loss, dev_ratio.
 
         a and |w| are in units of the link, |w| for features in standard deviations.
@@ -90,7 +91,7 @@ class GbmapFit(Fit):
         frame["dev_ratio"] = 1.0 - self.log["deviance"] / (self.null_deviance or np.nan)
         return frame
 
-    def projections(self):
+    def projections(self) -> pd.DataFrame:
         """The weights w_j in units of the link per unit of each feature: (M, 1 + p) frame.
 
         `(Intercept)` is the weight of the constant; f_j(x) = a_j + b_j g(w_j'x~) with a_j of
@@ -105,7 +106,7 @@ class GbmapFit(Fit):
             columns=["(Intercept)", *d.names],
         )
 
-    def glance(self):
+    def glance(self) -> pd.DataFrame:
         """One row: family, n, p, m, lambda_, beta, df, deviances, how the optimizer ended."""
         s, log = self.settings, self.log
         row = {
@@ -170,13 +171,13 @@ class GbmapFit(Fit):
         """Whether the optimizer met its tolerance in every boost."""
         return bool(self.log["converged"].all())
 
-    def staged(self, data, type="response", *, offset=None):
+    def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions after each boost: a dict boost -> prediction, as `predict` gives them."""
         if type not in Fit.types:
             raise ArgumentError(f"type must be one of {', '.join(Fit.types)}, not {type!r}")
         return {j: self.first(j).predict(data, type, offset=offset) for j in self._boosts()}
 
-    def first(self, m):
+    def first(self, m: int) -> "GbmapFit":
         """The fit of the first m boosts: earlier boosts do not depend on later ones.
 
         Its effects and reference rows are left out; neighbours need a refit.
@@ -223,7 +224,7 @@ class GbmapFit(Fit):
         full[np.ix_(ends[0].rows, ends[1].rows)] = values
         return pd.DataFrame(full, index=ends[0].index, columns=ends[1].index)
 
-    def neighbours(self, data, k=10):
+    def neighbours(self, data: Any, k: int = 10) -> pd.Series | pd.DataFrame:
         """Mean response of the k nearest training rows in the embedding (Eq. 7's metric).
 
         A numeric response (less its offset, if one was used) is averaged; classes give their
@@ -236,7 +237,7 @@ class GbmapFit(Fit):
         share = np.stack([(y == c).mean(axis=1) for c in range(len(self.levels))], axis=1)
         return self._spread(batch, share, list(self.levels))
 
-    def drift(self, data, k=5):
+    def drift(self, data: Any, k: int = 5) -> pd.Series:
         """Drift indicator |f(x) - f_kNN(x)| of each row: large where the fit extrapolates.
 
         Near the training data a row's score and the mean of its k nearest training rows agree;
@@ -256,7 +257,7 @@ class GbmapFit(Fit):
         )  # fmt: skip
         return self._spread(batch, values, ".drift")
 
-    def drift_threshold(self, data=None, *, k=5, quantile=0.95):
+    def drift_threshold(self, data: Any = None, *, k: int = 5, quantile: float = 0.95) -> float:
         """Quantile of the drift indicator over rows that the fit has not seen.
 
         Those of `data`; without it, the out-of-fold training rows of a fit that chose its own m or
@@ -276,7 +277,7 @@ class GbmapFit(Fit):
             )
         return float(np.interp(100.0 * quantile, np.arange(101), self.calibration))
 
-    def regions(self, data):
+    def regions(self, data: Any) -> pd.DataFrame:
         """The linear regions that rows fall in, most populated first.
 
         A region is an activation pattern {j : w_j'x~ > 0}. `active` lists its learners, `n` and

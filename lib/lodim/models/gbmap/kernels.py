@@ -116,10 +116,11 @@ def loss_gradient(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def contributions(lo, hi, X, theta, sign, beta, activation, into, out):
-    """Add a_j + b_j g(w_j'x~) of every learner (Eq. 2) to row into[j] of out (n_tiles, width, 64).
+def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
+    """Add a_j + b_j g(w_j'x~) (Eq. 2), or its derivative b_j g'(w_j'x~), to row into[j] of out.
 
-    into = 0..M-1 gives the embedding, into = the score that each learner adds to gives the scores.
+    out (n_tiles, width, 64); into = 0..M-1 keeps the learners apart, into = the score that each
+    learner adds to sums them.
     """
     g, slope, z = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
@@ -127,18 +128,10 @@ def contributions(lo, hi, X, theta, sign, beta, activation, into, out):
             z[:] = theta[j, 1]
             project(X[t], theta[j, 2:], z)
             activate(z, beta, activation, g, slope)
-            for i in range(TILE):
-                out[t, into[j], i] += theta[j, 0] + sign[j] * g[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def slopes(lo, hi, X, theta, sign, beta, activation, into, out):
-    """b_j g'(w_j'x~) of every learner, in row into[j] of out (n_tiles, M, 64)."""
-    g, slope, z = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
-        for j in range(theta.shape[0]):
-            z[:] = theta[j, 1]
-            project(X[t], theta[j, 2:], z)
-            activate(z, beta, activation, g, slope)
-            for i in range(TILE):
-                out[t, into[j], i] = sign[j] * slope[i]
+            row = out[t, into[j]]
+            if derivative:
+                for i in range(TILE):
+                    row[i] += sign[j] * slope[i]
+            else:
+                for i in range(TILE):
+                    row[i] += theta[j, 0] + sign[j] * g[i]

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,25 @@ from lodim.select import choose
 QUICK_LAMBDAS = 9  # penalties tried where none is given
 
 
-def gbmap(formula, data, *, family=None, m=None, lambda_=None, beta=10.0, l1_ratio=0.0,
-          activation="softplus", n_starts=2, weights=None, offset=None, standardize=True,
-          dtype="float64", seed=0, threads=None, control=None):  # fmt: skip
+def gbmap(
+    formula: str,
+    data: Any,
+    *,
+    family: str | None = None,
+    m: int | None = None,
+    lambda_: float | None = None,
+    beta: float = 10.0,
+    l1_ratio: float = 0.0,
+    activation: str = "softplus",
+    n_starts: int = 2,
+    weights: Any = None,
+    offset: Any = None,
+    standardize: bool = True,
+    dtype: str = "float64",
+    seed: int = 0,
+    threads: int | None = None,
+    control: dict[str, Any] | None = None,
+) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
 
     f(x) = offset + sum_{j=1..m} f_j(x), f_j(x) = a_j + b_j g(w_j'x~), x~ = (1, x),
@@ -152,8 +169,7 @@ RECIPE = recipes.Recipe(
     lambda_max=boost.lambda_max,
     stages="m",
 )
-gbmap.recipe = RECIPE
-GbmapFit._model = staticmethod(gbmap)
+recipes.register(gbmap, RECIPE)
 
 
 def from_state(state):
