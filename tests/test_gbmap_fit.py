@@ -115,7 +115,7 @@ def test_numbers_have_no_classes(fits, df, type):
 def test_print(fits, response):
     one = fits[response]
     text = str(one)
-    assert f'gbmap("{response} ~ x + z + g", data=df, m=4, lambda_=0.01, beta=4.0)' in text
+    assert f'gbmap("{response} ~ x + z + g", data=df, m=4, lambda_=0.01, beta=4)' in text
     for word in (one.family.name, "Rows: 159 (1 dropped", "features: 5", "Boosts: 4", "Df", "%Dev"):
         assert word in text
     table = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
@@ -353,7 +353,7 @@ def test_offset_is_left_out_of_distances(df):
 
 def test_update(fits, df):
     one = fits["y"].update(df, m=2, formula="y ~ x")
-    other = ld.gbmap("y ~ x", df, m=2, lambda_=0.01, beta=4.0)
+    other = ld.gbmap("y ~ x", df, m=2, lambda_=0.01, beta=4)
     np.testing.assert_array_equal(one.estimates.theta, other.estimates.theta)
     assert one.call == other.call and fits["y"].settings.m == M
     half = fits["c"].update(df.iloc[:80])

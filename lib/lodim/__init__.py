@@ -27,10 +27,17 @@ _PUBLIC = {
     "ConvergenceWarning": "lodim.errors",
 }
 
-__all__ = list(_PUBLIC)
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name):
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("lodim")
+        except PackageNotFoundError:
+            return "from source"
     if name not in _PUBLIC:
         raise AttributeError(f"module 'lodim' has no attribute {name!r}")
     value = getattr(import_module(_PUBLIC[name]), name)

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line: a subcommand for each model, and `data`."""
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
-    top.add_argument("--version", action="version", version=f"lodim {_version()}")
+    top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in MODELS.items():
         _add_model(commands, name, command)
@@ -219,13 +218,6 @@ def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> N
 
 def _show_warning(message, category, *_):
     print(f"lodim: {category.__name__}: {message}", file=sys.stderr)
-
-
-def _version():
-    try:
-        return version("lodim")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 if __name__ == "__main__":

@@ -66,13 +66,8 @@ def path(path, ax=None, top=10):
 def _name_ends(ax, x, ends):
     """Names beside the line ends, moved apart where they would overlap."""
     low, high = ax.get_ylim()
-    gap = 0.045 * (high - low)
     order = sorted(ends, key=lambda c: ends[c][0])
-    heights = np.array([ends[c][0] for c in order])
-    for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + gap)
-    if len(heights):
-        heights -= max(0.0, heights[-1] - high)
+    heights = _apart(np.array([ends[c][0] for c in order]), 0.045 * (high - low))
     for name, height in zip(order, heights, strict=True):
         label = name if isinstance(name, str) else " ".join(map(str, name))
         ax.annotate(
@@ -81,6 +76,20 @@ def _name_ends(ax, x, ends):
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY}, annotation_clip=False,
         )  # fmt: skip
     _tidy(ax)
+
+
+def _apart(heights, gap):
+    """Increasing heights at least `gap` apart, groups centred where they were."""
+    groups = [[h, 1] for h in heights]  # centre and size of runs of labels that touch
+    merged = []
+    for group in groups:
+        merged.append(group)
+        while len(merged) > 1:
+            (c0, n0), (c1, n1) = merged[-2:]
+            if c1 - c0 >= 0.5 * gap * (n0 + n1):
+                break
+            merged[-2:] = [[(c0 * n0 + c1 * n1) / (n0 + n1), n0 + n1]]
+    return np.concatenate([[]] + [c + gap * (np.arange(n) - 0.5 * (n - 1)) for c, n in merged])
 
 
 def _df_axis(ax, x, df):
@@ -154,15 +163,17 @@ def bars(names, values, xlabel, ax=None, spread=None, title=None):
     ax = _axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     if spread is not None:
-        ax.barh(y, spread, color=GREY, alpha=0.25, height=0.75, label="mean |local coefficient|")
-        ax.barh(y, -np.asarray(spread), color=GREY, alpha=0.25, height=0.75)
+        side = np.where(np.asarray(values) >= 0, 1.0, -1.0)
+        ax.barh(
+            y, side * spread, color=GREY, alpha=0.35, height=0.75, label="mean |local coefficient|"
+        )
     color = np.where(np.asarray(values) >= 0, BLUE, RED)
-    ax.barh(y, values, color=color, height=0.5)
+    ax.barh(y, values, color=color, height=0.5, label="mean local coefficient")
     ax.set_yticks(y, names)
     ax.axvline(0.0, color="black", lw=0.6)
     ax.set_xlabel(xlabel)
     if spread is not None:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     if title:
         ax.set_title(title, fontsize=10)
     return _tidy(ax)
@@ -210,7 +221,7 @@ def drift(indicator, loss, threshold, limit, ax=None):
 
 
 def _roc_inset(ax, indicator, bad):
-    inset = ax.inset_axes([0.68, 0.08, 0.28, 0.28])
+    inset = ax.inset_axes([0.07, 0.07, 0.27, 0.27])
     false_rate, true_rate = roc(indicator, bad)
     inset.plot(false_rate, true_rate, color="black", lw=1)
     inset.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=":")

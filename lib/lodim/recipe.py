@@ -137,11 +137,18 @@ def _call(model, formula, arguments):
     """The call as a user would write it, defaults left out."""
     parameters = inspect.signature(model).parameters
     parts = [
-        f"{name}={value!r}" if isinstance(value, str | int | float | bool | dict) else f"{name}=..."
+        f"{name}={_text(value)}"
         for name, value in arguments.items()
         if name in parameters and not _same(value, parameters[name].default)
     ]
     return f'{model.__name__}("{formula}", data=df{"".join(", " + part for part in parts)})'
+
+
+def _text(value):
+    """An argument as it would be typed; three dots for an array."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return repr(value) if isinstance(value, str | int | bool | dict) else "..."
 
 
 def _same(value, default):

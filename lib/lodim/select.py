@@ -159,7 +159,8 @@ class CV:
     Attributes
     ----------
     frame : DataFrame
-        A row for each point: its settings, `mean` and `se` of the held-out loss, `n_stages`.
+        A row for each point: its settings, its number of stages (`m` of gbmap), `mean` and `se` of
+        the held-out loss.
     index_min, index_1se : int
         Rows of `frame`: least mean, and simplest within one standard error of it.
     best : Fit

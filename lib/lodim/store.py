@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+import lodim
+
 from .errors import StoreError
 
 FORMAT = 1
@@ -49,7 +51,7 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
     arrays: list[np.ndarray] = []
-    meta = {"format": FORMAT, "lodim": _version(), "kind": kind}
+    meta = {"format": FORMAT, "lodim": lodim.__version__, "kind": kind}
     try:
         members = {"meta.json": _json(meta), "state.json": _json(_encode(state, "state", arrays))}
     except RecursionError:
@@ -254,13 +256,3 @@ def _replace(path, members):
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-
-
-def _version():
-    # Imported here: it is slow, and few processes save anything.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("lodim")
-    except PackageNotFoundError:
-        return "from source"

@@ -48,7 +48,8 @@ def effects(boosts, batch, threads):
             gradient = slope[:, of] @ boosts.theta[of, 2:]
             mean[k] += w @ gradient
             mean_abs[k] += w @ np.abs(gradient)
-    return Effects(mean, mean_abs, active)
+    # A sum of weights that add up to one may end a rounding error above it.
+    return Effects(mean, mean_abs, np.minimum(active, 1.0))
 
 
 def reference(boosts, batch, numeric, most, seed, threads):

@@ -291,7 +291,7 @@ class GbmapFit(Fit):
         t, names = self.estimates, np.array(self.coordinates, dtype=object)
         frame = pd.DataFrame(
             {
-                "active": [" ".join(names[p]) for p in patterns[order]],
+                "active": [" ".join(names[p]) or "none" for p in patterns[order]],
                 "n": counts[order],
                 "share": counts[order] / max(1, batch.n),
             }

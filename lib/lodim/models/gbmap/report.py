@@ -128,7 +128,7 @@ def _notes(fit):
         notes.append(_choice(fit))
     if d.constant:
         notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
-    idle = fit.learners().loc[lambda f: f["active"].isin([0.0, 1.0]), "boost"]
+    idle = fit.learners().loc[lambda f: (f["active"] < 1e-9) | (f["active"] > 1.0 - 1e-9), "boost"]
     if len(idle):
         notes.append(
             "Active in all rows or none (linear or constant on the data): boosts "

@@ -1,0 +1,370 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Gradient boosting mapping
+#
+# `gbmap` (Patron, Prasad, Luu and Puolamäki 2024) models a response by a sum of simple ridges,
+#
+# > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
+#
+# where g is the softplus, a soft max(0, z). Each f_j is learnt on top of those before it, with a
+# penalty `lambda_` on the mean of its squared weights (Eqs. 3, 4). So the model is m bends, each
+# along one direction, and (nearly) linear between them.
+#
+# This document fits fuel consumption of cars, reads each number of the printed reports, and then
+# uses what a black box does not have: a distance, a local explanation, regions, an indicator of
+# drift. The last part does the same for a response with two classes.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import lodim as ld
+
+pd.set_option("display.precision", 4)
+
+cars = ld.data("autompg")
+cars.head()
+
+# %% [markdown]
+# ## Fit
+#
+# `.` stands for all columns but the response. `origin` is text, so it is a category; rows without
+# `horsepower` are left out and counted. Neither `m` nor `lambda_` is given: both are chosen by
+# five-fold cross-validation.
+
+# %%
+fit = ld.gbmap("mpg ~ .", data=cars)
+print(fit)
+
+# %% [markdown]
+# What the print says, in the manner of R's `glmnet`, with a row for each boost:
+#
+# - `Df`: the number of nonzero weights w of the boosts up to this one. It counts what was
+#   estimated; it is no estimate of the effective degrees of freedom, which the penalty makes fewer.
+# - `%Dev`: the per cent of the null deviance explained on the *training* rows. The null model
+#   predicts the mean. For a numeric response this is 100 R².
+# - `Lambda`: the penalty, for features and response in standard deviations, the same for all
+#   boosts.
+
+# %% [markdown]
+# ## Summary
+
+# %%
+print(fit.summary())
+
+# %% [markdown]
+# **Header.** `Deviance` is the mean squared error of the training rows, `Null deviance` that of
+# their mean, `Dev. ratio` one minus their ratio. `(by CV)` marks what cross-validation chose.
+#
+# **Weak learners.** A row for each f_j:
+#
+# - `a`, `b`: its constant and its sign. With `b` = +1 the learner bends f upwards along its
+#   direction, with −1 downwards.
+# - `|w|`: length of its weights, in units of the response per standard deviation of the features:
+#   how steep f_j is where it is active.
+# - `Active %`: the share of rows with w_jᵀ(1, x) > 0, that is, on the side of the hinge where f_j
+#   is not flat. A learner that is active in all rows is linear on the data; one active in no row is
+#   constant on it. The notes list these.
+# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far.
+# - `Iter.`: iterations of the optimizer.
+#
+# **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
+# differs from row to row. `Mean` averages it over the training rows, `Mean |.|` averages its size;
+# `/SD` is per standard deviation of the feature, which makes features comparable. Where `Mean |.|`
+# is well above the size of `Mean`, the effect changes sign, or is felt by some rows only.
+
+# %%
+ax = fit.plot("effects")  # bars: Mean/SD; grey: Mean |.|/SD
+
+# %%
+ax = fit.plot("loss")
+
+# %% [markdown]
+# The same numbers as frames, to compute with: `tidy()`, `learners()`, `glance()`.
+
+# %%
+fit.glance().T
+
+# %% [markdown]
+# ## Path
+#
+# `path` fits the model for a decreasing sequence of penalties, each started from the one before,
+# with `m` (10 by default) held fixed. On the left everything is shrunk to nothing; to the right
+# features come in. Unlike the lasso's, these are mean *local* coefficients of a model that is not
+# linear, and fits of neighbouring penalties may settle in different optima: jumps in the lines say
+# that several descriptions of the data are about equally good.
+
+# %%
+path = ld.path(ld.gbmap, "mpg ~ .", data=cars)
+ax = path.plot()
+
+# %% [markdown]
+# ## Cross-validation
+#
+# `cv` evaluates a grid of penalties by ten folds; `m`, when it is not given, is chosen at each.
+# The dashed line is the least mean held-out loss (`min`), the dotted one the largest penalty whose
+# mean is within one standard error of it (`1se`): a simpler model, hardly worse than the best.
+
+# %%
+cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
+print(cv)
+ax = cv.plot()
+
+# %%
+m_1se = int(cv.frame["m"][cv.index_1se])
+simple = ld.gbmap("mpg ~ .", data=cars, lambda_=cv.lambda_1se, m=m_1se)
+both = pd.concat({"min": cv.best.glance(), "1se": simple.glance()}).droplevel(1)
+both[["m", "lambda_", "df", "dev_ratio"]]
+
+# %% [markdown]
+# `dev_ratio` is on the training rows, so that the richer model looks better here. Held out, this
+# is what is to be expected of each, as a share of the variance of `mpg`:
+
+# %%
+held_out = cv.frame.loc[[cv.index_min, cv.index_1se], ["mean", "se"]] / fit.null_deviance
+held_out["mean"] = 1 - held_out["mean"]
+held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard error"], axis=1)
+
+# %% [markdown]
+# The least of many means is a little too good to be true; for an honest figure evaluate a fit on
+# rows that were kept out of everything.
+#
+# ## Embedding and distance
+#
+# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding (Eq. 5): coordinates of x in
+# which what does not matter for the response has no room.
+
+# %%
+ax = fit.plot("embedding")
+
+# %% [markdown]
+# Distances in it add up the differences of the learners,
+#
+# > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
+#
+# and are never below the difference of the predictions; the path distance (Eq. 6), the total change
+# of f on the way from x to x', is between the two (Eq. 8). Rows with about the same prediction for
+# different reasons are apart in the embedding, as the last but one pair is here.
+
+# %%
+some = cars.dropna().iloc[[0, 60, 120, 240]]
+predicted = fit.predict(some).to_numpy()
+pairs = np.triu_indices(len(some), 1)
+pd.DataFrame(
+    {
+        "|f(x) - f(x')|": np.abs(predicted[:, None] - predicted)[pairs],
+        "path": fit.distance(some, kind="path").to_numpy()[pairs],
+        "embedding": fit.distance(some).to_numpy()[pairs],
+    },
+    index=[f"{some.index[i]}, {some.index[j]}" for i, j in zip(*pairs, strict=True)],
+)
+
+# %% [markdown]
+# Which cars are nearest to a given one? First in the embedding of the model, then in the plain
+# Euclidean distance of the standardized numbers.
+
+# %%
+one = cars.loc[[240]]
+complete = cars.dropna()
+by_model = fit.distance(one, complete).iloc[0].nsmallest(6).index
+numbers = complete.drop(columns=["mpg", "origin"])
+standard = (numbers - numbers.mean()) / numbers.std()
+plain = ((standard - standard.loc[240]) ** 2).sum(axis=1).nsmallest(6).index
+complete.loc[by_model]
+
+# %%
+complete.loc[plain]
+
+# %% [markdown]
+# The spread of `mpg` over the ten nearest training rows of each car, averaged over cars, says which
+# distance knows more about the response. (The model has seen these rows; the Euclidean distance
+# has not seen the response. So this shows what the distance does, and is no test of it.)
+
+# %%
+embedded = fit.distance(complete).to_numpy()
+euclidean = np.sqrt(((standard.to_numpy()[:, None] - standard.to_numpy()) ** 2).sum(axis=2))
+mpg = complete["mpg"].to_numpy()
+spread = {
+    name: mpg[np.argsort(d, axis=1)[:, 1:11]].std(axis=1).mean()
+    for name, d in {"embedding": embedded, "Euclidean": euclidean}.items()
+}
+pd.Series(spread, name="sd of mpg among ten neighbours").to_frame()
+
+# %% [markdown]
+# `fit.neighbours(data, k)` is the k-nearest-neighbour prediction in this distance.
+#
+# ## Local explanation of one row
+#
+# Near one x the model is linear, and the gradient of f is its coefficients. Two cars, on one scale:
+
+# %%
+figure, axes = plt.subplots(2, 1, figsize=(7, 7), sharex=True, layout="constrained")
+for row, ax in zip((0, 320), axes, strict=True):
+    fit.plot("local", data=cars, row=row, ax=ax)
+cars.loc[[0, 320]]
+
+# %% [markdown]
+# Coefficients per unit of each feature come from `predict`; the learners' values are the embedding.
+# Where the first and steepest learner is flat, what is left is the sum of the small ones.
+
+# %%
+fit.predict(cars.loc[[0, 320]], type="local").T
+
+# %%
+fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
+
+# %% [markdown]
+# ## Regions
+#
+# The hinges cut the space of the features into regions, in each of which the model is linear (but
+# for the softness of the hinges). With many boosts there are many regions; a model of few boosts
+# has few, and can be read whole. `active` names the learners that are not flat there.
+
+# %%
+small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)
+print(small)
+small.regions(cars).replace({"active": {"": "none"}}).set_index("active").astype(object).T
+
+# %% [markdown]
+# Each column is a linear model in units of the data: `weight` is in lb, so its coefficients are
+# miles per gallon for each pound.
+#
+# ## Drift
+#
+# A model that is used for years meets data that it was not trained for. Where f extrapolates, it
+# and its own nearest neighbours part ways: f goes on along its slopes, the neighbours stay. So
+# |f(x) − mean of the k nearest training responses|, with k = 5 (Sect. 4.5), indicates drift, and
+# needs no response of x.
+#
+# Train on the cars of the earlier model years, and watch the later ones arrive.
+
+# %%
+seen = complete["model_year"] <= 76
+early, late = complete[seen], complete[~seen]
+watch = ld.gbmap("mpg ~ .", data=early)
+threshold = watch.drift_threshold()
+print(f"rows: {len(early)} early, {len(late)} late")
+print(f"threshold, the 95 % quantile of the indicator over out-of-fold early rows: {threshold:.2f}")
+
+# %%
+alarm = watch.drift(late) > threshold
+alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
+
+# %% [markdown]
+# By construction five per cent are above the threshold when nothing has changed. Was the alarm
+# right? Here the responses are known, so that the loss can be looked at. Each point is a late car;
+# a loss is called large above the 95 % quantile of the losses of the early rows.
+
+# %%
+limit = watch.augment(early)[".loss"].quantile(0.95)
+ax = watch.plot("drift", data=late, threshold=threshold, limit=limit)
+
+# %%
+groups = {
+    "early (training)": early,
+    "late": late,
+    "late, below the threshold": late[~alarm],
+    "late, above the threshold": late[alarm],
+}
+pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
+
+# %% [markdown]
+# The ROC curve in the corner is of the indicator as a detector of large losses. An indicator below
+# the threshold is no proof: the relation of response and features can change where the features
+# stay, and no indicator without responses sees that.
+#
+# ## Difference of two models
+#
+# Where, and in what, do two models differ? Take the response of the one as `offset=` and model the
+# other (Sect. 5.1): what the learners hold is the difference. Here the first model is linear
+# (`activation="identity"`, one boost) and the second is the fit from above.
+
+# %%
+linear = ld.gbmap("mpg ~ .", data=complete, m=1, lambda_=1e-3, activation="identity")
+models = complete.drop(columns="mpg").assign(
+    first=linear.predict(complete), second=fit.predict(complete)
+)
+difference = ld.gbmap("second ~ .", data=models, offset="first", m=4, lambda_=0.1)
+print(difference)
+
+# %% [markdown]
+# `%Dev` is now the per cent of the disagreement that these boosts describe. Where all are flat
+# (`none`) the models agree up to a constant. The regions, the most populated first:
+
+# %%
+regions = difference.regions(models).replace({"active": {"": "none"}})
+regions.head(5).set_index("active").astype(object).T
+
+# %%
+ax = difference.plot("effects")
+
+# %% [markdown]
+# ## Two classes
+#
+# Text in the response makes classes. The print names the level whose probability is modelled; the
+# deviance is minus twice the mean log-likelihood, and local coefficients are in units of the logit.
+# Every third row is kept out, to evaluate.
+
+# %%
+cells = ld.data("breast_cancer")
+test = np.arange(len(cells)) % 3 == 0
+tumour = ld.gbmap("diagnosis ~ .", data=cells[~test])
+print(tumour)
+
+# %%
+tumour.evaluate(cells[test])
+
+# %%
+pd.crosstab(cells["diagnosis"][test], tumour.predict(cells[test], "class").rename("predicted"))
+
+# %%
+ax = tumour.plot("effects", top=12)
+
+# %%
+ax = tumour.plot("embedding")
+
+# %% [markdown]
+# ## Saving
+#
+# A fit is saved in one file, without pickle; loading runs no code from it, and gives the same
+# predictions to the last bit.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder) / "cars.lodim"
+    fit.save(file)
+    size = file.stat().st_size
+    again = ld.load(file)
+print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(again.predict(cars))}")
+
+# %% [markdown]
+# ## What the numbers do not mean
+#
+# - There are no standard errors and no p-values. The penalty biases estimates, the learners are
+#   chosen one after the other, `m` and `lambda_` by the same data: no textbook distribution holds
+#   for what comes out. Refit on resampled rows to see what is stable.
+# - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
+#   that `weight` has a negative coefficient does not say what a car would do if weight were taken
+#   out of it. Correlated features (`weight`, `displacement`, `cylinders`) share what they have in
+#   common in a way that the penalty decides, not the data.
+# - `%Dev` of the print is of training rows. Cross-validation, or rows kept out, say what to expect.
+# - The order of the boosts is no order of importance for each row, and a single learner means
+#   little alone: another seed may give other learners and almost the same f.
+# - The distance is relative to the response that was modelled. Rows near to each other in it may
+#   be different in every respect that does not matter for this response.
+# - The drift indicator is in units of the link, and its threshold is a quantile, not a test.
