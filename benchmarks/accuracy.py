@@ -1,4 +1,4 @@
-"""Accuracy of gbmap on ten public data sets, beside the authors' code and OLS or logistic regression.
+"""Accuracy of gbmap on ten public data sets, beside the authors' code and a linear model.
 
     python benchmarks/accuracy.py FOLDER [--data NAME ...] [--seeds 5] [--out benchmarks/results]
 
@@ -6,7 +6,7 @@ FOLDER holds the data sets as CSV, target in the last column. Splits: the halves
 `numpy.random.default_rng(seed).permutation(n)`, the first to train. Modes:
 
 a  settings of the authors' code: m = 20, beta = 5, lambda = 1e-3, at most 200 iterations, gradient
-   tolerance 1e-3, intercept weights penalized, one start
+   tolerance 1e-3, intercept weights penalized
 b  no settings: gbmap("y ~ .", data)
 c  ld.cv over lambda (and the number of boosts)
 
@@ -80,7 +80,7 @@ def fit_a(train, family, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.ConvergenceWarning)  # 200 iterations are the setting
         return ld.gbmap(
-            "y ~ .", train, family=family, m=20, lambda_=1e-3, beta=5, n_starts=1, seed=seed,
+            "y ~ .", train, family=family, m=20, lambda_=1e-3, beta=5, seed=seed,
             control={"max_iter": 200, "tol": 1e-3, "ftol": 0.0, "penalize_intercept": True},
         )  # fmt: skip
 
