@@ -12,10 +12,11 @@ class Objective(Protocol):
 
     Called with theta (q, d) and the indices `active` of the functions wanted, it returns value
     (q,) and gradient (q, d), filled in those rows. `l1` (d,) weighs absolute values that the solver
-    adds by itself.
+    adds by itself; `precision` is the relative error of a value.
     """
 
     l1: np.ndarray
+    precision: float
 
     def __call__(self, theta, active): ...
 

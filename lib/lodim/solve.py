@@ -104,7 +104,7 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, s
 
 @njit(cache=True)
 def _advance(
-    active, value, at, l1, tol, ftol,
+    active, value, at, l1, precision, tol, ftol,
     trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, n_iter, status,
 ):  # fmt: skip
     """One evaluation further: accept each problem's trial and leave it, or halve its step."""
@@ -114,7 +114,7 @@ def _advance(
             v += l1[k] * abs(trial[c, k])
         started = history[c, 0] >= 0
         gain = _dot(slope[c], trial[c] - theta[c]) if started else 0.0
-        if started and not v <= best[c] + ARMIJO * gain + 4e-16 * abs(best[c]):
+        if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
             rise = v - best[c] - gain
             shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
             step[c] *= min(0.5, max(0.1, shrink))
@@ -143,7 +143,8 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     ----------
     objective : Objective
         `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
-        `active`; `objective.l1` (d,) weighs the absolute values.
+        `active`; `objective.l1` (d,) weighs the absolute values and
+        `objective.precision` is the relative error of a value.
     theta : array (q, d)
         Starts.
     max_iter : int
@@ -169,7 +170,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
         value, at = objective(trial, active)
         n_eval += 1
         _advance(
-            active, value, at, objective.l1, tol, ftol,
+            active, value, at, objective.l1, objective.precision, tol, ftol,
             trial, best, start, gradient, slope, direction, S, Y, history, step, largest, n_iter,
             status,
         )  # fmt: skip

@@ -104,7 +104,7 @@ def _objective(X, y, base, weight, family, settings, training):
     penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
     shape = float(settings.beta), ACTIVATIONS[settings.activation], loss
-    y, base, weight = (tiles.pad(v, len(X)) for v in (y, base, weight))
+    y, base, weight = (tiles.pad(v, len(X), X.dtype) for v in (y, base, weight))
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 

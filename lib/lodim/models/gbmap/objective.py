@@ -26,6 +26,7 @@ class Stage:
         self._data = X, y, score, weight
         self._sign, self._shape, self._threads = sign, shape, threads
         self._ridge, self.l1 = penalty.ridge, penalty.l1
+        self.precision = 4.0 * float(np.finfo(X.dtype).eps)
 
     def __call__(self, theta, active):
         X, y, score, weight = self._data
