@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import tiles
 from lodim.engine import available_threads
-from lodim.models.gbmap.rotation import Rotation
+from lodim.models.gbmap.rotation import Rotation, rotation_of
 
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
 
@@ -17,8 +17,8 @@ class Training:
 
     X : tiles of the features, or of their rotation
     y, weight : (n,); weights sum to one
-    score : (n, K), of the offset and the learners so far; updated in place
-    level : (K,), what an intercept alone adds, in units of scale
+    score : (n, K), of the offset, the null model and the learners so far; updated in place
+    level : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
     spread : sd of each start's weight, zero for a column that is constant
@@ -42,16 +42,15 @@ class Training:
     @classmethod
     def of(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight = np.ones(batch.n) if batch.weights is None else batch.weights
-        weight = weight / weight.sum()
-        score = offset_of(batch, family)
-        scale = _scale(batch.y - score[:, 0], weight) if family.name == "gaussian" else 1.0
-        level = (family.null_score(batch.y, weight, score) - score)[0] / scale
+        weight, base = batch.weight, batch.base(family.n_scores)
+        scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
+        score = family.null_score(batch.y, weight, base)
+        level = (score - base)[0] / scale
         X, rotation = batch.X, None
         varies = np.einsum("tpi,tpi->p", X, X) > 0
         p = max(1, int(varies.sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
-            rotation = Rotation.of(X, batch.n)
+            rotation = rotation_of(batch)
             X = rotation.X
             varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
@@ -60,14 +59,6 @@ class Training:
             X, batch.y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
             rotation, threads,
         )  # fmt: skip
-
-
-def offset_of(batch, family):
-    """Offset of each row and score, (n, K); zero where none is given."""
-    out = np.zeros((batch.n, family.n_scores))
-    if batch.offset is not None:
-        out += batch.offset if batch.offset.ndim == 2 else batch.offset[:, None]
-    return out
 
 
 def _sample(X, weight, seed):
