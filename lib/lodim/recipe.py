@@ -39,11 +39,12 @@ class Problem:
         return _call(self.model, self.design.formula, self.arguments)
 
     def settle(self, settings, *, given=(), chosen=()):
-        """The problem with settings fixed: `given` by the user's grid, or `chosen` by validation.
+        """The problem with settings fixed: those of `given` become arguments of the call.
 
-        Both become arguments of the call, so that it makes the same fit again.
+        So the call of a path's or cv()'s fit makes that fit again; `chosen` names what
+        cross-validation has chosen.
         """
-        values = {name: getattr(settings, name) for name in (*given, *chosen)}
+        values = {name: getattr(settings, name) for name in given}
         own = inspect.signature(self.model).parameters
         arguments = self.arguments | {k: v for k, v in values.items() if k in own}
         rest = {k: v for k, v in values.items() if k not in own}

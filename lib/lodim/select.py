@@ -158,7 +158,8 @@ def cv(
     limit = frame["mean"][where_min] + frame["se"][where_min]
     where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
     names = tuple(n for n in frame if hasattr(problem.settings, n))
-    refitted = problem.settle(chosen[where_min if rule == "min" else where_1se], chosen=names)
+    where = where_min if rule == "min" else where_1se
+    refitted = problem.settle(chosen[where], given=names, chosen=names)
     best = problem.recipe.run(refitted, selection=frame)
     return CV(problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best)
 
