@@ -1,5 +1,6 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -12,9 +13,10 @@ from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
 from lodim.models.gbmap.training import Training
-from lodim.objective import ElasticNet
+from lodim.objective import ElasticNet, Preconditioned
 from lodim.solve import lbfgs
 
+MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth its cost
 DRAWS = 8  # random starts scored for each restart; the best of them are followed
 
 
@@ -136,8 +138,9 @@ def _fit_stage(full, part, theta, sign, settings):
     """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
 
     With many rows a random part of them carries the starts most of the way; the best of each sign
-    goes on to its end on all rows. Where all end above the learner that adds nothing, as they may
-    under a penalty beside which their start was far out, they go on from there.
+    goes on to its end on all rows, preconditioned by the part's curvature. Where all end above the
+    learner that adds nothing, as they may under a penalty beside which their start was far out,
+    they go on from there.
     """
     stop = {"max_iter": settings.max_iter} | settings.tolerances
     value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
@@ -147,7 +150,12 @@ def _fit_stage(full, part, theta, sign, settings):
         sign, theta = sign[keep], end.theta
         keep = _best_of_each(sign, end.value, 1)
     sign, theta = sign[keep], theta[keep]
-    end = lbfgs(full(sign), theta, **stop)
+    if part is not None and settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED:
+        curved = Preconditioned(full(sign), part(sign).hessian(theta))
+        end = lbfgs(curved, curved.to(theta), **stop)
+        end = replace(end, theta=curved.back(end.theta))
+    else:
+        end = lbfgs(full(sign), theta, **stop)
     nothing = _nothing(sign, theta.shape[1], settings)
     if end.value.min() > full(sign)(nothing, np.arange(len(sign)))[0].min():
         end = lbfgs(full(sign), nothing, **stop)

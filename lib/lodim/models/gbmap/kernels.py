@@ -142,6 +142,80 @@ def loss_gradient(
                 gather(X[t], r, out[c, 3:])
 
 
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_gram(tile, c, scaled, out):
+    """Lower triangle of out += tile diag(c) tile', (p, 64) -> (p, p)."""
+    p = tile.shape[0]
+    zero = c.dtype.type(0)
+    for k in range(p):
+        for i in range(TILE):
+            scaled[i] = tile[k, i] * c[i]
+        j = 0
+        while j + 4 <= k + 1:
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            for i in range(TILE):
+                s0 += scaled[i] * tile[j, i]
+                s1 += scaled[i] * tile[j + 1, i]
+                s2 += scaled[i] * tile[j + 2, i]
+                s3 += scaled[i] * tile[j + 3, i]
+            out[k, j] += s0
+            out[k, j + 1] += s1
+            out[k, j + 2] += s2
+            out[k, j + 3] += s3
+            j += 4
+        while j <= k:
+            s0 = zero
+            for i in range(TILE):
+                s0 += scaled[i] * tile[j, i]
+            out[k, j] += s0
+            j += 1
+
+
+@njit(cache=True, error_model="numpy")
+def bend(score, weight, loss, out):
+    """Weighted second derivative of the loss in the score, of each row of a tile."""
+    one = score.dtype.type(1)
+    for i in range(TILE):
+        if loss == SQUARED:
+            out[i] = weight[i] + weight[i]
+        else:
+            e = exp_negative(-abs(score[i]))
+            out[i] = weight[i] * e / ((one + e) * (one + e))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def curvature(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
+    """Partial sums of a positive semidefinite Hessian of each learner, (n_blocks, q, d, d).
+
+    Gauss-Newton's, plus where it is positive the part that the activation's own curvature brings;
+    the lower triangle is filled, d = 2 + p.
+    """
+    v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
+    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    value, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    one, zero = X.dtype.type(1), X.dtype.type(0)
+    for block in range(lo, hi):
+        partials[block] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            for q in range(theta.shape[0]):
+                H = partials[block, q]
+                follow(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
+                residual(y[t], score, weight[t], loss, value, r)
+                bend(score, weight[t], loss, c)
+                H[0, 0] += total(c)
+                for i in range(TILE):
+                    z[i] = c[i] * b[q] * slope[i]
+                    own = softness * b[q] * r[i] * slope[i] * (one - slope[i])
+                    c[i] = c[i] * slope[i] * slope[i]
+                    if activation == SOFTPLUS:
+                        c[i] += max(own, zero)
+                H[1, 0] += total(z)
+                H[1, 1] += total(c)
+                gather(X[t], z, H[2:, 0])
+                gather(X[t], c, H[2:, 1])
+                add_gram(X[t], c, r, H[2:, 2:])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add a_j + b_j g(w_j'x~) (Eq. 2), or its derivative b_j g'(w_j'x~), to row into[j] of out.
