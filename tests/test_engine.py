@@ -1,6 +1,8 @@
 """engine and tiles: the layout holds every row once, and sums do not depend on the threads."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -92,3 +94,22 @@ def test_a_forked_process_has_its_own_pool():
     first, second = engine._pool(os.getpid()), engine._pool(os.getpid())
     assert first is second
     assert engine._pool(-1) is not first  # a pid that is another's
+
+
+def test_compiled_now_or_loaded_from_the_cache_gives_the_same_bits(tmp_path):
+    """The process that compiles the kernels and those that load them agree to the last bit."""
+    code = (
+        "import lodim as ld; f = ld.gbmap('species ~ .', ld.data('iris'), m=2, lambda_=.1);"
+        "print(f.estimates.theta.tobytes().hex())"
+    )
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)
+    }  # fmt: skip
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        for _ in range(2)
+    ]
+    assert [run.stderr for run in runs] == ["", ""]
+    assert runs[0].stdout == runs[1].stdout != ""

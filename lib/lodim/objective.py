@@ -37,7 +37,7 @@ class ElasticNet:
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
     """Derivative of f + l1 |theta| on the side that goes down; zero where neither does."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):

@@ -28,7 +28,7 @@ class Minimum:
     n_eval: int
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _dot(u, v):
     s = 0.0
     for k in range(u.size):
@@ -36,7 +36,7 @@ def _dot(u, v):
     return s
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, out):
     """out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
     memory = len(S)
@@ -54,7 +54,7 @@ def _direction(slope, S, Y, pairs, newest, out):
         out += (alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j])) * S[j]
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _remember(s, y, S, Y, pairs, newest):
     """Keep a pair of steps if it shows positive curvature; the new count and position."""
     if _dot(s, y) <= 1e-10 * _dot(y, y):
@@ -64,7 +64,7 @@ def _remember(s, y, S, Y, pairs, newest):
     return min(pairs + 1, len(S)), newest
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _set_trial(theta, slope, direction, step, l1, trial):
     """trial = theta + step direction, kept in the orthant that theta or its slope points to."""
     for k in range(theta.size):
@@ -76,7 +76,7 @@ def _set_trial(theta, slope, direction, step, l1, trial):
         trial[k] = t
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, step):
     """From an accepted point choose the next direction and trial; the largest slope there."""
     pairs, newest = history[c]

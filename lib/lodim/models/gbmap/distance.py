@@ -20,7 +20,7 @@ def neighbours(reference, E, k):
     return distance, nearest
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _unit(z, beta, activation):
     """g(z) and g'(z)."""
     if activation != SOFTPLUS:
@@ -30,7 +30,7 @@ def _unit(z, beta, activation):
     return max(z, 0.0) + log1p_unit(e) / beta, share if z > 0.0 else 1.0 - share
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _piece(z0, z1, sign, s, t, beta, activation):
     """Change of f on [s, t] of the segment, and the two bounds of df/dt there.
 
@@ -47,7 +47,7 @@ def _piece(z0, z1, sign, s, t, beta, activation):
     return change, low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Total variation of f on the segment, and a bound on its error.
 

@@ -3,6 +3,9 @@
 Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum a
 block; `lodim.engine` shares the blocks among threads and adds the partials in block order. Within
 a tile numbers have the precision of X, sums over tiles are in float64.
+
+Functions of a tile are inlined by force: else the process that compiles a kernel may run another
+compilation of them than one that loads the kernel from the cache, with other rounding.
 """
 
 import numpy as np
@@ -17,7 +20,7 @@ SQUARED, LOGISTIC = 0, 1
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, fastmath=REASSOCIATE)
+@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def project(tile, v, z):
     """z += tile' v, (p, 64), (p,) -> (64,)."""
     p = tile.shape[0]
@@ -36,7 +39,7 @@ def project(tile, v, z):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE)
+@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def gather(tile, r, out):
     """out += tile r, (p, 64), (64,) -> (p,)."""
     p = tile.shape[0]
@@ -62,7 +65,7 @@ def gather(tile, r, out):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE)
+@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def total(v):
     """Sum of 64 numbers; its own function because only here may additions be reordered."""
     s = v.dtype.type(0)
@@ -71,7 +74,7 @@ def total(v):
     return s
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
 def activate(z, beta, activation, g, slope):
     """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
@@ -87,7 +90,7 @@ def activate(z, beta, activation, g, slope):
         slope[i] = share if z[i] > zero else one - share
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
 def residual(y, f, weight, loss, value, r):
     """Weighted loss of each row of a tile and its derivative in the score f."""
     one, zero = f.dtype.type(1), f.dtype.type(0)
@@ -104,7 +107,7 @@ def residual(y, f, weight, loss, value, r):
         value[i] = weight[i] * (max(f[i], zero) + log1p_unit(e) - y[i] * f[i])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
 def follow(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
     z[:] = v[1]
@@ -142,7 +145,7 @@ def loss_gradient(
                 gather(X[t], r, out[c, 3:])
 
 
-@njit(cache=True, fastmath=REASSOCIATE)
+@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_gram(tile, c, scaled, out):
     """Lower triangle of out += tile diag(c) tile', (p, 64) -> (p, p)."""
     p = tile.shape[0]
@@ -171,7 +174,7 @@ def add_gram(tile, c, scaled, out):
             j += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
 def bend(score, weight, loss, out):
     """Weighted second derivative of the loss in the score, of each row of a tile."""
     one = score.dtype.type(1)
