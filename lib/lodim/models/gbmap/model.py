@@ -42,6 +42,7 @@ def gbmap(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    engine: str = "auto",
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -85,6 +86,11 @@ def gbmap(
         Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    engine : {"auto", "cpu", "cuda"}
+        Where passes over the features run. "cuda": on an NVIDIA GPU (needs the extra `cuda`), which
+        holds a copy of the features during the fit; `predict` goes there in blocks. "auto": there
+        if the features take 256 MB or more and such a GPU with room for them is usable, else on
+        the CPU; `predict` then stays on the CPU, since it reads new rows once.
     control : dict, optional
         max_iter (500), tol (1e-5, gradient), ftol (1e-6, relative fall of the objective),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
@@ -99,6 +105,8 @@ def gbmap(
     Raises
     ------
     FormulaError, DataError, ArgumentError
+    MissingExtraError, DeviceError
+        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
 
     Notes
     -----
@@ -182,7 +190,8 @@ def from_state(state):
     selection, kept = state["selection"], state["reference"]
     return GbmapFit(
         design=design, family=families.make(design.family, 0 if levels is None else len(levels)),
-        settings=Settings(**state["settings"]), estimates=boosts,
+        # A fit may be read where there is no GPU.
+        settings=Settings(**state["settings"] | {"engine": "auto"}), estimates=boosts,
         log=state["log"], effects=Effects(**state["effects"]),
         reference=None if kept is None else Reference(**kept),
         selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
