@@ -136,7 +136,7 @@ def time_fit(n):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ld.ConvergenceWarning)
             fit = ld.gbmap(
-                f"{response} ~ .", data, m=2, beta=1.0, lambda_=1e-3, dtype="float32", engine=name,
+                f"{response} ~ .", data, family="binomial", m=2, beta=1.0, lambda_=1e-3, dtype="float32", engine=name,
                 control={"max_iter": 100},
             )  # fmt: skip
         middle = time.perf_counter()

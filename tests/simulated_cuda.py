@@ -3,6 +3,7 @@ of its own, since the simulator is chosen when numba.cuda is first imported.
 """
 
 import gc
+import os
 import sys
 
 import numpy as np
@@ -19,6 +20,8 @@ from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, lo
 
 assert config.ENABLE_CUDASIM
 sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted
+if hasattr(os, "sched_setaffinity"):  # they only hinder each other on several processors
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def sums(n, p, activation=SOFTPLUS, loss=SQUARED, dtype=np.float64, q=3, active=(0, 2), runs=1):
