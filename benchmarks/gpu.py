@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numba import cuda
 
 import lodim as ld
 from lodim import engine, tiles
@@ -26,7 +27,7 @@ from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
 
 NARROW = [(10**5, 25), (10**6, 25), (10**7, 25)]
 WIDE = [(10**5, 100), (10**5, 400), (10**5, 1600), (10**5, 3200), (10**7, 1)]
-THREADS = 256
+BLOCKS, THREADS = 1056, 256  # of the streaming read
 
 
 def need_gpu():
@@ -40,26 +41,21 @@ def need_gpu():
     return device
 
 
-def reader(cuda):
-    """A kernel that reads an array once and keeps one sum a thread."""
-
-    @cuda.jit
-    def read(v, out):
-        total, step = 0.0, cuda.gridsize(1)
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        i = cuda.grid(1)
-        while i + 3 * step < v.size:
-            a, b, c, d = a + v[i], b + v[i + step], c + v[i + 2 * step], d + v[i + 3 * step]
-            i += 4 * step
-        while i < v.size:
-            total += v[i]
-            i += step
-        out[cuda.grid(1)] = total + a + b + c + d
-
-    return read
+@cuda.jit
+def read(v, out):
+    """Read an array once and keep one sum a thread."""
+    i, step = cuda.grid(1), cuda.gridsize(1)
+    total, a, b, c, d = 0.0, 0.0, 0.0, 0.0, 0.0
+    while i + 3 * step < v.size:
+        a, b, c, d = a + v[i], b + v[i + step], c + v[i + 2 * step], d + v[i + 3 * step]
+        i += 4 * step
+    while i < v.size:
+        total += v[i]
+        i += step
+    out[cuda.grid(1)] = total + a + b + c + d
 
 
-def device_ms(cuda, work, repeats):
+def device_ms(work, repeats):
     """Median time of work() by events, in milliseconds, after three calls to warm up."""
     for _ in range(3):
         work()
@@ -96,7 +92,7 @@ def random_tiles(n, p, dtype):
 
 def time_pass(device, n, p, dtype, repeats):
     """A row of the table: one shape and type."""
-    cuda, rng = device.cuda, np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     X = random_tiles(n, p, dtype)
     columns = [tiles.pad(v, len(X)) for v in (rng.normal(size=n), rng.normal(size=n))]
     columns.append(tiles.pad(np.full(n, 1.0 / n), len(X)))
@@ -104,8 +100,7 @@ def time_pass(device, n, p, dtype, repeats):
     rest = theta, np.arange(2), sign, 1.0, SOFTPLUS, SQUARED
     there = engine.place(X, "cuda")
     columns_there = [engine.beside(there, v) for v in columns]
-    out, flat = device.zeros(1056 * THREADS), there.array.reshape(X.size)
-    read = reader(cuda)
+    out, flat = device.zeros(BLOCKS * THREADS), there.array.reshape(X.size)
 
     def on_gpu():
         return engine.sum_blocks(loss_gradient, there, (2, 3 + p), *columns_there, *rest)
@@ -116,8 +111,8 @@ def time_pass(device, n, p, dtype, repeats):
         )
 
     a, b = on_cpu(), on_gpu()
-    roof = device_ms(cuda, lambda: read[1056, THREADS](flat, out), repeats)
-    ms = device_ms(cuda, on_gpu, repeats)
+    roof = device_ms(lambda: read[BLOCKS, THREADS](flat, out), repeats)
+    ms = device_ms(on_gpu, repeats)
     moved = X.nbytes + sum(v.nbytes for v in columns)
     return {
         "n": n, "p": p, "dtype": np.dtype(dtype).name, "pass_ms": ms,
@@ -136,8 +131,8 @@ def time_fit(n):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ld.ConvergenceWarning)
             fit = ld.gbmap(
-                f"{response} ~ .", data, family="binomial", m=2, beta=1.0, lambda_=1e-3, dtype="float32", engine=name,
-                control={"max_iter": 100},
+                f"{response} ~ .", data, family="binomial", m=2, beta=1.0, lambda_=1e-3,
+                dtype="float32", engine=name, control={"max_iter": 100},
             )  # fmt: skip
         middle = time.perf_counter()
         fit.predict(data)
@@ -157,7 +152,7 @@ def main():
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = need_gpu()
-    gpu = device.cuda.get_current_device().name
+    gpu = cuda.get_current_device().name
     gpu = gpu.decode() if isinstance(gpu, bytes) else str(gpu)
     passes = [
         time_pass(device, n, p, dtype, arguments.repeats)
