@@ -94,12 +94,12 @@ def time_pass(device, n, p, dtype, repeats):
     """A row of the table: one shape and type."""
     rng = np.random.default_rng(1)
     X = random_tiles(n, p, dtype)
-    columns = [tiles.pad(v, len(X)) for v in (rng.normal(size=n), rng.normal(size=n))]
-    columns.append(tiles.pad(np.full(n, 1.0 / n), len(X)))
+    columns = [rng.normal(size=n), rng.normal(size=n), np.full(n, 1.0 / n)]
     theta, sign = rng.normal(size=(2, 2 + p)) / np.sqrt(p), np.array([1.0, -1.0])
     rest = theta, np.arange(2), sign, 1.0, SOFTPLUS, SQUARED
     there = engine.place(X, "cuda")
-    columns_there = [engine.beside(there, v) for v in columns]
+    columns_there = [device.upload(tiles.pad(v, len(X))) for v in columns]
+    columns = [tiles.pad(v, len(X), dtype) for v in columns]
     out, flat = device.zeros(BLOCKS * THREADS), there.array.reshape(X.size)
 
     def on_gpu():
@@ -113,7 +113,7 @@ def time_pass(device, n, p, dtype, repeats):
     a, b = on_cpu(), on_gpu()
     roof = device_ms(lambda: read[BLOCKS, THREADS](flat, out), repeats)
     ms = device_ms(on_gpu, repeats)
-    moved = X.nbytes + sum(v.nbytes for v in columns)
+    moved = X.nbytes + sum(v.nbytes for v in columns_there)
     return {
         "n": n, "p": p, "dtype": np.dtype(dtype).name, "pass_ms": ms,
         "GB_s": moved / ms / 1e6, "roof_GB_s": X.nbytes / roof / 1e6,

@@ -19,7 +19,8 @@ def batch():
     data = pd.DataFrame({"x": rng.gamma(2, 3, N), "z": rng.normal(50, 9, N), "w": rng.random(N)})
     data["y"] = rng.choice(["a", "b", "c"], N, p=[0.1, 0.3, 0.6])
     data.loc[[4, 40], "z"] = np.nan
-    return Design.learn("y ~ x + z", data, weights="w", offset=np.arange(N) / N)[1]
+    offset = np.arange(3 * N).reshape(N, 3) / N
+    return Design.learn("y ~ x + z", data, weights="w", offset=offset)[1]
 
 
 def matrix(batch):

@@ -1,9 +1,11 @@
 """Formulas as text: what is read, what the dot stands for, what is refused and how."""
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lodim as ld
 from lodim.errors import FormulaError
 from lodim.formula import expand, parse, quote
 
@@ -187,3 +189,13 @@ def test_any_text_is_read_or_refused_in_words(text):
         terms(text)
     except FormulaError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize("formula, hint", [
+    ("log(y) ~ a", r"write np.log\(\)"), ("y ~ sqrt(a)", r"write np.sqrt\(\)"),
+    ("y ~ a.b", r"Q\('a.b'\)"), ("y ~ np.log(a, a, a)", r"takes 1 arguments"),
+])  # fmt: skip
+def test_habits_of_r_users_get_a_hint(formula, hint):
+    df = pd.DataFrame({"a": [1.0, 2.0, 3.0], "a.b": [2.0, 1.0, 2.0], "y": [1.0, 2.0, 4.0]})
+    with pytest.raises(ld.FormulaError, match=hint):
+        ld.gbmap(formula, df, m=1, lambda_=0.1)

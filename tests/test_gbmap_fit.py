@@ -527,3 +527,84 @@ def test_plots_of_a_fit_with_an_array_offset(df, axes):
     assert one.plot("local", ax=axes, data=data) is axes
     axes.clear()
     assert one.plot("embedding", ax=axes, data=data) is axes
+
+
+def test_the_call_makes_the_same_fit_again(df):
+    """What cross-validation or a path chose is in the call, and `update` repeats it."""
+    data = df.dropna()
+    grid = {"beta": [1.0, 3.0], "m": [1, 2]}
+    best = ld.cv(ld.gbmap, "y ~ x + z", data, grid=grid, lambda_=0.01, folds=3).best
+    again = best.update(data)
+    assert again.settings == best.settings
+    np.testing.assert_array_equal(again.predict(data), best.predict(data))
+    one = ld.path(ld.gbmap, "y ~ x + z", data, m=2, n_lambda=3).fits[1]
+    assert f"m=2, lambda_={one.settings.lambda_:.6g}" in one.call
+    assert one.update(data).settings == one.settings
+    chosen = ld.gbmap("y ~ x + z", data, control={"max_stages": 3})
+    assert chosen.chosen == ("lambda_", "m") and "chosen by cross-validation" in str(chosen)
+    assert chosen.update(data).settings == chosen.settings
+
+
+def test_classes_keep_their_kind():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=60)})
+    for labels, kind in (([0, 1], "i"), ([False, True], "b")):
+        data = df.assign(y=np.array(labels)[(df["x"] > 0).astype(int)])
+        predicted = ld.gbmap("y ~ x", data, m=1, lambda_=0.1).predict(data, "class")
+        assert predicted.dtype.kind == kind
+        data.loc[0, "x"] = np.nan
+        assert ld.gbmap("y ~ x", data, m=1, lambda_=0.1).predict(data, "class").isna().sum() == 1
+
+
+def test_what_needs_no_offset(df):
+    """Distances, embedding and local coefficients do not depend on the offset."""
+    data = df.dropna()
+    one = ld.gbmap("y ~ x + z", data, m=2, lambda_=0.1, offset=np.ones(len(data)))
+    assert one.distance(data).shape == (len(data), len(data))
+    assert one.predict(data, "embedding").shape == (len(data), 2)
+    assert one.predict(data, "local").shape == (len(data), 2)
+    with pytest.raises(ld.DataError, match="offset"):
+        one.predict(data)
+
+
+def test_an_offset_that_says_nothing_of_classes(df):
+    with pytest.raises(ld.DataError, match="each of the 3 classes"):
+        ld.gbmap("k ~ x + z", df, m=1, lambda_=0.1, offset=np.ones(len(df)))
+
+
+@pytest.mark.parametrize("change", [
+    {"target": np.array([0, 2**33])}, {"sign": np.array([1.0, 3.0])}, {"scale": -1.0},
+    {"theta": np.zeros((2, 4), complex)}, {"activation": 7}, {"n_scores": 2},
+    {"stage": np.array([1])},
+])  # fmt: skip
+def test_a_forged_file_is_refused(df, tmp_path, change):
+    """Kernels index by the fields of a file unchecked: they are checked when it is read."""
+    one = ld.gbmap("y ~ x + z", df.dropna(), m=2, lambda_=0.1)
+    state = one.to_state()
+    state["boosts"] = dict(state["boosts"]) | change
+    store.write(tmp_path / "forged", "gbmap", state)
+    with pytest.raises(ld.StoreError):
+        ld.load(tmp_path / "forged")
+
+
+def test_augmenting_twice_changes_nothing(df):
+    one = ld.gbmap("y ~ x + z", df.dropna(), m=1, lambda_=0.1)
+    once = one.augment(df)
+    pd.testing.assert_frame_equal(one.augment(once), once)
+
+
+@pytest.mark.parametrize("tolerance", [0, -1.0, np.nan, "a"])
+def test_tolerance_of_path_distance(df, tolerance):
+    one = ld.gbmap("y ~ x + z", df.dropna(), m=1, lambda_=0.1)
+    with pytest.raises(ld.ArgumentError, match="tolerance"):
+        one.distance(df, kind="path", tolerance=tolerance)
+
+
+def test_ratios_do_not_depend_on_units(df):
+    data = df.dropna()
+    ratios = [
+        ld.gbmap("y ~ x + z", data.assign(y=s * data["y"]), m=2, lambda_=0.1)
+        .evaluate(data.assign(y=s * data["y"]))["dev_ratio"].iloc[0]
+        for s in (1.0, 1e-7)
+    ]  # fmt: skip
+    assert ratios[0] == pytest.approx(ratios[1], rel=1e-6)

@@ -449,3 +449,66 @@ def test_constant_columns_do_not_dilute_the_penalty():
     padded = settled(data=more, formula=FORMULA + " + one + two", activation="identity", m=1,
                      lambda_=0.5)  # fmt: skip
     np.testing.assert_allclose(padded.coef()[X_NAMES], plain.coef(), atol=1e-6)
+
+
+# What a boost may never do -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lambda_", [1e-3, 1.0, 1e3, 1e5, 1e8])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_no_boost_raises_the_loss(lambda_, n_classes):
+    """A learner with w = 0 adds nothing: no boost may end above it, whatever the penalty."""
+    rng = np.random.default_rng(1)
+    df = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    df["y"] = df["a"] + rng.normal(size=120)
+    if n_classes:
+        df["y"] = np.array(list("uvw"))[np.where(rng.random(120) < 0.15, 1 + n_classes // 3, 0)]
+        df.loc[:3, "y"] = list("uvwu")[:4] if n_classes == 3 else list("uvuv")
+    one = ld.gbmap("y ~ a + b + c", df, m=5, lambda_=lambda_)
+    loss = np.r_[one.null_deviance, one.log["deviance"]]
+    assert (np.diff(loss) <= 1e-9 * loss[0]).all()
+
+
+@pytest.mark.parametrize("control", [{}, {"penalize_intercept": True}])
+@pytest.mark.parametrize("response", ["y", "k"])
+def test_at_lambda_max_the_lasso_is_the_null_model(response, control):
+    rng = np.random.default_rng(2)
+    df = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"])
+    df["y"] = df["a"] + rng.normal(size=90)
+    df["k"] = np.array(list("uvw"))[rng.choice(3, 90, p=[0.7, 0.2, 0.1])]
+    top = ld.path(
+        ld.gbmap, f"{response} ~ a + b", df, m=1, l1_ratio=1.0, n_lambda=2, activation="identity",
+        control=control,
+    ).fits[0]  # fmt: skip
+    assert top.df == 0 and top.dev_ratio == pytest.approx(0.0, abs=1e-7)
+
+
+def test_identity_with_default_tolerances_is_ordinary_least_squares():
+    df = ld.data("autompg").dropna().drop(columns="origin")
+    one = ld.gbmap("mpg ~ .", df, m=1, lambda_=0, activation="identity")
+    X = np.column_stack([np.ones(len(df)), df.drop(columns="mpg")])
+    expected = np.linalg.lstsq(X, df["mpg"], rcond=None)[0][1:]
+    np.testing.assert_allclose(one.coef(), expected, rtol=1e-4)
+
+
+def test_threshold_of_drift_heeds_weights():
+    """Rows of weight zero, far away, do not decide what is usual."""
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame(rng.normal(size=(160, 2)), columns=["a", "b"])
+    df["y"] = np.sin(2 * df["a"]) + df["b"] + 0.1 * rng.normal(size=160)
+    far = df.assign(a=50 * df["a"], b=50 * df["b"], w=0.0)
+    both = pd.concat([df.assign(w=1.0), far], ignore_index=True)
+    control = {"max_stages": 10}
+    alone = ld.gbmap("y ~ a + b", df, control=control).drift_threshold()
+    weighted = ld.gbmap("y ~ a + b", both, weights="w", control=control).drift_threshold()
+    assert weighted < 3 * alone
+
+
+def test_few_rows_that_count():
+    rng = np.random.default_rng(4)
+    df = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "y"])
+    one = ld.gbmap(
+        "y ~ a + b", df, weights=np.r_[np.ones(5), np.zeros(35)], control={"max_stages": 2}
+    )
+    with pytest.raises(ld.ArgumentError, match="data"):
+        one.drift_threshold()

@@ -16,7 +16,8 @@ from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.distance import path_distances
 from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.gbmap.objective import Stage
-from lodim.objective import ElasticNet
+from lodim.objective import ElasticNet, Preconditioned
+from lodim.solve import lbfgs
 
 KINDS = list(itertools.product([SOFTPLUS, IDENTITY], [SQUARED, LOGISTIC]))
 
@@ -52,7 +53,10 @@ class Case:
         self.loss = loss
 
     def stage(self, beta, activation, penalty, threads=1):
-        pad = [tiles.pad(v, len(self.tiles)) for v in (self.y, self.score, self.weight)]
+        pad = [
+            tiles.pad(v, len(self.tiles), self.tiles.dtype)
+            for v in (self.y, self.score, self.weight)
+        ]
         shape = (beta, activation, self.loss)
         return Stage(self.tiles, *pad, self.sign, shape, penalty, threads)
 
@@ -75,11 +79,12 @@ def test_against_naive_numpy(activation, loss, p, dtype):
     case = Case(150, p, loss, seed=p, dtype=dtype)
     penalty = penalty_of(p)
     value, gradient = case.stage(2.5, activation, penalty)(case.theta, np.arange(3))
+    # Within a tile numbers have the precision of X.
+    near = {"rtol": 1e-11, "atol": 1e-13} if dtype is np.float64 else {"rtol": 1e-5, "atol": 1e-6}
     for c in range(3):
         args = c, 2.5, activation, penalty.ridge
-        np.testing.assert_allclose(value[c], case.expected(naive, *args), rtol=1e-12)
-        expected = case.expected(naive_gradient, *args)
-        np.testing.assert_allclose(gradient[c], expected, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(value[c], case.expected(naive, *args), **near)
+        np.testing.assert_allclose(gradient[c], case.expected(naive_gradient, *args), **near)
 
 
 @pytest.mark.parametrize("activation, loss", KINDS)
@@ -227,3 +232,47 @@ def test_path_distance_is_total_variation(seed, beta, M):
         # Turning points between grid points are all that the grid misses.
         curvature = t.scale * 0.25 * beta * ((W[j] - Z[i]) ** 2).sum()
         assert grid - tolerance - 1e-9 <= got[i, j] <= grid + tolerance + M * curvature / 4000**2
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+@pytest.mark.parametrize("p", [1, 6])
+def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):
+    """Without an activation's curvature Gauss-Newton is exact."""
+    case = Case(150, p, loss, seed=3)
+    stage = case.stage(1.0, IDENTITY, penalty_of(p, l1_ratio=0.0))
+    hessian, step = stage.hessian(case.theta), 1e-5
+    # The floor of flat directions is a millionth of the largest entry.
+    near = {"rtol": 1e-5, "atol": 1e-5 * np.abs(hessian).max()}
+    for k in range(2 + p):
+        shift = step * np.eye(2 + p)[k]
+        ends = [stage(case.theta + s * shift, np.arange(3))[1] for s in (1, -1)]
+        np.testing.assert_allclose(hessian[:, k], (ends[0] - ends[1]) / (2 * step), **near)
+
+
+@pytest.mark.parametrize("loss", [0, 1])
+def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss):
+    case = Case(300, 4, loss, seed=4)
+    hessian = case.stage(3.0, SOFTPLUS, penalty_of(4, l1_ratio=0.0)).hessian(case.theta)
+    assert np.linalg.eigvalsh(hessian).min() > 0
+    np.testing.assert_allclose(hessian, hessian.transpose(0, 2, 1))
+    z = case.theta[:, 1] + case.X @ case.theta[:, 2:].T
+    slope = case.sign / (1 + np.exp(-3.0 * z))
+    score = case.score[:, None] + case.theta[:, 0] + case.sign * np.logaddexp(0, 3.0 * z) / 3.0
+    share = 1 / (1 + np.exp(-score))
+    second = 2.0 if loss == 0 else share * (1 - share)
+    for c in range(3):
+        J = np.column_stack([np.ones(300), slope[:, c], slope[:, [c]] * case.X])
+        w = case.weight * (second if loss == 0 else second[:, c])
+        assert np.linalg.eigvalsh(hessian[c] - J.T @ (w[:, None] * J)).min() > -1e-9
+
+
+def test_a_preconditioner_changes_the_road_not_the_end():
+    case = Case(400, 5, 1, seed=5)
+    stage = case.stage(1.0, IDENTITY, penalty_of(5, l1_ratio=0.0))
+    tight = {"tol": 1e-11, "ftol": 0.0, "max_iter": 2000}
+    plain = lbfgs(stage, case.theta, **tight)
+    curved = Preconditioned(stage, stage.hessian(plain.theta))
+    np.testing.assert_allclose(curved.back(curved.to(case.theta)), case.theta)
+    end = lbfgs(curved, curved.to(case.theta), **tight)
+    np.testing.assert_allclose(end.value, plain.value, rtol=1e-10)
+    assert end.n_eval < plain.n_eval

@@ -11,12 +11,12 @@ from lodim.rowmath import exp_negative, log1p_unit
 ULP = np.finfo(float).eps
 
 
-@vectorize(["float64(float64)"])
+@vectorize(["float32(float32)", "float64(float64)"])
 def exp_all(x):
     return exp_negative(x)
 
 
-@vectorize(["float64(float64)"])
+@vectorize(["float32(float32)", "float64(float64)"])
 def log1p_all(e):
     return log1p_unit(e)
 
@@ -33,20 +33,34 @@ def test_exp_where_the_reduction_changes():
 
 
 def test_exp_at_its_ends():
-    assert exp_negative(0.0) == 1.0 and exp_negative(-0.0) == 1.0
-    assert 0.0 <= exp_negative(-1e4) <= 1e-300
-    assert 0.0 <= exp_negative(-np.inf) <= 1e-300
+    assert exp_all(0.0) == 1.0 and exp_all(-0.0) == 1.0
+    assert 0.0 <= exp_all(-1e4) <= 1e-300
+    assert 0.0 <= exp_all(-np.inf) <= 1e-300
+
+
+def test_single_precision():
+    x = -np.linspace(0, 86, 100001, dtype=np.float32)
+    assert exp_all(x).dtype == np.float32
+    np.testing.assert_allclose(exp_all(x), np.exp(x.astype(float)), rtol=2e-7)
+    assert 0.0 <= exp_all(np.float32(-1e30)) <= 1e-37
+    e = np.linspace(0, 1, 100001, dtype=np.float32)
+    np.testing.assert_allclose(log1p_all(e), np.log1p(e.astype(float)), rtol=3e-7)
+
+
+def test_plain_python_is_the_same_function():
+    assert exp_negative(-1.5) == pytest.approx(exp_all(-1.5), rel=1e-15)
+    assert log1p_unit(0.25) == pytest.approx(log1p_all(0.25), rel=1e-15)
 
 
 def test_log1p_over_its_range():
     e = np.concatenate([np.linspace(0, 1, 40001), np.geomspace(1e-300, 1, 20001)])
     np.testing.assert_allclose(log1p_all(e), np.log1p(e), rtol=2e-14)
-    assert log1p_unit(0.0) == 0.0
+    assert log1p_all(0.0) == 0.0
 
 
 @given(st.floats(-700, 700))
 def test_softplus_from_them(z):
-    value = max(z, 0.0) + log1p_unit(exp_negative(-abs(z)))
+    value = max(z, 0.0) + log1p_all(exp_all(-abs(z)))
     assert value == pytest.approx(np.logaddexp(0.0, z), rel=2e-14)
 
 

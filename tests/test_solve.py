@@ -16,6 +16,8 @@ TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
 class Functions:
     """q functions given as (value, gradient) of one theta; counts their evaluations."""
 
+    precision = 4 * np.finfo(float).eps
+
     def __init__(self, functions, d, l1=None):
         self.functions, self.l1 = functions, np.zeros(d) if l1 is None else l1
         self.calls = np.zeros(len(functions), int)

@@ -45,7 +45,7 @@ cars.head()
 #
 # `.` stands for all columns but the response. `origin` is text, so it is a category; rows without
 # `horsepower` are left out and counted. Neither `m` nor `lambda_` is given: both are chosen by
-# five-fold cross-validation.
+# cross-validation, by ten folds of so few rows.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
@@ -68,8 +68,9 @@ print(fit)
 print(fit.summary())
 
 # %% [markdown]
-# **Header.** `Deviance` is the mean squared error of the training rows, `Null deviance` that of
-# their mean, `Dev. ratio` one minus their ratio. `(by CV)` marks what cross-validation chose.
+# **Header.** `Mean deviance` is the mean squared error of the training rows, `Mean null deviance`
+# that of their mean, `Dev. ratio` one minus their ratio. `(by CV)` marks what cross-validation
+# chose.
 #
 # **Weak learners.** A row for each f_j:
 #
@@ -85,11 +86,12 @@ print(fit.summary())
 #
 # **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
 # differs from row to row. `Mean` averages it over the training rows, `Mean |.|` averages its size;
-# `/SD` is per standard deviation of the feature, which makes features comparable. Where `Mean |.|`
-# is well above the size of `Mean`, the effect changes sign, or is felt by some rows only.
+# `Per SD` and `|.| per SD` are the same per standard deviation of the feature, which makes features
+# comparable. Where `Mean |.|` is well above the size of `Mean`, the effect changes sign, or is felt
+# by some rows only.
 
 # %%
-ax = fit.plot("effects")  # bars: Mean/SD; grey: Mean |.|/SD
+ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
 
 # %%
 ax = fit.plot("loss")
@@ -238,7 +240,7 @@ fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
 # %%
 small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)
 print(small)
-small.regions(cars).replace({"active": {"": "none"}}).set_index("active").astype(object).T
+small.regions(cars).set_index("active").astype(object).T
 
 # %% [markdown]
 # Each column is a linear model in units of the data: `weight` is in lb, so its coefficients are
@@ -307,7 +309,7 @@ print(difference)
 # (`none`) the models agree up to a constant. The regions, the most populated first:
 
 # %%
-regions = difference.regions(models).replace({"active": {"": "none"}})
+regions = difference.regions(models)
 regions.head(5).set_index("active").astype(object).T
 
 # %%

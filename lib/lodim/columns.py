@@ -94,7 +94,19 @@ def _mapping(data):
         said = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
         raise DataError(f"the columns differ in length: {said}")
     n = next(iter(lengths.values()), 0)
-    return _frame(columns, columns, pd.RangeIndex(n), columns.__getitem__)
+    return _frame(columns, columns, _common_index(data, n), columns.__getitem__)
+
+
+def _common_index(data, n):
+    """The index that all Series of a mapping share, or 0..n-1 where there are none."""
+    given = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
+    for name, index in given[1:]:
+        if not index.equals(given[0][1]):
+            raise DataError(
+                f"columns {given[0][0]!r} and {name!r} have different row labels; "
+                "align them first, for instance with pd.DataFrame(data)"
+            )
+    return given[0][1] if given else pd.RangeIndex(n)
 
 
 def _one_dimension(key, value):

@@ -44,6 +44,24 @@ class Batch:
         """Number of complete rows."""
         return len(self.rows)
 
+    @property
+    def weight(self):
+        """(n,) weights that sum to one."""
+        weight = np.ones(self.n) if self.weights is None else self.weights
+        return weight / max(weight.sum(), 1e-300)
+
+    @property
+    def counted(self):
+        """Positions of the rows of weight above zero."""
+        return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
+
+    def base(self, n_scores):
+        """(n, n_scores) the offset of each row and score, zero where none is given."""
+        out = np.zeros((self.n, n_scores))
+        if self.offset is not None:
+            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class Design:
@@ -206,9 +224,14 @@ class Design:
             raise DataError("the model was fitted with an offset; give offset= for the new data")
         return self.offset if offset is None else offset
 
-    def _needs(self, answer):
+    @property
+    def features(self):
+        """Names of the columns that the right side uses, each once."""
         names = [name for term in self.terms for part in term for name in factor.needs(part)]
-        return [*names, *(factor.columns_of(answer.key) if answer else ())]
+        return list(dict.fromkeys(names))
+
+    def _needs(self, answer):
+        return [*self.features, *(factor.columns_of(answer.key) if answer else ())]
 
     def _flat(self):
         constant = set(self.constant)

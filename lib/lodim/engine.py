@@ -73,15 +73,6 @@ def on_host(tiles):
     return isinstance(tiles, np.ndarray)
 
 
-def beside(tiles, v):
-    """A per-row array where the tiles are."""
-    if on_host(tiles):
-        return v
-    from lodim import device
-
-    return device.upload(v)
-
-
 def count_blocks(tiles):
     """Number of row blocks in tiles of shape (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)

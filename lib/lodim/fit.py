@@ -29,16 +29,22 @@ class Fit(ABC):
         The cross-validation that chose the settings, where one did.
     call : str
     arguments : dict
-        The arguments of the call that `update` repeats; ARRAY stands for what is not kept.
+        The arguments of the call that `update` repeats, chosen settings filled in; ARRAY
+        stands for what is not kept.
+    chosen : tuple of str
+        Names of the settings that cross-validation has chosen.
     """
 
     name: str
     types: tuple[str, ...] = ("response", "link", "class", "prob")
+    without_offset: tuple[str, ...] = ()  # types that an offset does not enter
 
-    def __init__(self, *, design, family, settings, estimates, selection, call, arguments):
+    def __init__(
+        self, *, design, family, settings, estimates, selection, call, arguments, chosen=()
+    ):
         self.design, self.family, self.settings = design, family, settings
         self.estimates, self.selection = estimates, selection
-        self.call, self.arguments = call, arguments
+        self.call, self.arguments, self.chosen = call, arguments, chosen
 
     # What a model brings -----------------------------------------------------------------------
 
@@ -98,6 +104,8 @@ class Fit(ABC):
             raise ArgumentError(f"type must be one of {', '.join(self.types)}, not {type!r}")
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
+        if offset is None and type in self.without_offset and self.design.offset_given:
+            offset = 0.0
         batch = self.design.apply(data, offset=offset)
         return self._spread(batch, *self._predict(batch, type))
 
@@ -124,7 +132,8 @@ class Fit(ABC):
             full = np.full(shape, np.nan)
         full[batch.rows] = values
         if full.ndim == 1:
-            return pd.Series(full, index=batch.index, name=names)
+            # Classes keep the kind of the labels (numbers, bool) where no row is missing.
+            return pd.Series(full, index=batch.index, name=names).infer_objects()
         return pd.DataFrame(full, index=batch.index, columns=names)
 
     def coef(self) -> pd.Series:
@@ -149,27 +158,27 @@ class Fit(ABC):
             new = {f".fitted[{k}]": fitted[k] for k in fitted} | new
         frame = pd.DataFrame(new, index=batch.index)
         if isinstance(data, pd.DataFrame):
-            return pd.concat([data, frame], axis=1)
+            return pd.concat([data.drop(columns=frame.columns, errors="ignore"), frame], axis=1)
         return frame
 
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """Loss on data with known responses: one row with deviance, dev_ratio and accuracy or R2.
+        """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 
-        dev_ratio compares with the model that predicts the mean (or the class shares) of `data`; it
-        is NaN where the response of `data` does not vary.
+        deviance is the mean over rows; accuracy and log_loss are there for classes. dev_ratio (R2
+        of a numeric response) compares with the model that predicts the mean, or the class shares,
+        of `data`; it is NaN where its response does not vary.
         """
         batch = self.design.apply(data, offset=offset, response=True)
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
-        weight = np.ones(batch.n) if batch.weights is None else batch.weights
-        weight = weight / weight.sum()
+        weight = batch.weight
         score = self.score_rows(batch)
         deviance = weight @ self.family.deviance(batch.y, score)
-        base = np.zeros_like(score)
-        if batch.offset is not None:
-            base += batch.offset if batch.offset.ndim == 2 else batch.offset[:, None]
+        base = batch.base(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
-        ratio = 1.0 - deviance / null if null > 1e-9 else np.nan
+        # What is left of a response that does not vary is rounding, not deviance.
+        rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
+        ratio = 1.0 - deviance / null if null > rounding else np.nan
         row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         if self.levels is not None:
             hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == batch.y

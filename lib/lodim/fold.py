@@ -17,7 +17,7 @@ def assign(batch, folds, classes, seed):
         return _given(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
-    counted = count_rows(batch)
+    counted = len(batch.counted)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     order = np.random.default_rng(seed).permutation(batch.n)
@@ -31,20 +31,22 @@ def assign(batch, folds, classes, seed):
     return fold
 
 
-def count_rows(batch):
-    """Number of rows of weight above zero."""
-    return batch.n if batch.weights is None else int(np.count_nonzero(batch.weights))
-
-
 def _given(batch, folds):
     folds = np.asarray(folds)
     if len(folds) != len(batch.index):
         raise ArgumentError(
             f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
         )
-    names, fold = np.unique(folds[batch.rows], return_inverse=True)
+    folds = folds[batch.rows]
+    try:
+        names, fold = np.unique(folds, return_inverse=True)
+    except TypeError:
+        raise ArgumentError("folds has values of several kinds, or missing ones") from None
     if len(names) < 2:
         raise ArgumentError("folds names a single fold; at least two are needed")
+    for k, name in enumerate(names):
+        if not np.isin(batch.counted, np.flatnonzero(fold != k)).any():
+            raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
     return fold
 
 
@@ -56,7 +58,7 @@ def split(batch, held_out, standardize):
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     part = X[train].astype(np.float64)
-    weight = np.ones(len(train)) if batch.weights is None else batch.weights[train]
+    weight = batch.weight[train]
     weight = weight / max(weight.sum(), 1e-300)
     mean = weight @ part
     sd = np.sqrt(weight @ (part - mean) ** 2)

@@ -122,7 +122,7 @@ def check_algebra(node):
     elif isinstance(node, (ast.Compare, ast.UnaryOp, ast.BinOp, ast.BoolOp)):
         raise Refused(node, "write this arithmetic inside of I(...), such as I(x > 1)")
     elif not isinstance(node, ast.Name):
-        raise Refused(node, f"this cannot stand in a formula: {ALLOWED}")
+        raise Refused(node, _unwelcome(node))
 
 
 def _check_power(node):
@@ -133,6 +133,14 @@ def _check_power(node):
         isinstance(node.left, ast.Name) and not getattr(node.left, "is_dot", False)
     ):
         raise Refused(node, "for the power of a column write I(x**2)")
+
+
+def _unwelcome(node):
+    """Why a node cannot stand in a formula; a dot inside of a name is the usual case."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        name = f"{node.value.id}.{node.attr}"
+        return f"a column whose name has a dot is written Q('{name}'); {ALLOWED}"
+    return f"this cannot stand in a formula: {ALLOWED}"
 
 
 def function_name(node):
@@ -148,10 +156,13 @@ def check_call(node, outermost=False):
     """Raise unless a call, with all that is in it, is of the closed list."""
     name = function_name(node.func)
     if name is None:
+        if isinstance(node.func, ast.Name) and f"np.{node.func.id}" in FUNCTIONS:
+            raise Refused(node, f"write np.{node.func.id}() for this function")
         raise Refused(node, f"this function cannot stand in a formula: {ALLOWED}")
     fewest, most, keywords = FUNCTIONS[name]
     if not fewest <= len(node.args) <= most:
-        raise Refused(node, f"{name}() takes {fewest} to {most} arguments before its keywords")
+        count = fewest if fewest == most else f"{fewest} to {most}"
+        raise Refused(node, f"{name}() takes {count} arguments before its keywords")
     for word in node.keywords:
         if word.arg not in keywords:
             known = ", ".join(keywords) or "none"
@@ -189,7 +200,7 @@ def _check_setting(node):
         _check_literal(item)
         value = getattr(item, "value", None)
         if type(value) is int and value > MAX_BASIS and item is node:
-            raise Refused(node, f"a spline cannot have more than {MAX_BASIS} pieces")
+            raise Refused(node, f"a number of pieces or decimals is at most {MAX_BASIS}")
 
 
 def _check_value(node):
@@ -211,7 +222,7 @@ def _check_value(node):
     elif isinstance(node, ast.BoolOp):
         raise Refused(node, "write (a) & (b), (a) | (b) in place of 'and', 'or'")
     else:
-        raise Refused(node, f"this cannot stand in a formula: {ALLOWED}")
+        raise Refused(node, _unwelcome(node))
 
 
 def _check_constant(node):

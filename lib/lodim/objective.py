@@ -12,10 +12,11 @@ class Objective(Protocol):
 
     Called with theta (q, d) and the indices `active` of the functions wanted, it returns value
     (q,) and gradient (q, d), filled in those rows. `l1` (d,) weighs absolute values that the solver
-    adds by itself.
+    adds by itself; `precision` is the relative error of a value.
     """
 
     l1: np.ndarray
+    precision: float
 
     def __call__(self, theta, active): ...
 
@@ -53,3 +54,32 @@ def add_ridge(active, theta, ridge, value, gradient):
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
             gradient[c, k] += 2.0 * ridge[k] * theta[c, k]
+
+
+class Preconditioned:
+    """An objective in the coordinates u = L' theta in which its Hessian is near the identity.
+
+    Parameters
+    ----------
+    objective : Objective without absolute values
+    hessian : array (q, d, d)
+        Positive definite, near the Hessian of each function: L L'.
+    """
+
+    def __init__(self, objective, hessian):
+        self._objective = objective
+        self._factor = np.linalg.cholesky(hessian)
+        self._inverse = np.linalg.inv(self._factor).transpose(0, 2, 1)
+        self.l1, self.precision = objective.l1, objective.precision
+
+    def to(self, theta):
+        """u of theta, (q, d)."""
+        return np.einsum("cji,cj->ci", self._factor, theta)
+
+    def back(self, u):
+        """theta of u, (q, d)."""
+        return np.einsum("cij,cj->ci", self._inverse, u)
+
+    def __call__(self, u, active):
+        value, gradient = self._objective(self.back(u), active)
+        return value, np.einsum("cij,ci->cj", self._inverse, gradient)

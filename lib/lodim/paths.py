@@ -25,8 +25,8 @@ def path(
     formula: str,
     data: Any,
     *,
-    n_lambda: int = 100,
-    lambda_min_ratio: float = 1e-6,
+    n_lambda: int | None = None,
+    lambda_min_ratio: float | None = None,
     lambdas: Any = None,
     **arguments: Any,
 ) -> "Path":
@@ -40,9 +40,10 @@ def path(
         As the model takes them. A number of stages that is not given (`m` of gbmap) is the
         model's `path_stages` for every penalty.
     n_lambda : int
-        Number of penalties.
+        Number of penalties, 100 by default.
     lambda_min_ratio : float
-        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model.
+        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; 1e-6 by
+        default.
     lambdas : array, optional
         Penalties to use instead.
 
@@ -57,15 +58,19 @@ def path(
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
-    if not 0.0 < lambda_min_ratio < 1.0:
-        raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {lambda_min_ratio!r}")
+    ratio = 1e-6 if lambda_min_ratio is None else lambda_min_ratio
+    if not 0.0 < ratio < 1.0:
+        raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {ratio!r}")
     if lambdas is None:
-        lambdas = lambda_grid(problem, n_lambda, lambda_min_ratio)
+        lambdas = lambda_grid(problem, 100 if n_lambda is None else n_lambda, ratio)
+    elif n_lambda is not None or lambda_min_ratio is not None:
+        raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
     lambdas = _decreasing(lambdas)
     fits, warm = [], None
     for value in lambdas:
         settings = replace(problem.settings, lambda_=float(value))
-        fit = problem.recipe.run(replace(problem, settings=settings), warm=warm, light=True)
+        given = ("lambda_", stages) if stages else ("lambda_",)
+        fit = problem.recipe.run(problem.settle(settings, given=given), warm=warm, light=True)
         warm = fit.estimates
         fits.append(fit)
     return Path(problem.call, tuple(fits))
@@ -125,7 +130,7 @@ class Path:
 
     def at(self, lambda_: float) -> Any:
         """The fit of the penalty nearest to `lambda_` in log."""
-        if not lambda_ > 0:
+        if not isinstance(lambda_, int | float | np.number) or not lambda_ > 0:
             raise ArgumentError(f"lambda_ must be positive, not {lambda_!r}")
         logs = np.log(np.maximum(self.lambdas, 1e-300))
         return self.fits[int(np.argmin(np.abs(logs - np.log(lambda_))))]

@@ -13,13 +13,10 @@ def _axes(ax, size=(7.0, 4.5)):
     if ax is not None:
         return ax
     try:
-        from matplotlib.figure import Figure
         from matplotlib.pyplot import subplots
     except ImportError as error:
         raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
-    figure, ax = subplots(figsize=size, layout="constrained")
-    assert isinstance(figure, Figure)
-    return ax
+    return subplots(figsize=size, layout="constrained")[1]
 
 
 def choose_kind(kinds, kind):
@@ -44,6 +41,10 @@ def path(path, ax=None, top=10):
     wide = frame.pivot_table(
         index="lambda_", columns=keys, values="std_estimate", sort=False, observed=True
     ).sort_index()
+    if wide.empty:
+        raise ArgumentError("the path has no features to draw")
+    if not (path.lambdas > 0).all():
+        raise ArgumentError("a penalty of 0 has no place on a log axis; leave it out of lambdas")
     x = np.log(wide.index.to_numpy())
     size = wide.iloc[0].abs().sort_values(ascending=False)
     named = list(size.index[:top])

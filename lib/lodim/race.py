@@ -103,11 +103,11 @@ class StageLosses:
 
     def _held_out(self, grower, split):
         test = split[1]
-        weight = np.ones(test.n) if test.weights is None else test.weights
+        weight = test.weight
         each = self.loss(self.family, test.y, next(grower)[2])
-        total = max(weight.sum(), 1e-300)
-        mean = weight @ each / total
-        return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2) / total
+        mean = weight @ each
+        total = test.n if test.weights is None else test.weights.sum()
+        return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2)
 
     @property
     def finished(self):

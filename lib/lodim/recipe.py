@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,39 @@ SHARED = ("family", "weights", "offset", "standardize", "dtype")
 
 @dataclass(frozen=True)
 class Problem:
-    """The data as numbers, and what was asked of the model."""
+    """The data as numbers, and what was asked of the model.
 
+    `chosen` names the settings that cross-validation has chosen.
+    """
+
+    model: Callable
     recipe: "Recipe"
     design: Design
     batch: Batch
     family: Any
     settings: Any
     standardize: bool
-    call: str
     arguments: dict
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def call(self):
+        """The call as a user would write it, defaults left out."""
+        return _call(self.model, self.design.formula, self.arguments)
+
+    def settle(self, settings, *, given=(), chosen=()):
+        """The problem with settings fixed: those of `given` become arguments of the call.
+
+        So the call of a path's or cv()'s fit makes that fit again; `chosen` names what
+        cross-validation has chosen.
+        """
+        values = {name: getattr(settings, name) for name in given}
+        own = inspect.signature(self.model).parameters
+        arguments = self.arguments | {k: v for k, v in values.items() if k in own}
+        rest = {k: v for k, v in values.items() if k not in own}
+        if rest:
+            arguments["control"] = (arguments["control"] or {}) | rest
+        return replace(self, settings=settings, arguments=arguments, chosen=tuple(chosen))
 
 
 @dataclass(frozen=True)
@@ -94,7 +117,12 @@ def prepare(model, formula, data, arguments):
         for k, v in _complete(model, arguments).items()
     }
     shared = {name: arguments.pop(name) for name in SHARED}
-    control = arguments.pop("control", None) or {}
+    if shared["dtype"] in (np.float32, np.float64):
+        shared["dtype"] = np.dtype(shared["dtype"]).name
+    control = arguments.pop("control", None)
+    if control is not None and not isinstance(control, dict):
+        raise ArgumentError(f"control must be a dict, not {control!r}")
+    control = control or {}
     names = {f.name for f in dataclasses.fields(recipe.settings)}
     unknown = sorted(set(control) - (names - set(arguments)))
     if unknown:
@@ -109,9 +137,8 @@ def prepare(model, formula, data, arguments):
     levels = design.response.levels
     family = families.make(design.family, 0 if levels is None else len(levels))
     given = arguments | shared | {"control": control or None}
-    call = _call(model, formula, given)
     return Problem(
-        recipe, design, batch, family, settings, shared["standardize"], call, _kept(given)
+        model, recipe, design, batch, family, settings, shared["standardize"], _kept(given)
     )
 
 
@@ -141,7 +168,12 @@ def _call(model, formula, arguments):
         for name, value in arguments.items()
         if name in parameters and not _same(value, parameters[name].default)
     ]
-    return f'{model.__name__}("{formula}", data=df{"".join(", " + part for part in parts)})'
+    return f"{model.__name__}({_quoted(formula)}, data=df{''.join(', ' + part for part in parts)})"
+
+
+def _quoted(formula):
+    """The formula as a literal, in double quotes where it has none itself."""
+    return f'"{formula}"' if '"' not in formula and "\\" not in formula else repr(formula)
 
 
 def _text(value):

@@ -63,7 +63,14 @@ class Given:
 
     def check_classes(self, family, response):
         """An offset of K columns needs K classes."""
-        if self.offset is None or self.offset.ndim == 1:
+        if self.offset is None:
+            return
+        if self.offset.ndim == 1:
+            if family == "multinomial" and self.offset.any():
+                raise DataError(
+                    "one offset for all classes changes no probability; give an array with a "
+                    f"column for each of the {len(response.levels)} classes"
+                )
             return
         k = self.offset.shape[1]
         if family != "multinomial":

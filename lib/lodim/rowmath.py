@@ -1,76 +1,96 @@
-"""Scalar maths for kernels: branch-free, so that a loop over rows vectorizes.
+"""Scalar maths of the kernels: plain Python, which Numba compiles to forms that vectorize.
 
-Plain Python here, compiled by the kernels that need it. LLVM turns calls to the C library's exp and
-log1p into one scalar call per row; the polynomial forms below stay in vector registers. Each agrees
-with NumPy to a few units in the last place (tests/test_rowmath.py).
+LLVM turns a call of the C library's exp or log1p into one scalar call per row. The polynomials
+below are branch-free and stay in vector registers, in the precision of their argument: within a
+few units in the last place of NumPy's (tests/test_rowmath.py).
 """
 
+import math
+
+import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import types
+from numba.extending import intrinsic, overload
 
-LOG2E = 1.4426950408889634
-LN2_HI = 6.93147180369123816490e-01
-LN2_LO = 1.90821492927058770002e-10
-ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer in the low bits
+FAST = {"error_model": "numpy"}  # a division that may raise does not vectorize
 
 
-@intrinsic
-def as_bits(typingctx, x):
-    """The 64 bits of a double as an integer."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
-
-
-@intrinsic
-def as_double(typingctx, k):
-    """The double that has these 64 bits."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-@njit(cache=True, error_model="numpy")
 def exp_negative(x):
-    """exp(x) for x <= 0, zero below -708. Cody-Waite reduction and a polynomial of degree 12."""
-    x = max(x, -708.0)
-    t = x * LOG2E + ROUND
-    k = t - ROUND
-    r = (x - k * LN2_HI) - k * LN2_LO
-    q = 1.0 / 479001600.0
-    q = q * r + 1.0 / 39916800.0
-    q = q * r + 1.0 / 3628800.0
-    q = q * r + 1.0 / 362880.0
-    q = q * r + 1.0 / 40320.0
-    q = q * r + 1.0 / 5040.0
-    q = q * r + 1.0 / 720.0
-    q = q * r + 1.0 / 120.0
-    q = q * r + 1.0 / 24.0
-    q = q * r + 1.0 / 6.0
-    q = q * r + 0.5
-    q = q * r + 1.0
-    q = q * r + 1.0
-    return q * as_double((as_bits(t) + 1023) << 52)
+    """exp(x) for x <= 0; smallest normal number below -708 (float32: -87)."""
+    return math.exp(x)
 
 
-@njit(cache=True, error_model="numpy")
 def log1p_unit(e):
-    """log(1 + e) for 0 <= e <= 1: 2 atanh(s), s = e / (2 + e), as a minimax polynomial in s**2."""
-    s = e / (2.0 + e)
-    u = s * s
-    q = 0.08890381913056651
-    q = q * u + 0.04940394524382393
-    q = q * u + 0.06795652742789947
-    q = q * u + 0.07681838124445817
-    q = q * u + 0.09091429900236955
-    q = q * u + 0.11111095430673142
-    q = q * u + 0.1428571455582858
-    q = q * u + 0.199999999976438
-    q = q * u + 0.33333333333341286
-    q = q * u + 1.0
-    return 2.0 * s * q
+    """log(1 + e) for 0 <= e <= 1."""
+    return math.log1p(e)
+
+
+@intrinsic
+def _scale_by_power(typingctx, q, t):
+    """q * 2**k, where k is in the low bits of t = 1.5 * 2**(bits of the mantissa) + k."""
+    wide = q == types.float64
+    bits, mantissa = (64, 52) if wide else (32, 23)
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(bits)
+        q_bits, t_bits = (builder.bitcast(a, word) for a in args)
+        moved = builder.add(q_bits, builder.shl(t_bits, word(mantissa)))
+        return builder.bitcast(moved, ir.DoubleType() if wide else ir.FloatType())
+
+    return q(q, t), codegen
+
+
+# Polynomials, highest power first: exp on [-ln 2 / 2, ln 2 / 2] (Taylor; in float32 the minimax
+# polynomial of Cephes), and atanh(s) / s in s**2 on [0, 1/9] (minimax).
+_EXP64 = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
+_EXP32 = (1.9875691e-4, 1.3981999e-3, 8.3334519e-3, 4.1665795e-2, 1.6666665e-1, 0.5, 1.0, 1.0)
+_LOG64 = (
+    0.08890381913056651, 0.04940394524382393, 0.06795652742789947, 0.07681838124445817,
+    0.09091429900236955, 0.11111095430673142, 0.1428571455582858, 0.199999999976438,
+    0.33333333333341286, 1.0,
+)  # fmt: skip
+_LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.33333160820688884, 1.0)
+
+
+@overload(exp_negative, jit_options=FAST)
+def _exp_negative(x):
+    """exp(k ln 2 + r) = 2**k exp(r), with ln 2 in two parts (Cody & Waite)."""
+    if x == types.float64:
+        kind, coefficients = np.float64, _EXP64
+        numbers = (-708.0, 1.5 * 2**52, 6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    else:
+        kind, coefficients = np.float32, _EXP32
+        numbers = (-87.0, 1.5 * 2**23, 0.693359375, -2.12194440e-4)
+    lowest, shift, high, low = (kind(v) for v in numbers)
+    log2e, first = kind(1.0 / math.log(2.0)), kind(coefficients[0])
+    rest = tuple(kind(c) for c in coefficients[1:])
+
+    def impl(x):
+        x = max(x, lowest)
+        t = x * log2e + shift
+        k = t - shift
+        r = (x - k * high) - k * low
+        q = first
+        for c in rest:
+            q = q * r + c
+        return _scale_by_power(q, t)
+
+    return impl
+
+
+@overload(log1p_unit, jit_options=FAST)
+def _log1p_unit(e):
+    """2 atanh(s), s = e / (2 + e)."""
+    kind, coefficients = (np.float64, _LOG64) if e == types.float64 else (np.float32, _LOG32)
+    two, first = kind(2.0), kind(coefficients[0])
+    rest = tuple(kind(c) for c in coefficients[1:])
+
+    def impl(e):
+        s = e / (two + e)
+        u = s * s
+        q = first
+        for c in rest:
+            q = q * u + c
+        return two * s * q
+
+    return impl

@@ -12,10 +12,11 @@ from lodim import fold as folding
 from lodim import paths
 from lodim import recipe as recipes
 from lodim.engine import available_threads
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataError
 from lodim.race import fold_means, grid_losses, standard_error
 from lodim.report import Table, listing, significant
 
+FEW_ROWS = 500  # up to here choose() makes ten folds instead of five
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 
@@ -42,26 +43,35 @@ LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 def quick_splits(problem):
     """Training and held-out batches for a quick look: [(Batch, Batch)].
 
-    Five folds; beyond QUICK_ROWS rows one fold of five is held out, of at most MOST_ROWS rows.
+    Five folds, ten up to FEW_ROWS rows; beyond QUICK_ROWS rows one fold of five is held out, of at
+    most MOST_ROWS rows.
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
-        keep = np.random.default_rng(seed).choice(batch.n, MOST_ROWS, replace=False)
+        rng, counted = np.random.default_rng(seed), batch.counted
+        keep = rng.choice(counted, min(MOST_ROWS, len(counted)), replace=False)
         batch = folding.subset(batch, np.sort(keep))
-    fold = folding.assign(
-        batch, min(5, folding.count_rows(batch)), problem.design.response.levels, seed
-    )
+    counted = len(batch.counted)
+    if counted < 2:
+        raise DataError("a single row counts: nothing can be held out; give m and lambda_")
+    n_folds = min(10 if batch.n <= FEW_ROWS else 5, counted)
+    fold = folding.assign(batch, n_folds, problem.design.response.levels, seed)
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
     return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
 
 
 def choose(problem, grid):
-    """Settings of least held-out deviance over `quick_splits`: (settings, table)."""
+    """The problem with settings of least held-out deviance over `quick_splits`, and the table."""
     points = [replace(problem.settings, **point) for point in grid]
     jobs = problem.settings.threads or available_threads()
     losses = grid_losses(problem, quick_splits(problem), points, deviance, jobs, False)
     frame, chosen = _summarize(problem, points, grid, losses)
-    return chosen[int(frame["mean"].idxmin())], frame
+    return problem.settle(chosen[int(frame["mean"].idxmin())], chosen=_open(problem, frame)), frame
+
+
+def _open(problem, frame):
+    """Names of the frame's settings that the call left to be chosen."""
+    return tuple(n for n in frame if getattr(problem.settings, n, 0) is None)
 
 
 def cv(
@@ -147,7 +157,9 @@ def cv(
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
-    refitted = replace(problem, settings=chosen[where_min if rule == "min" else where_1se])
+    names = tuple(n for n in frame if hasattr(problem.settings, n))
+    where = where_min if rule == "min" else where_1se
+    refitted = problem.settle(chosen[where], given=names, chosen=names)
     best = problem.recipe.run(refitted, selection=frame)
     return CV(problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best)
 

@@ -104,8 +104,9 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, s
 
 @njit(cache=True)
 def _advance(
-    active, value, at, l1, tol, ftol,
-    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, n_iter, status,
+    active, value, at, l1, precision, tol, ftol,
+    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, flat,
+    n_iter, status,
 ):  # fmt: skip
     """One evaluation further: accept each problem's trial and leave it, or halve its step."""
     for c in active:
@@ -114,21 +115,24 @@ def _advance(
             v += l1[k] * abs(trial[c, k])
         started = history[c, 0] >= 0
         gain = _dot(slope[c], trial[c] - theta[c]) if started else 0.0
-        if started and not v <= best[c] + ARMIJO * gain + 4e-16 * abs(best[c]):
+        if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
             rise = v - best[c] - gain
             shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
             step[c] *= min(0.5, max(0.1, shrink))
             if step[c] < SMALLEST_STEP:
-                status[c] = STALLED
+                # Where a whole step promises no more than rounding there is nothing left to find.
+                lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
+                status[c] = CONVERGED if lost else STALLED
             _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
             continue
         drop = best[c] - v
+        flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
         best[c] = v
         largest[c] = _leave(
             c, at[c].copy(), trial, l1, theta, gradient, slope, direction, S, Y, history, step
         )
         n_iter[c] += started
-        if largest[c] <= tol or (started and drop <= ftol * abs(v)):
+        if largest[c] <= tol or flat[c] == 2:
             status[c] = CONVERGED
 
 
@@ -143,14 +147,15 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     ----------
     objective : Objective
         `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
-        `active`; `objective.l1` (d,) weighs the absolute values.
+        `active`; `objective.l1` (d,) weighs the absolute values and
+        `objective.precision` is the relative error of a value.
     theta : array (q, d)
         Starts.
     max_iter : int
         Evaluations allowed to each problem.
     tol, ftol : float
-        Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where an accepted
-        step lowers the value by at most `ftol` of its size.
+        Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
+        steps in a row lower the value by at most `ftol` of its size.
 
     Returns
     -------
@@ -163,15 +168,15 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     S, Y = np.zeros((2, q, memory, d))
     history = np.full((q, 2), -1)
     step, largest = np.ones(q), np.full(q, np.inf)
-    n_iter, status = np.zeros(q, np.int64), np.full(q, RUNNING)
+    n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
     active, n_eval = np.arange(q), 0
     while active.size and n_eval < max_iter:
         value, at = objective(trial, active)
         n_eval += 1
         _advance(
-            active, value, at, objective.l1, tol, ftol,
-            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, n_iter,
-            status,
+            active, value, at, objective.l1, objective.precision, tol, ftol,
+            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, flat,
+            n_iter, status,
         )  # fmt: skip
         active = np.flatnonzero(status == RUNNING)
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)

@@ -42,8 +42,8 @@ def rows(tiles, i):
     return tiles[i // TILE, :, i % TILE]
 
 
-def pad(v, n_tiles):
-    """A per-row array as float64 tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
-    out = np.zeros(n_tiles * TILE)
+def pad(v, n_tiles, dtype=np.float64):
+    """A per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
+    out = np.zeros(n_tiles * TILE, dtype)
     out[: len(v)] = v
     return out.reshape(n_tiles, TILE)

@@ -12,10 +12,11 @@ from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
-from lodim.models.gbmap.training import Training, margin, offset_of
-from lodim.objective import ElasticNet
+from lodim.models.gbmap.training import Training, margin
+from lodim.objective import ElasticNet, Preconditioned
 from lodim.solve import lbfgs
 
+MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth its cost
 DRAWS = 8  # random starts scored for each restart; the best of them are followed
 
 
@@ -28,13 +29,15 @@ def grow(batch, family, settings, watch=None, warm=None):
     `warm` are Boosts whose learners are tried as starts of the same stage.
     """
     training = Training.of(batch, family, settings)
-    watched = None if watch is None else offset_of(watch, family)
+    watched = None if watch is None else watch.base(family.n_scores)
     rng = np.random.default_rng(settings.seed)
     for stage in count(1):
         learners, log = [], []
         for k in range(family.n_scores):
             one, entry = _boost(training, family, settings, stage, k, rng, warm)
             training.add(one, batch.X)
+            if stage == 1:  # the training score has the null model already
+                one.theta[0, 0] += training.level[k]
             if watch is not None:
                 watched = watched + rows.score(one, watch.X, watch.n, training.threads)
             learners.append(one)
@@ -50,9 +53,8 @@ def _boost(training, family, settings, stage, k, rng, warm):
     part = None
     if training.sample is not None:
         part = _objective(*training.part(family, k), family, settings, training)
-    level = training.level[k] if stage == 1 else 0.0
-    theta, sign = _draw_starts(rng, training.spread, level, settings.n_starts)
-    theta, sign = _add_warm(theta, sign, warm, stage, k, training.rotation)
+    theta, sign = _draw_starts(rng, training.spread, settings.n_starts)
+    theta, sign = _add_warm(theta, sign, warm, stage, k, training)
     theta, sign, entry = _fit_stage(full, part, theta, sign, settings)
     if training.rotation is not None:
         theta = training.rotation.lengthen(theta)
@@ -93,23 +95,26 @@ def _objective(X, y, base, weight, family, settings, training):
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 
-def _draw_starts(rng, spread, level, n_starts):
+def _draw_starts(rng, spread, n_starts):
     """Random starts for both signs: w ~ N(0, I / p) where x varies, so that w'x has variance 1."""
     draws = DRAWS * n_starts
     theta = rng.standard_normal((draws, 2 + len(spread)))
     theta[:, 2:] *= spread
     sign = np.repeat([1.0, -1.0], draws)
     theta = np.concatenate([theta, theta])
-    theta[:, 0] = level - 0.6 * sign  # 0.6 is about the mean of g over standard normal w'x
+    theta[:, 0] = -0.6 * sign  # 0.6 is about the mean of g over standard normal w'x
     return theta, sign
 
 
-def _add_warm(theta, sign, warm, stage, k, rotation):
+def _add_warm(theta, sign, warm, stage, k, training):
     """Starts and the learner that a neighbouring fit has in the same place."""
     if warm is None:
         return theta, sign
     same = (warm.stage == stage) & (warm.target == k)
-    learner = warm.theta[same] if rotation is None else rotation.shorten(warm.theta[same])
+    learner = warm.theta[same]
+    if training.rotation is not None:
+        learner = training.rotation.shorten(learner)
+    learner[:, 0] -= training.level[k] if stage == 1 else 0.0
     return np.concatenate([theta, learner]), np.concatenate([sign, warm.sign[same]])
 
 
@@ -117,23 +122,42 @@ def _fit_stage(full, part, theta, sign, settings):
     """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
 
     With many rows a random part of them carries the starts most of the way; the best of each sign
-    goes on to its end on all rows.
+    goes on to its end on all rows, preconditioned by the part's curvature. Where all end above the
+    learner that adds nothing, as they may under a penalty beside which their start was far out,
+    they go on from there.
     """
-    stop = {"max_iter": settings.max_iter, "tol": settings.tol, "ftol": settings.ftol}
+    stop = {"max_iter": settings.max_iter} | settings.tolerances
     value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
     keep = _best_of_each(sign, value, settings.n_starts)
     if part is not None:
         end = lbfgs(part(sign[keep]), theta[keep], **stop)
         sign, theta = sign[keep], end.theta
         keep = _best_of_each(sign, end.value, 1)
-    end = lbfgs(full(sign[keep]), theta[keep], **stop)
+    sign, theta = sign[keep], theta[keep]
+    if part is not None and settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED:
+        curved = Preconditioned(full(sign), part(sign).hessian(theta))
+        end = lbfgs(curved, curved.to(theta), **stop)
+        end = replace(end, theta=curved.back(end.theta))
+    else:
+        end = lbfgs(full(sign), theta, **stop)
+    nothing = _nothing(sign, theta.shape[1], settings)
+    if end.value.min() > full(sign)(nothing, np.arange(len(sign)))[0].min():
+        end = lbfgs(full(sign), nothing, **stop)
     best = int(np.argmin(end.value))
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
         "n_iter": end.n_iter[best], "converged": end.converged[best],
         "n_eval": end.n_eval + (part is None),
     }  # fmt: skip
-    return end.theta[[best]], sign[keep][best], entry
+    return end.theta[[best]], sign[best], entry
+
+
+def _nothing(sign, d, settings):
+    """Learners with w = 0 whose a undoes b g(0), (q, d)."""
+    theta = np.zeros((len(sign), d))
+    if settings.activation == "softplus":
+        theta[:, 0] = -sign * np.log(2.0) / settings.beta
+    return theta
 
 
 def _best_of_each(sign, value, n):
@@ -148,18 +172,17 @@ def _best_of_each(sign, value, n):
 def lambda_max(batch, family, settings):
     """Penalty of (nearly) the null model.
 
-    The loss is convex in the score and g' is at most 1, so a first boost lowers the null loss by at
-    most sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik| (without the bars for the identity).
-    Hence with an L1 share every projection is zero from max_k s_k p / l1_ratio up; under a ridge
-    alone the boost gains at most p sum_k s_k^2 / (4 lambda): lambda_max makes that 1 % of the null
-    loss.
+    The loss is convex in the score and g' is at most 1, so a boost lowers the null loss by at most
+    sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik| (without the bars for the identity). Hence
+    with an L1 share every projection is zero from max_k s_k p / l1_ratio up; under a ridge alone a
+    boost gains at most p sum_k s_k^2 / (4 lambda): lambda_max makes that, summed over the boosts, 1
+    % of the null loss.
     """
     training = Training.of(batch, family, replace(settings, engine="cpu"))
-    p = training.p
-    null = training.score + training.level * training.scale
+    p = training.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = margin(family, batch.y, null, k, training.scale)
+        y, base = margin(family, batch.y, training.score, k, training.scale)
         slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
         r = tiles.pad(training.weight * slope, len(training.X))
         X = training.X
@@ -169,6 +192,8 @@ def lambda_max(batch, family, settings):
         largest = max(largest, np.abs(reach).max(initial=0.0))
         squares = max(squares, reach @ reach)
     if settings.l1_ratio >= 0.01:
-        return float(max(largest * p / settings.l1_ratio, 1e-8))
-    null_loss = training.weight @ family.deviance(batch.y, null) / training.scale**2
-    return float(max(p * squares / (4 * 0.01 * max(null_loss, 1e-12)), 1e-8))
+        # Above the bound by rounding, so that a path begins at zero.
+        return float(max(1.000001 * largest * p / settings.l1_ratio, 1e-8))
+    loss = training.weight @ family.deviance(batch.y, training.score) / training.scale**2
+    gain = 0.01 / (settings.m or 1)
+    return float(max(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8))

@@ -31,22 +31,24 @@ def calibrate(problem):
     None where folds are too small for the neighbours.
     """
     splits = quick_splits(problem)
-    if any(
-        min(train.n, problem.settings.reference_rows) < NEIGHBOURS or test.n == 0
-        for train, test in splits
-    ):
+    kept = problem.settings.reference_rows
+    if any(min(len(train.counted), kept) < NEIGHBOURS for train, _ in splits):
         return None
     jobs = problem.settings.threads or available_threads()
     run = Parallel(n_jobs=jobs, backend="threading")
     out = run(delayed(_held_out)(problem, *split) for split in splits)
-    return np.percentile(np.concatenate(out), np.arange(101))
+    values, weights = (np.concatenate(part) for part in zip(*out, strict=True))
+    if not weights.any():
+        return None
+    return np.quantile(values, np.arange(101) / 100, weights=weights, method="inverted_cdf")
 
 
 def _held_out(problem, train, test):
-    """The indicator on the rows of `test` of a fit to `train`."""
+    """The indicator on the rows of `test` of a fit to `train`, and their weights."""
     family, settings = problem.family, replace(problem.settings, threads=1)
     numeric = family.name == "gaussian"
     parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
     boosts, _ = boost.collect(parts)
     kept = reference(boosts, train, numeric, settings.reference_rows, settings.seed, 1)
-    return indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1)
+    values = indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1)
+    return values, np.ones(test.n) if test.weights is None else test.weights

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim.errors import DataError
+from lodim.design import Design
+from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
 
 
@@ -39,25 +40,31 @@ def drift_split(formula, data, *, seed=0, **arguments):
     ----------
     formula : str
         Such as "y ~ ."; it must not name a numeric feature, since each is dropped in turn.
-    data : DataFrame (pandas)
+    data : DataFrame (pandas), or a dict of columns
     seed : int
         Of the random halves.
     **arguments
-        Of `gbmap`; m and lambda_ by default 20 and 1e-3, as in the paper.
+        Of `gbmap`; m, lambda_ and beta by default 20, 1e-3 and 5, as in the paper. Weights and
+        offset as names of columns.
 
     Returns
     -------
     DriftSplit
     """
     arguments = {"m": 20, "lambda_": 1e-3, "beta": 5.0} | arguments
-    first = gbmap(formula, data, **{**arguments, "m": 1})
-    used = first.design.apply(data, response=True).rows
-    data = data.iloc[used]
-    arguments["family"] = first.design.family
-    response = first.design.response.name
+    for name in ("weights", "offset"):
+        if not isinstance(arguments.get(name), str | None):
+            raise ArgumentError(
+                f"{name} must be the name of a column here, so that it is split too"
+            )
+    data = pd.DataFrame(data)
+    design, batch = Design.learn(
+        formula, data, **{k: arguments.get(k) for k in ("family", "weights", "offset")}
+    )
+    data, arguments["family"] = data.iloc[batch.rows], design.family
     best = None
-    for feature in data.columns:
-        if feature == response or not pd.api.types.is_numeric_dtype(data[feature]):
+    for feature in design.features:
+        if not pd.api.types.is_numeric_dtype(data[feature]):
             continue
         parts = _parts(data, feature, np.random.default_rng(seed))
         fit = gbmap(formula, parts[0], **arguments)

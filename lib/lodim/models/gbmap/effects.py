@@ -35,8 +35,7 @@ class Reference:
 
 def effects(boosts, batch, threads):
     """Weighted averages of the local coefficients and of the activation patterns."""
-    weight = np.ones(batch.n) if batch.weights is None else batch.weights
-    weight = weight / weight.sum()
+    weight = batch.weight
     mean = np.zeros((boosts.n_scores, batch.X.shape[1]))
     mean_abs, active = np.zeros_like(mean), np.zeros(len(boosts.sign))
     for part, X in rows.chunks(batch.X, batch.n, width=mean.size):
@@ -54,7 +53,7 @@ def effects(boosts, batch, threads):
 
 def reference(boosts, batch, numeric, most, seed, threads):
     """At most `most` training rows of weight above zero, drawn at random where there are more."""
-    counted = np.arange(batch.n) if batch.weights is None else np.flatnonzero(batch.weights)
+    counted = batch.counted
     if counted.size > most:
         counted = np.sort(np.random.default_rng(seed).choice(counted, most, replace=False))
     if counted.size < batch.n:

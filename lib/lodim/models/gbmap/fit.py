@@ -13,7 +13,6 @@ from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap import distance, report
 from lodim.models.gbmap.calibrate import indicator
 from lodim.models.gbmap.effects import Effects
-from lodim.models.gbmap.training import offset_of
 
 
 class GbmapFit(Fit):
@@ -39,6 +38,7 @@ class GbmapFit(Fit):
 
     name = "gbmap"
     types = ("response", "link", "class", "prob", "embedding", "local")
+    without_offset = ("embedding", "local")
 
     def __init__(self, *, log, effects, reference, n, null_deviance, calibration=None, **shared):
         super().__init__(**shared)
@@ -108,7 +108,10 @@ class GbmapFit(Fit):
         )
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, n, p, m, lambda_, beta, df, deviances, how the optimizer ended."""
+        """One row: family, n, p, m, lambda_, beta, df, mean deviances, how the optimizer ended.
+
+        df counts nonzero weights; deviance and null_deviance are means over (weighted) rows.
+        """
         s, log = self.settings, self.log
         row = {
             "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
@@ -133,7 +136,7 @@ class GbmapFit(Fit):
             "reference": None if self.reference is None else vars(self.reference),
             "selection": None if self.selection is None else self.selection.to_dict("list"),
             "n": self.n, "null_deviance": self.null_deviance, "calibration": self.calibration,
-            "call": self.call, "arguments": self.arguments,
+            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
         }  # fmt: skip
 
     def plot(self, kind=None, ax=None, **arguments):
@@ -198,15 +201,18 @@ class GbmapFit(Fit):
             call=self.call, arguments=self.arguments,
         )  # fmt: skip
 
-    def distance(self, data, other=None, *, kind="embedding", tolerance=1e-6):
+    def distance(self, data, other=None, *, kind="embedding", tolerance=None):
         """Distances between the rows of `data` and of `other` (default: of `data`).
 
         Parameters
         ----------
         kind : {"embedding", "path"}
             Eq. 7 of Patron et al. (2024), sum_j |f_j(x) - f_j(x')|; or Eq. 6, the total change of
-            f on the segment from x to x', within `tolerance` (absolute, units of the link). Both
-            bound |f(x) - f(x')| from above, and path <= embedding (Eq. 8).
+            f on the segment from x to x'. Both bound |f(x) - f(x')| from above, and path <=
+            embedding (Eq. 8).
+        tolerance : float, optional
+            Largest error of a path distance, in units of the link; by default 1e-6 of the standard
+            deviation of a numeric response, else 1e-6.
 
         Returns
         -------
@@ -214,7 +220,13 @@ class GbmapFit(Fit):
         """
         if kind not in ("embedding", "path"):
             raise ArgumentError(f"kind must be 'embedding' or 'path', not {kind!r}")
-        ends = [self.design.apply(d) for d in (data, data if other is None else other)]
+        tolerance = 1e-6 * self.estimates.scale if tolerance is None else tolerance
+        if not isinstance(tolerance, int | float | np.number) or not tolerance > 0:
+            raise ArgumentError(f"tolerance must be a positive number, not {tolerance!r}")
+        ends = [
+            self.design.apply(d, **self.zero_offset())
+            for d in (data, data if other is None else other)
+        ]
         t = self.estimates
         if kind == "embedding":
             values = distance.embedding_distance(*map(self.embed, ends))
@@ -229,7 +241,7 @@ class GbmapFit(Fit):
         """Mean response of the k nearest training rows in the embedding (Eq. 7's metric).
 
         A numeric response (less its offset, if one was used) is averaged; classes give their
-        shares, a column each.
+        shares, a column each. Each training row counts once, whatever its weight.
         """
         batch = self.design.apply(data, **self.zero_offset())
         y = self.training_rows(k).y[self._nearest(batch, k)]
@@ -245,7 +257,7 @@ class GbmapFit(Fit):
         away from them f grows linearly while the neighbours stay (Patron et al. 2024, Sect. 4.5).
         A numeric response averages the neighbours' y, classes average their scores f(x_i); with
         several scores the largest difference counts. Needs no response. The offset of the fit is
-        left out on both sides.
+        left out on both sides. Each training row counts once, whatever its weight.
 
         Returns
         -------
@@ -326,7 +338,7 @@ class GbmapFit(Fit):
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _with_offset(self, score, batch):
-        return score + offset_of(batch, self.family)
+        return score + batch.base(self.family.n_scores)
 
     def training_rows(self, k=1):
         """The Reference, at least k rows of it."""

@@ -1,7 +1,8 @@
 """Fused kernels of gbmap: one read of X gives the loss and its gradient for several weak learners.
 
 Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum a
-block; `lodim.engine` shares the blocks among threads and adds the partials in block order.
+block; `lodim.engine` shares the blocks among threads and adds the partials in block order. Within
+a tile numbers have the precision of X, sums over tiles are in float64.
 """
 
 import numpy as np
@@ -38,51 +39,79 @@ def project(tile, v, z):
 @njit(cache=True, fastmath=REASSOCIATE)
 def gather(tile, r, out):
     """out += tile r, (p, 64), (64,) -> (p,)."""
-    for k in range(tile.shape[0]):
-        s = 0.0
+    p = tile.shape[0]
+    zero = r.dtype.type(0)
+    k = 0
+    while k + 4 <= p:
+        s0, s1, s2, s3 = zero, zero, zero, zero
         for i in range(TILE):
-            s += tile[k, i] * r[i]
-        out[k] += s
-
-
-@njit(cache=True, error_model="numpy")
-def activate(z, beta, activation, g, slope):
-    """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
-    if activation == IDENTITY:
+            s0 += tile[k, i] * r[i]
+            s1 += tile[k + 1, i] * r[i]
+            s2 += tile[k + 2, i] * r[i]
+            s3 += tile[k + 3, i] * r[i]
+        out[k] += s0
+        out[k + 1] += s1
+        out[k + 2] += s2
+        out[k + 3] += s3
+        k += 4
+    while k < p:
+        s0 = zero
         for i in range(TILE):
-            g[i] = z[i]
-            slope[i] = 1.0
-        return
-    for i in range(TILE):
-        e = exp_negative(-abs(beta * z[i]))
-        g[i] = max(z[i], 0.0) + log1p_unit(e) / beta
-        share = 1.0 / (1.0 + e)
-        slope[i] = share if z[i] > 0.0 else 1.0 - share
+            s0 += tile[k, i] * r[i]
+        out[k] += s0
+        k += 1
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def total(v):
     """Sum of 64 numbers; its own function because only here may additions be reordered."""
-    s = 0.0
+    s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
     return s
 
 
 @njit(cache=True, error_model="numpy")
+def activate(z, beta, activation, g, slope):
+    """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
+    one, zero = z.dtype.type(1), z.dtype.type(0)
+    if activation == IDENTITY:
+        for i in range(TILE):
+            g[i] = z[i]
+            slope[i] = one
+        return
+    for i in range(TILE):
+        e = exp_negative(-abs(beta * z[i]))
+        g[i] = max(z[i], zero) + log1p_unit(e) / beta
+        share = one / (one + e)
+        slope[i] = share if z[i] > zero else one - share
+
+
+@njit(cache=True, error_model="numpy")
 def residual(y, f, weight, loss, value, r):
     """Weighted loss of each row of a tile and its derivative in the score f."""
+    one, zero = f.dtype.type(1), f.dtype.type(0)
     if loss == SQUARED:
         for i in range(TILE):
             d = f[i] - y[i]
-            r[i] = 2.0 * weight[i] * d
+            r[i] = weight[i] * (d + d)
             value[i] = weight[i] * d * d
         return
     for i in range(TILE):
         e = exp_negative(-abs(f[i]))
-        share = 1.0 / (1.0 + e)
-        r[i] = weight[i] * ((share if f[i] > 0.0 else 1.0 - share) - y[i])
-        value[i] = weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
+        share = one / (one + e)
+        r[i] = weight[i] * ((share if f[i] > zero else one - share) - y[i])
+        value[i] = weight[i] * (max(f[i], zero) + log1p_unit(e) - y[i] * f[i])
+
+
+@njit(cache=True, error_model="numpy")
+def follow(tile, f, v, b, beta, activation, z, score, slope):
+    """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
+    z[:] = v[1]
+    project(tile, v[2:], z)
+    activate(z, beta, activation, score, slope)
+    for i in range(TILE):
+        score[i] = f[i] + v[0] + b * score[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -91,28 +120,100 @@ def loss_gradient(
 ):  # fmt: skip
     """Partial sums of the loss and its gradient, for the learners `active` of q at once.
 
-    X (n_tiles, p, 64); y, f, weight (n_tiles, 64), weight zero on padding; theta (q, 2 + p) holds
-    (a, intercept of w, w) of each learner, sign (q,) its b; partials (n_blocks, q, 3 + p).
+    X (n_tiles, p, 64); y, f, weight (n_tiles, 64) in its dtype, weight zero on padding; theta
+    (q, 2 + p) holds (a, intercept of w, w) of each learner, sign (q,) its b; partials
+    (n_blocks, q, 3 + p).
     """
-    z, score, slope = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    value, r = np.empty(TILE), np.empty(TILE)
+    v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
+    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    value, r = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                z[:] = theta[c, 1]
-                project(X[t], theta[c, 2:], z)
-                activate(z, beta, activation, score, slope)
-                for i in range(TILE):
-                    score[i] = f[t, i] + theta[c, 0] + sign[c] * score[i]
+                follow(X[t], f[t], v[c], b[c], softness, activation, z, score, slope)
                 residual(y[t], score, weight[t], loss, value, r)
                 out[c, 0] += total(value)
                 out[c, 1] += total(r)
                 for i in range(TILE):
-                    r[i] *= sign[c] * slope[i]
+                    r[i] *= b[c] * slope[i]
                 out[c, 2] += total(r)
                 gather(X[t], r, out[c, 3:])
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_gram(tile, c, scaled, out):
+    """Lower triangle of out += tile diag(c) tile', (p, 64) -> (p, p)."""
+    p = tile.shape[0]
+    zero = c.dtype.type(0)
+    for k in range(p):
+        for i in range(TILE):
+            scaled[i] = tile[k, i] * c[i]
+        j = 0
+        while j + 4 <= k + 1:
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            for i in range(TILE):
+                s0 += scaled[i] * tile[j, i]
+                s1 += scaled[i] * tile[j + 1, i]
+                s2 += scaled[i] * tile[j + 2, i]
+                s3 += scaled[i] * tile[j + 3, i]
+            out[k, j] += s0
+            out[k, j + 1] += s1
+            out[k, j + 2] += s2
+            out[k, j + 3] += s3
+            j += 4
+        while j <= k:
+            s0 = zero
+            for i in range(TILE):
+                s0 += scaled[i] * tile[j, i]
+            out[k, j] += s0
+            j += 1
+
+
+@njit(cache=True, error_model="numpy")
+def bend(score, weight, loss, out):
+    """Weighted second derivative of the loss in the score, of each row of a tile."""
+    one = score.dtype.type(1)
+    for i in range(TILE):
+        if loss == SQUARED:
+            out[i] = weight[i] + weight[i]
+        else:
+            e = exp_negative(-abs(score[i]))
+            out[i] = weight[i] * e / ((one + e) * (one + e))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def curvature(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
+    """Partial sums of a positive semidefinite Hessian of each learner, (n_blocks, q, d, d).
+
+    Gauss-Newton's, plus where it is positive the part that the activation's own curvature brings;
+    the lower triangle is filled, d = 2 + p.
+    """
+    v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
+    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    value, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    one, zero = X.dtype.type(1), X.dtype.type(0)
+    for block in range(lo, hi):
+        partials[block] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            for q in range(theta.shape[0]):
+                H = partials[block, q]
+                follow(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
+                residual(y[t], score, weight[t], loss, value, r)
+                bend(score, weight[t], loss, c)
+                H[0, 0] += total(c)
+                for i in range(TILE):
+                    z[i] = c[i] * b[q] * slope[i]
+                    own = softness * b[q] * r[i] * slope[i] * (one - slope[i])
+                    c[i] = c[i] * slope[i] * slope[i]
+                    if activation == SOFTPLUS:
+                        c[i] += max(own, zero)
+                H[1, 0] += total(z)
+                H[1, 1] += total(c)
+                gather(X[t], z, H[2:, 0])
+                gather(X[t], c, H[2:, 1])
+                add_gram(X[t], c, r, H[2:, 2:])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -122,12 +223,13 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     out (n_tiles, width, 64); into = 0..M-1 keeps the learners apart, into = the score that each
     learner adds to sums them.
     """
-    g, slope, z = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    v, softness = theta.astype(X.dtype), X.dtype.type(beta)
+    g, slope, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         for j in range(theta.shape[0]):
-            z[:] = theta[j, 1]
-            project(X[t], theta[j, 2:], z)
-            activate(z, beta, activation, g, slope)
+            z[:] = v[j, 1]
+            project(X[t], v[j, 2:], z)
+            activate(z, softness, activation, g, slope)
             row = out[t, into[j]]
             if derivative:
                 for i in range(TILE):

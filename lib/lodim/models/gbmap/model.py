@@ -1,26 +1,16 @@
 """gbmap(): gradient boosting mapping, from a formula to a fit."""
 
-import warnings
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from lodim import family as families
 from lodim import recipe as recipes
-from lodim.design import Design
-from lodim.engine import available_threads
-from lodim.errors import ConvergenceWarning
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.boosts import Boosts
-from lodim.models.gbmap.calibrate import calibrate
-from lodim.models.gbmap.effects import Effects, Reference, effects, reference
+from lodim.models.gbmap.finish import finish, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
-from lodim.models.gbmap.training import offset_of
 from lodim.paths import lambda_grid
 from lodim.select import choose
+
+__all__ = ["from_state", "gbmap"]
 
 QUICK_LAMBDAS = 9  # penalties tried where none is given
 
@@ -110,10 +100,10 @@ def gbmap(
 
     Notes
     -----
-    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds up
-    to 4,000 rows, one fold held out beyond, on at most 20,000 rows drawn at random; nine
-    penalties, which race: every 10 boosts those leave that are over two standard errors behind.
-    Boosts are added until 15 have brought nothing. `fit.selection` has the curve.
+    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: ten folds up
+    to 500 rows, five up to 4,000, one fold of five held out beyond, on at most 20,000 rows drawn
+    at random. Nine penalties race: every 10 boosts those leave that are over two standard errors
+    behind. Boosts are added until 15 have brought nothing. `fit.selection` has the curve.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
@@ -127,8 +117,7 @@ def gbmap(
     problem = recipes.prepare(gbmap, formula, data, arguments)
     selection = None
     if m is None or lambda_ is None:
-        chosen, selection = choose(problem, _quick_grid(problem))
-        problem = replace(problem, settings=chosen)
+        problem, selection = choose(problem, _quick_grid(problem))
     return RECIPE.run(problem, selection)
 
 
@@ -137,35 +126,6 @@ def _quick_grid(problem):
         return [{}]
     # The first quarter (in log) of a path is too near the null model to be chosen.
     return [{"lambda_": float(v)} for v in lambda_grid(problem, QUICK_LAMBDAS + 3)[3:]]
-
-
-def finish(problem, boosts, log, selection, light):
-    """The fit of learned boosts; a light one keeps no training rows."""
-    batch, family, settings = problem.batch, problem.family, problem.settings
-    threads = settings.threads or available_threads()
-    weight = np.ones(batch.n) if batch.weights is None else batch.weights
-    weight = weight / weight.sum()
-    null = family.null_score(batch.y, weight, offset_of(batch, family))
-    kept = calibration = None
-    if not light and settings.reference_rows:
-        numeric = family.name == "gaussian"
-        kept = reference(boosts, batch, numeric, settings.reference_rows, settings.seed, threads)
-        if selection is not None:
-            calibration = calibrate(problem)
-    if not log["converged"].all():
-        failed, of = np.count_nonzero(~log["converged"]), log["converged"].size
-        warnings.warn(
-            f"gbmap did not converge in {failed} of {of} boosts: "
-            "raise control={'max_iter': ...} or lambda_",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return GbmapFit(
-        design=problem.design, family=family, settings=settings, estimates=boosts, log=log,
-        effects=effects(boosts, batch, threads), reference=kept, selection=selection, n=batch.n,
-        null_deviance=float(weight @ family.deviance(batch.y, null)), calibration=calibration,
-        call=problem.call, arguments=problem.arguments,
-    )  # fmt: skip
 
 
 RECIPE = recipes.Recipe(
@@ -178,23 +138,3 @@ RECIPE = recipes.Recipe(
     stages="m",
 )
 recipes.register(gbmap, RECIPE)
-
-
-def from_state(state):
-    """The fit that `GbmapFit.to_state` has written."""
-    design = Design.from_state(state["design"])
-    boosts = Boosts(**state["boosts"])
-    if boosts.theta.shape != (len(boosts.sign), 2 + len(design.names)):
-        raise ValueError(f"weights of shape {boosts.theta.shape} for {len(design.names)} features")
-    levels = design.response.levels
-    selection, kept = state["selection"], state["reference"]
-    return GbmapFit(
-        design=design, family=families.make(design.family, 0 if levels is None else len(levels)),
-        # A fit may be read where there is no GPU.
-        settings=Settings(**state["settings"] | {"engine": "auto"}), estimates=boosts,
-        log=state["log"], effects=Effects(**state["effects"]),
-        reference=None if kept is None else Reference(**kept),
-        selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
-        null_deviance=state["null_deviance"], calibration=state["calibration"],
-        call=state["call"], arguments=state["arguments"],
-    )  # fmt: skip

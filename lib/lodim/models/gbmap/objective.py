@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.engine import sum_blocks
-from lodim.models.gbmap.kernels import loss_gradient
+from lodim.models.gbmap.kernels import curvature, loss_gradient
 from lodim.objective import add_ridge
 
 
@@ -26,6 +26,7 @@ class Stage:
         self._data = X, y, score, weight
         self._sign, self._shape, self._threads = sign, shape, threads
         self._ridge, self.l1 = penalty.ridge, penalty.l1
+        self.precision = 4.0 * float(np.finfo(X.dtype).eps)
 
     def __call__(self, theta, active):
         X, y, score, weight = self._data
@@ -37,3 +38,18 @@ class Stage:
         value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
+
+    def hessian(self, theta):
+        """A positive definite matrix near the Hessian of each learner, (q, d, d); X on the host."""
+        X, y, score, weight = self._data
+        q, d = theta.shape
+        lower = sum_blocks(
+            curvature, X, (q, d, d), y, score, weight, theta, self._sign, *self._shape,
+            threads=self._threads,
+        )  # fmt: skip
+        H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
+        diagonal = np.arange(d)
+        # Flat directions, such as the constant of a learner that is nowhere active, get a floor.
+        floor = 1e-6 * H[:, diagonal, diagonal].max(axis=1, keepdims=True)
+        H[:, diagonal, diagonal] += 2.0 * self._ridge + floor
+        return H

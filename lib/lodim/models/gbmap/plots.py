@@ -1,5 +1,7 @@
 """What each kind of plot of a GbmapFit shows; `lodim.plot` draws."""
 
+from inspect import signature
+
 import numpy as np
 
 from lodim import plot
@@ -13,7 +15,12 @@ def draw(fit, kind, ax, **arguments):
     kinds = {
         "loss": loss, "effects": effects, "local": local, "embedding": embedding, "drift": drift,
     }  # fmt: skip
-    return plot.choose_kind(kinds, kind)(fit, ax, **arguments)
+    function = plot.choose_kind(kinds, kind)
+    try:
+        signature(function).bind(fit, ax, **arguments)
+    except TypeError as error:
+        raise ArgumentError(f"plot of kind {kind or 'loss'!r}: {error}") from None
+    return function(fit, ax, **arguments)
 
 
 def loss(fit, ax):
@@ -38,6 +45,8 @@ def effects(fit, ax, *, top=15):
 
 def local(fit, ax, *, data, row=0, top=15):
     """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
+    if not hasattr(data, "iloc") or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row}")
     one = data.iloc[[row]]
     gradient = fit.predict(one, "local", **fit.zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
@@ -68,6 +77,8 @@ def embedding(fit, ax, *, data=None):
         E, y = reference.embedding, reference.y
     else:
         batch = fit.design.apply(data, response=True, **fit.zero_offset())
+        if batch.n == 0:
+            raise ArgumentError("no complete row to draw")
         E, y = fit.embed(batch), batch.y
     centred = E - E.mean(axis=0)
     U, s, _ = np.linalg.svd(centred, full_matrices=False)
@@ -78,13 +89,19 @@ def embedding(fit, ax, *, data=None):
     return plot.scatter(xy, y, fit.levels, fit.design.response.name, ax, names)
 
 
-def drift(fit, ax, *, data, threshold=None, limit=None, k=NEIGHBOURS):
+def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Drift indicator against the loss on `data` with known responses, and ROC.
 
     `limit`: loss above which a row counts as badly predicted; by default the 95 % quantile of the
     losses of `data`. `threshold`: of the indicator; by default the fit's own, where it has one.
     """
-    frame = fit.augment(data).assign(drift=fit.drift(data, k)).dropna(subset=[".loss", "drift"])
+    frame = (
+        fit.augment(data, offset=offset)
+        .assign(drift=fit.drift(data, k))
+        .dropna(subset=[".loss", "drift"])
+    )
+    if frame.empty:
+        raise ArgumentError("no complete row to draw")
     values, losses = frame["drift"].to_numpy(), frame[".loss"].to_numpy()
     if threshold is None and fit.calibration is not None and k == NEIGHBOURS:
         threshold = fit.drift_threshold()

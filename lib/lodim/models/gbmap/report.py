@@ -1,5 +1,6 @@
 """What a GbmapFit prints."""
 
+import numpy as np
 import pandas as pd
 
 from lodim.report import Report, Table, significant
@@ -35,7 +36,7 @@ def summary(fit):
     return Report(
         title="Gradient Boosting Mapping Results",
         header=_header(fit),
-        tables=(_learners(fit), _effects(fit)),
+        tables=(_learners(fit), *(() if np.isnan(fit.effects.mean).all() else (_effects(fit),))),
         notes=_notes(fit),
     )
 
@@ -43,20 +44,20 @@ def summary(fit):
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
     return (
-        ("Response", d.response.name),
+        ("Response", _modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "gbmap"),
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
-        ("Df (weights)", str(fit.df)),
+        ("Nonzero weights", str(fit.df)),
         ("Boosts (m)", f"{s.m}{_how(fit, 'm')}"),
         ("Lambda", f"{significant(s.lambda_)}{_how(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
         ("L1 ratio", significant(s.l1_ratio)),
-        ("Null deviance", significant(g["null_deviance"])),
-        ("Deviance", significant(g["deviance"])),
+        ("Mean null deviance", significant(g["null_deviance"])),
+        ("Mean deviance", significant(g["deviance"])),
         ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
         ("Converged", "yes" if fit.converged else "NO"),
     )
@@ -90,13 +91,14 @@ def _effects(fit):
     table = pd.DataFrame(
         {
             "Mean": shown["estimate"], "Mean |.|": shown["estimate_abs"],
-            "Mean/SD": shown["std_estimate"], "Mean |.|/SD": shown["std_estimate_abs"],
+            "Per SD": shown["std_estimate"], "|.| per SD": shown["std_estimate_abs"],
         }
     ).set_axis(labels(shown), axis=0).rename_axis(None)  # fmt: skip
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
-        "feature, and per standard deviation (/SD), largest first. Where Mean |.| is well above "
-        "|Mean|, the effect changes sign or is felt in part of the data only."
+        "feature, and per standard deviation, largest first; |.| averages their size. Where "
+        "Mean |.| is well above |Mean|, the effect changes sign or is felt in part of the data "
+        "only. For a 0/1 feature this is a slope, not the change from 0 to 1."
     ]
     if len(frame) > MOST_FEATURES:
         notes.append(f"{len(frame) - MOST_FEATURES} smaller effects are left out; see tidy().")
@@ -138,15 +140,12 @@ def _notes(fit):
 
 
 def _choice(fit):
-    frame = fit.selection
-    return (
-        f"m and lambda_ by cross-validation over {len(frame)} settings: mean held-out deviance "
-        f"{significant(frame['mean'].min())}, "
-        f"lambda_ tried from {significant(frame['lambda_'].max())} "
-        f"to {significant(frame['lambda_'].min())}."
-        if "lambda_" in frame
-        else f"m by cross-validation: mean held-out deviance {significant(frame['mean'].min())}."
-    )
+    frame, names = fit.selection, " and ".join(fit.chosen)
+    text = f"{names} by cross-validation over {len(frame)} settings"
+    if "lambda_" in fit.chosen:
+        largest, least = significant(frame["lambda_"].max()), significant(frame["lambda_"].min())
+        text += f", lambda_ from {largest} to {least}"
+    return f"{text}; least mean held-out loss {significant(frame['mean'].min())}."
 
 
 def _levels(fit):
@@ -166,7 +165,13 @@ def _activation(s):
 
 
 def _how(fit, name):
-    return " (by CV)" if fit.selection is not None and fit.arguments.get(name) is None else ""
+    return " (by CV)" if name in fit.chosen else ""
+
+
+def _modelled(fit):
+    """The response, and of two classes the one whose probability is modelled."""
+    name = fit.design.response.name
+    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
 
 
 def _chosen(fit):

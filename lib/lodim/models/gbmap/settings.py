@@ -24,8 +24,8 @@ class Settings:
     engine: str = "auto"
     penalize_intercept: bool = False
     max_iter: int = 500
-    tol: float = 1e-5
-    ftol: float = 1e-6
+    tol: float | None = None
+    ftol: float | None = None
     max_stages: int = 100
     path_stages: int = 10
     reference_rows: int = 10_000
@@ -40,14 +40,24 @@ class Settings:
             self._check("lambda_", (int, float), lambda v: 0 <= v < float("inf"), "0 or more")
         self._check("beta", (int, float), lambda v: 0 < v < float("inf"), "a positive number")
         self._check("l1_ratio", (int, float), lambda v: 0 <= v <= 1, "between 0 and 1")
-        self._check("tol", (int, float), lambda v: v >= 0, "0 or more")
-        self._check("ftol", (int, float), lambda v: v >= 0, "0 or more")
+        for name in ("tol", "ftol"):
+            if getattr(self, name) is not None:
+                self._check(name, (int, float), lambda v: v >= 0, "0 or more")
         self._check("penalize_intercept", bool, lambda v: True, "True or False")
         for name, allowed in (("activation", ACTIVATIONS), ("engine", ENGINES)):
             if getattr(self, name) not in allowed:
                 raise ArgumentError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
+
+    @property
+    def tolerances(self):
+        """tol and ftol, given or by default: with the identity, estimates are compared by digit."""
+        tol, ftol = (1e-8, 1e-13) if self.activation == "identity" else (1e-5, 1e-6)
+        return {
+            "tol": tol if self.tol is None else self.tol,
+            "ftol": ftol if self.ftol is None else self.ftol,
+        }
 
     def _check(self, name, kind, allowed, words):
         value = getattr(self, name)

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from lodim import tiles
-from lodim.engine import available_threads, beside, on_host, place
+from lodim.engine import available_threads, on_host, place
 from lodim.models.gbmap import boosts as rows
-from lodim.models.gbmap.rotation import Rotation
+from lodim.models.gbmap.rotation import Rotation, rotation_of
 
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
 
@@ -20,13 +20,14 @@ class Training:
 
     X : tiles of the features, or of their rotation, where their passes run
     y, weight : (n,); weights sum to one
-    score : (n, K), of the offset and the learners so far; updated in place. Where X is on a GPU it
-        stays as it began, and `resident` has what becomes of it
-    level : (K,), what an intercept alone adds, in units of scale
+    score : (n, K), of the offset, the null model and the learners so far; updated in place. Where X
+        is on a GPU it stays as it began, and `resident` has what becomes of it
+    level : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
     spread : sd of each start's weight, zero for a column that is constant
-    sample, sample_X : positions of random rows and their tiles, None where rows are few
+    sample, sample_X : positions of random rows and their tiles, always on the host; None where rows
+        are few
     rotation : that made X of wide data, or None
     resident : Resident, the rows beside an X on a GPU, or None
     """
@@ -40,7 +41,7 @@ class Training:
     p: int
     spread: np.ndarray
     sample: np.ndarray | None
-    sample_X: Any
+    sample_X: np.ndarray | None
     rotation: Rotation | None
     threads: int
     resident: Any = None
@@ -48,16 +49,15 @@ class Training:
     @classmethod
     def of(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight = np.ones(batch.n) if batch.weights is None else batch.weights
-        weight = weight / weight.sum()
-        score = offset_of(batch, family)
-        scale = _scale(batch.y - score[:, 0], weight) if family.name == "gaussian" else 1.0
-        level = (family.null_score(batch.y, weight, score) - score)[0] / scale
+        weight, base = batch.weight, batch.base(family.n_scores)
+        scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
+        score = family.null_score(batch.y, weight, base)
+        level = (score - base)[0] / scale
         X, rotation = batch.X, None
         varies = np.einsum("tpi,tpi->p", X, X) > 0
         p = max(1, int(varies.sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
-            rotation = Rotation.of(X, batch.n)
+            rotation = rotation_of(batch)
             X = rotation.X
             varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
@@ -67,7 +67,6 @@ class Training:
             from lodim.models.gbmap.resident import Resident  # loads CUDA
 
             resident = Resident.of(X, batch.y, weight, score, scale, family, sample)
-            sample_X = None if sample is None else place(sample_X, "cuda")
         return cls(
             X, batch.y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
             rotation, threads, resident,
@@ -78,15 +77,14 @@ class Training:
         if self.resident is not None:
             return self.X, *self.resident.margin(k), self.resident.weight
         y, base = margin(family, self.y, self.score, k, self.scale)
-        return self.X, *(tiles.pad(v, len(self.X)) for v in (y, base, self.weight))
+        return _one_score(self.X, y, base, self.weight)
 
     def part(self, family, k):
-        """The same of the sample."""
-        i, X = self.sample, self.sample_X
+        """The same of the sample, on the host."""
+        i = self.sample
         score = self.score[i] if self.resident is None else self.resident.sample_score()
         y, base = margin(family, self.y[i], score, k, self.scale)
-        weight = self.weight[i] / self.weight[i].sum()
-        return X, *(beside(X, tiles.pad(v, len(X))) for v in (y, base, weight))
+        return _one_score(self.sample_X, y, base, self.weight[i] / self.weight[i].sum())
 
     def add(self, learner, X):
         """Add a learner, of the features that tiles X hold, to its score."""
@@ -103,6 +101,11 @@ class Training:
         return self.weight @ family.deviance(self.y, score)
 
 
+def _one_score(X, *columns):
+    """X and per-row arrays as tiles of its dtype, in which the kernels work."""
+    return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
+
+
 def margin(family, y, score, k, scale):
     """Response and score of the one-score problem for score k."""
     if family.name == "gaussian":
@@ -111,14 +114,6 @@ def margin(family, y, score, k, scale):
         return y, score[:, 0]
     others = np.delete(score, k, axis=1)
     return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
-
-
-def offset_of(batch, family):
-    """Offset of each row and score, (n, K); zero where none is given."""
-    out = np.zeros((batch.n, family.n_scores))
-    if batch.offset is not None:
-        out += batch.offset if batch.offset.ndim == 2 else batch.offset[:, None]
-    return out
 
 
 def _sample(X, weight, seed):
