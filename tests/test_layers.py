@@ -57,7 +57,7 @@ def test_the_scan_sees():
 @pytest.mark.parametrize(
     "package, allowed",
     [
-        ("numba.cuda", ["engine.py"]),
+        ("numba.cuda", ["device.py"]),
         ("matplotlib", ["plot.py"]),
         ("patsy", ["algebra.py"]),
         ("cvxpy", ["solve.py"]),
@@ -71,7 +71,9 @@ def test_single_importers(package, allowed):
     assert only(package, *allowed) == set()
 
 
-@pytest.mark.parametrize("name", files("rowmath.py", "kernels.py", "moments.py", "tiles.py"))
+@pytest.mark.parametrize(
+    "name", files("rowmath.py", "kernels.py", "cuda_kernels.py", "moments.py", "tiles.py")
+)
 def test_kernels_know_numbers_alone(name):
     assert {i.split(".")[0] for i in imports(name)} <= NUMERIC
     assert not uses(name, "pandas", "lodim.design", "lodim.solve", "lodim.report")
@@ -84,7 +86,9 @@ def test_objectives_know_no_frames_and_no_solvers(name):
     assert not uses(name, "pandas", "lodim.design", *SOLVERS)
 
 
-@pytest.mark.parametrize("name", ["solve.py", "engine.py", "family.py", "fold.py", "rowmath.py"])
+@pytest.mark.parametrize(
+    "name", ["solve.py", "engine.py", "device.py", "family.py", "fold.py", "rowmath.py"]
+)
 def test_shared_numerics_know_no_frames(name):
     assert not uses(name, "pandas", "lodim.models", "lodim.report", "lodim.plot")
 

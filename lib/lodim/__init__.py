@@ -24,6 +24,7 @@ _PUBLIC = {
     "ArgumentError": "lodim.errors",
     "StoreError": "lodim.errors",
     "MissingExtraError": "lodim.errors",
+    "DeviceError": "lodim.errors",
     "ConvergenceWarning": "lodim.errors",
 }
 

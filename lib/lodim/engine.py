@@ -3,17 +3,74 @@
 Kernels release the GIL, so plain threads share the blocks; unlike Numba's own parallel loops this
 composes with folds that run side by side, compiles several times faster, and needs no threading
 layer. Each block writes its own partial and partials are added in block order: the result has the
-same bits on any number of threads.
+same bits on any number of threads. Tiles that `place` has moved to a GPU stay there, and the CUDA
+twins of the kernels work on them.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
 
+from lodim.errors import DeviceError, MissingExtraError
 from lodim.tiles import TILES_PER_BLOCK
+
+ENGINES = ("auto", "cpu", "cuda")
+LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
+
+
+def place(X, engine):
+    """Tiles X where their passes will run: X itself, or its DeviceTiles.
+
+    "auto" takes a GPU for X of at least LARGE bytes where numba-cuda is installed, a GPU is usable
+    and X fits its memory; it looks in this order, so that small data import nothing.
+    """
+    if engine == "cpu" or (engine == "auto" and (X.nbytes < LARGE or not find_spec("numba_cuda"))):
+        return X
+    problem, device = _device(X)
+    if problem is None:
+        return device.DeviceTiles.of(X)
+    if engine == "auto":
+        return X
+    raise problem
+
+
+def _device(X):
+    """Why X cannot be on a GPU, or None; and the module that puts it there."""
+    try:
+        from lodim import device  # imports numba.cuda: only where a GPU is asked for
+    except ImportError as error:
+        return _missing(error), None
+    if not device.usable():
+        if not find_spec("numba_cuda"):
+            return _missing(None), None
+        return DeviceError(
+            "engine='cuda' needs an NVIDIA GPU and its driver, and none is usable here: "
+            "use engine='auto' or 'cpu'"
+        ), None
+    if not device.fits(X):
+        gigabytes = X.nbytes / 1e9
+        return DeviceError(
+            f"the GPU's free memory does not hold the features ({gigabytes:.1f} GB): use "
+            "engine='cpu', or dtype='float32', which halves them"
+        ), None
+    return None, device
+
+
+def _missing(error):
+    missing = MissingExtraError(
+        "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
+    )
+    missing.__cause__ = error
+    return missing
+
+
+def on_host(tiles):
+    """Whether tiles are a NumPy array, not on a GPU."""
+    return isinstance(tiles, np.ndarray)
 
 
 def count_blocks(tiles):
@@ -46,8 +103,18 @@ def for_blocks(kernel, n_blocks, *args, threads=1):
         job.result()
 
 
+def over_rows(kernel, tiles, *args, threads=1):
+    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks."""
+    if on_host(tiles):
+        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads)
+    else:
+        tiles.run(kernel, *args)
+
+
 def sum_blocks(kernel, tiles, shape, *args, threads=1):
     """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block]."""
+    if not on_host(tiles):
+        return tiles.run(kernel, *args)
     n_blocks = count_blocks(tiles)
     partials = np.empty((n_blocks, *shape))
     for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads)

@@ -25,5 +25,9 @@ class MissingExtraError(LodimError, ImportError):
     """An optional dependency is asked for and not installed; the message says how to get it."""
 
 
+class DeviceError(LodimError, RuntimeError):
+    """A GPU is asked for, and there is none that can do the work; the message says why."""
+
+
 class ConvergenceWarning(UserWarning):
     """The optimizer stopped before its tolerance was met."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import count
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from lodim import tiles
 from lodim.models.gbmap import boosts as rows
@@ -12,7 +12,7 @@ from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
-from lodim.models.gbmap.training import Training
+from lodim.models.gbmap.training import Training, margin
 from lodim.objective import ElasticNet, Preconditioned
 from lodim.solve import lbfgs
 
@@ -35,7 +35,7 @@ def grow(batch, family, settings, watch=None, warm=None):
         learners, log = [], []
         for k in range(family.n_scores):
             one, entry = _boost(training, family, settings, stage, k, rng, warm)
-            training.score[:] += rows.score(one, batch.X, batch.n, training.threads)
+            training.add(one, batch.X)
             if stage == 1:  # the training score has the null model already
                 one.theta[0, 0] += training.level[k]
             if watch is not None:
@@ -43,21 +43,16 @@ def grow(batch, family, settings, watch=None, warm=None):
             learners.append(one)
             log.append(entry)
         log = {name: np.array([entry[name] for entry in log]) for name in log[0]}
-        deviance = training.weight @ family.deviance(batch.y, training.score)
-        log["deviance"] = np.full(family.n_scores, deviance)
+        log["deviance"] = np.full(family.n_scores, training.deviance(family))
         yield join(learners), log, watched
 
 
 def _boost(training, family, settings, stage, k, rng, warm):
     """The learner of score k in a stage, and how its fit ended."""
-    X = training.X
-    y, base = _margin(family, training.y, training.score, k, training.scale)
-    full = _objective(X, y, base, training.weight, family, settings, training)
+    full = _objective(*training.whole(family, k), family, settings, training)
     part = None
     if training.sample is not None:
-        i = training.sample
-        weight = training.weight[i] / training.weight[i].sum()
-        part = _objective(training.sample_X, y[i], base[i], weight, family, settings, training)
+        part = _objective(*training.part(family, k), family, settings, training)
     theta, sign = _draw_starts(rng, training.spread, settings.n_starts)
     theta, sign = _add_warm(theta, sign, warm, stage, k, training)
     theta, sign, entry = _fit_stage(full, part, theta, sign, settings)
@@ -89,25 +84,14 @@ def join(learners):
     )  # fmt: skip
 
 
-def _margin(family, y, score, k, scale):
-    """Response and score of the one-score problem for score k."""
-    if family.name == "gaussian":
-        return y / scale, score[:, 0] / scale
-    if family.name == "binomial":
-        return y, score[:, 0]
-    others = np.delete(score, k, axis=1)
-    return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
-
-
 def _objective(X, y, base, weight, family, settings, training):
-    """The stage's objective on some rows as a function of the signs b."""
+    """The stage's objective on the rows of some tiles as a function of the signs b."""
     penalized = np.ones(2 + X.shape[1])
     penalized[:2] = 0.0, settings.penalize_intercept
     n_penalized = training.p + settings.penalize_intercept
     penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
     shape = float(settings.beta), ACTIVATIONS[settings.activation], loss
-    y, base, weight = (tiles.pad(v, len(X), X.dtype) for v in (y, base, weight))
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 
@@ -194,11 +178,11 @@ def lambda_max(batch, family, settings):
     boost gains at most p sum_k s_k^2 / (4 lambda): lambda_max makes that, summed over the boosts, 1
     % of the null loss.
     """
-    training = Training.of(batch, family, settings)
+    training = Training.of(batch, family, replace(settings, engine="cpu"))
     p = training.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = _margin(family, batch.y, training.score, k, training.scale)
+        y, base = margin(family, batch.y, training.score, k, training.scale)
         slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
         r = tiles.pad(training.weight * slope, len(training.X))
         X = training.X

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.engine import count_blocks, for_blocks
+from lodim.engine import over_rows, place
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS, forward
 from lodim.tiles import TILE, TILES_PER_BLOCK
 
@@ -58,8 +58,8 @@ class Boosts:
 def _forward(boosts, tiles, n, into, width, derivative, threads):
     """Learners, or their derivatives, added into the columns `into` of (n, width)."""
     out = np.zeros((len(tiles), width, TILE))
-    for_blocks(
-        forward, count_blocks(tiles), tiles, boosts.theta, boosts.sign, boosts.beta,
+    over_rows(
+        forward, tiles, boosts.theta, boosts.sign, boosts.beta,
         boosts.activation, derivative, into, out, threads=threads,
     )  # fmt: skip
     return boosts.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -72,20 +72,21 @@ def chunks(tiles, n, width=1):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
-def score(boosts, tiles, n, threads=1):
+def score(boosts, tiles, n, threads=1, engine="cpu"):
     """Sum of the learners, (n, K), without the offset: Eq. 1."""
-    return _in_chunks(boosts, tiles, n, boosts.target, boosts.n_scores, threads)
+    return _in_chunks(boosts, tiles, n, boosts.target, boosts.n_scores, threads, engine)
 
 
-def embedding(boosts, tiles, n, threads=1):
+def embedding(boosts, tiles, n, threads=1, engine="cpu"):
     """Coordinates f_j(x), (n, M): Eq. 5."""
     M = len(boosts.sign)
-    return _in_chunks(boosts, tiles, n, np.arange(M), M, threads)
+    return _in_chunks(boosts, tiles, n, np.arange(M), M, threads, engine)
 
 
-def _in_chunks(boosts, tiles, n, into, width, threads):
+def _in_chunks(boosts, tiles, n, into, width, threads, engine):
     out = np.empty((n, width))
     for rows, part in chunks(tiles, n):
+        part = place(part, engine)
         out[rows] = _forward(boosts, part, rows.stop - rows.start, into, width, False, threads)
     return out
 

@@ -54,7 +54,8 @@ def from_state(state):
     selection, kept = state["selection"], state["reference"]
     return GbmapFit(
         design=design, family=family,
-        settings=Settings(**state["settings"]), estimates=boosts,
+        # A fit may be read where there is no GPU.
+        settings=Settings(**state["settings"] | {"engine": "auto"}), estimates=boosts,
         log=state["log"], effects=Effects(**state["effects"]),
         reference=None if kept is None else Reference(**kept),
         selection=None if selection is None else pd.DataFrame(selection), n=state["n"],

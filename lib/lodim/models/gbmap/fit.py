@@ -48,7 +48,8 @@ class GbmapFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     def score_rows(self, batch):
-        return self._with_offset(rows.score(self.estimates, batch.X, batch.n, self._threads), batch)
+        score = rows.score(self.estimates, batch.X, batch.n, self._threads, self._engine)
+        return self._with_offset(score, batch)
 
     def _predict(self, batch, type):
         if type == "embedding":
@@ -319,6 +320,11 @@ class GbmapFit(Fit):
     def _threads(self):
         return self.settings.threads or available_threads()
 
+    @property
+    def _engine(self):
+        # To move new rows to a GPU takes longer than to read them here: only where asked.
+        return "cuda" if self.settings.engine == "cuda" else "cpu"
+
     def _boosts(self):
         return range(1, self.settings.m + 1)
 
@@ -348,7 +354,7 @@ class GbmapFit(Fit):
 
     def embed(self, batch):
         """Embedding (n, M) of the rows of a batch."""
-        return rows.embedding(self.estimates, batch.X, batch.n, self._threads)
+        return rows.embedding(self.estimates, batch.X, batch.n, self._threads, self._engine)
 
     def _nearest(self, batch, k):
         return distance.neighbours(self.reference.embedding, self.embed(batch), k)[1]

@@ -32,6 +32,7 @@ def gbmap(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    engine: str = "auto",
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -75,6 +76,11 @@ def gbmap(
         Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    engine : {"auto", "cpu", "cuda"}
+        Where passes over the features run. "cuda": on an NVIDIA GPU (needs the extra `cuda`), which
+        holds a copy of the features during the fit; `predict` goes there in blocks. "auto": there
+        if the features take 256 MB or more and such a GPU with room for them is usable, else on
+        the CPU; `predict` then stays on the CPU, since it reads new rows once.
     control : dict, optional
         max_iter (500), tol (1e-5, gradient), ftol (1e-6, relative fall of the objective),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
@@ -89,6 +95,8 @@ def gbmap(
     Raises
     ------
     FormulaError, DataError, ArgumentError
+    MissingExtraError, DeviceError
+        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
 
     Notes
     -----

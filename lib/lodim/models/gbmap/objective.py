@@ -40,7 +40,7 @@ class Stage:
         return value, gradient
 
     def hessian(self, theta):
-        """A positive definite matrix near the Hessian of each learner, (q, d, d)."""
+        """A positive definite matrix near the Hessian of each learner, (q, d, d); X on the host."""
         X, y, score, weight = self._data
         q, d = theta.shape
         lower = sum_blocks(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lodim.engine import ENGINES
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS
 
@@ -20,6 +21,7 @@ class Settings:
     n_starts: int
     seed: int
     threads: int | None
+    engine: str = "auto"
     penalize_intercept: bool = False
     max_iter: int = 500
     tol: float | None = None
@@ -42,10 +44,11 @@ class Settings:
             if getattr(self, name) is not None:
                 self._check(name, (int, float), lambda v: v >= 0, "0 or more")
         self._check("penalize_intercept", bool, lambda v: True, "True or False")
-        if self.activation not in ACTIVATIONS:
-            raise ArgumentError(
-                f"activation must be one of {', '.join(ACTIVATIONS)}, not {self.activation!r}"
-            )
+        for name, allowed in (("activation", ACTIVATIONS), ("engine", ENGINES)):
+            if getattr(self, name) not in allowed:
+                raise ArgumentError(
+                    f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
+                )
 
     @property
     def tolerances(self):

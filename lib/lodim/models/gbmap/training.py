@@ -1,11 +1,14 @@
 """The training rows as the stages of boosting see them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from lodim import tiles
-from lodim.engine import available_threads
+from lodim.engine import available_threads, on_host, place
+from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
 
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
@@ -15,18 +18,21 @@ SAMPLE = 16_384  # rows on which starts are followed first, where there are over
 class Training:
     """Rows, and what is known of them before the first stage.
 
-    X : tiles of the features, or of their rotation
+    X : tiles of the features, or of their rotation, where their passes run
     y, weight : (n,); weights sum to one
-    score : (n, K), of the offset, the null model and the learners so far; updated in place
+    score : (n, K), of the offset, the null model and the learners so far; updated in place. Where X
+        is on a GPU it stays as it began, and `resident` has what becomes of it
     level : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
     spread : sd of each start's weight, zero for a column that is constant
-    sample, sample_X : positions of random rows and their tiles, None where rows are few
+    sample, sample_X : positions of random rows and their tiles, always on the host; None where rows
+        are few
     rotation : that made X of wide data, or None
+    resident : Resident, the rows beside an X on a GPU, or None
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     weight: np.ndarray
     score: np.ndarray
@@ -38,6 +44,7 @@ class Training:
     sample_X: np.ndarray | None
     rotation: Rotation | None
     threads: int
+    resident: Any = None
 
     @classmethod
     def of(cls, batch, family, settings):
@@ -55,10 +62,58 @@ class Training:
             varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
         threads = settings.threads or available_threads()
+        X, resident = place(X, settings.engine), None
+        if not on_host(X):
+            from lodim.models.gbmap.resident import Resident  # loads CUDA
+
+            resident = Resident.of(X, batch.y, weight, score, scale, family, sample)
         return cls(
             X, batch.y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
-            rotation, threads,
+            rotation, threads, resident,
         )  # fmt: skip
+
+    def whole(self, family, k):
+        """The one-score problem of score k: X, and tiles of response, score and weight."""
+        if self.resident is not None:
+            return self.X, *self.resident.margin(k), self.resident.weight
+        y, base = margin(family, self.y, self.score, k, self.scale)
+        return _one_score(self.X, y, base, self.weight)
+
+    def part(self, family, k):
+        """The same of the sample, on the host."""
+        i = self.sample
+        score = self.score[i] if self.resident is None else self.resident.sample_score()
+        y, base = margin(family, self.y[i], score, k, self.scale)
+        return _one_score(self.sample_X, y, base, self.weight[i] / self.weight[i].sum())
+
+    def add(self, learner, X):
+        """Add a learner, of the features that tiles X hold, to its score."""
+        if self.resident is None:
+            self.score[:] += rows.score(learner, X, len(self.y), self.threads)
+        elif self.rotation is None:
+            self.resident.add(learner)
+        else:
+            self.resident.add(replace(learner, theta=self.rotation.shorten(learner.theta)))
+
+    def deviance(self, family):
+        """Weighted mean deviance of the rows."""
+        score = self.score if self.resident is None else self.resident.score_on_host(len(self.y))
+        return self.weight @ family.deviance(self.y, score)
+
+
+def _one_score(X, *columns):
+    """X and per-row arrays as tiles of its dtype, in which the kernels work."""
+    return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
+
+
+def margin(family, y, score, k, scale):
+    """Response and score of the one-score problem for score k."""
+    if family.name == "gaussian":
+        return y / scale, score[:, 0] / scale
+    if family.name == "binomial":
+        return y, score[:, 0]
+    others = np.delete(score, k, axis=1)
+    return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
 
 
 def _sample(X, weight, seed):

@@ -1,0 +1,228 @@
+"""The CUDA kernels and a whole fit in Numba's simulator; test_cuda.py runs this file in a process
+of its own, since the simulator is chosen when numba.cuda is first imported.
+"""
+
+import gc
+import os
+import sys
+
+import numpy as np
+import pytest
+from numba import config
+from scipy.special import logsumexp
+
+import lodim as ld
+from lodim import device, engine, tiles
+from lodim.models.gbmap import boosts as rows
+from lodim.models.gbmap import cuda_kernels
+from lodim.models.gbmap.boosts import Boosts
+from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
+
+assert config.ENABLE_CUDASIM
+sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted
+if hasattr(os, "sched_setaffinity"):  # they only hinder each other on several processors
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def sums(n, p, activation=SOFTPLUS, loss=SQUARED, dtype=np.float64, q=3, active=(0, 2), runs=1):
+    """Sums of loss and gradient on the CPU and in the simulator, for the learners `active`."""
+    rng = np.random.default_rng(n + p)
+    X = tiles.pack(rng.normal(size=(n, p)).astype(dtype), dtype)
+    y = rng.normal(size=n) if loss == SQUARED else (rng.random(n) < 0.4) * 1.0
+    columns = [tiles.pad(v, len(X), dtype) for v in (y, rng.normal(size=n), rng.random(n) / n)]
+    theta, sign = rng.normal(size=(q, 2 + p)), np.resize([1.0, -1.0], q)
+    rest = theta, np.array(active), sign, 2.5, activation, loss
+    cpu = engine.sum_blocks(loss_gradient, X, (q, 3 + p), *columns, *rest)
+    there = engine.place(X, "cuda")
+    columns = [device.upload(v.astype(np.float64)) for v in columns]
+    got = [
+        engine.sum_blocks(loss_gradient, there, (q, 3 + p), *columns, *rest) for _ in range(runs)
+    ]
+    return cpu, *got
+
+
+def rounding(dtype, double):
+    """Tolerance: within a tile the CPU works in float32 where X is; the GPU never does."""
+    return 1e-5 if dtype == np.float32 else double
+
+
+def assert_same(n, p, dtype=np.float64, **kind):
+    cpu, got = sums(n, p, dtype=dtype, **kind)
+    # Relative to the largest sum of a learner: a sum near zero keeps the others' rounding.
+    largest = np.maximum(np.abs(cpu).max(axis=1, keepdims=True), 1e-300)
+    np.testing.assert_allclose(got / largest, cpu / largest, rtol=0, atol=rounding(dtype, 1e-12))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("activation", [SOFTPLUS, IDENTITY])
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
+def test_loss_and_gradient(activation, loss, dtype):
+    assert_same(70, 3, activation=activation, loss=loss, dtype=dtype)
+
+
+def test_the_same_bits_twice():
+    _, first, second = sums(130, 3, runs=2)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("p", [0, 1, 32, 33, 65, 130])
+def test_narrow_and_wide(p):
+    assert_same(64, p)
+
+
+@pytest.mark.parametrize("active", [[1], [0, 1, 2], [4, 0, 3, 1]])
+def test_any_learners(active):
+    assert_same(40, 2, q=5, active=active)
+
+
+@pytest.mark.parametrize("p", [2, 66])
+def test_several_tiles_a_block(p, monkeypatch):
+    monkeypatch.setattr(cuda_kernels, "PROCESSORS", 1)
+    monkeypatch.setattr(cuda_kernels, "RESIDENT", 2)
+    assert cuda_kernels.count_blocks((3, p, 64), 8) == 2
+    assert_same(64 * 2 + 3, p)
+
+
+def test_the_grid_follows_the_shape():
+    for itemsize in (4, 8):
+        for p in (0, 1, 25, 400, 5000):
+            for n_tiles in (1, 100, 1563, 156_250):
+                blocks = cuda_kernels.count_blocks((n_tiles, p, 64), itemsize)
+                each = -(-n_tiles // blocks)
+                assert 1 <= blocks <= min(n_tiles, 132 * cuda_kernels.RESIDENT)
+                assert (blocks - 1) * each < n_tiles or each == 1  # no block without a tile
+
+
+def learners(p, activation, K, M=3):
+    rng = np.random.default_rng(p)
+    return Boosts(
+        rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
+        1 + np.arange(M) // K, 4.0, activation, 2.5, K,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", [SOFTPLUS, IDENTITY])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_forward(activation, dtype):
+    n, t = 130, learners(3, activation, K=2)
+    X = tiles.pack(np.random.default_rng(0).normal(size=(n, 3)), dtype)
+    pairs = [
+        [function(t, X, n, engine=e) for e in ("cpu", "cuda")]
+        for function in (rows.score, rows.embedding)
+    ]
+    pairs.append([rows.learner_slopes(t, engine.place(X, e), n) for e in ("cpu", "cuda")])
+    for here, there in pairs:
+        largest = np.abs(here).max(axis=0)
+        np.testing.assert_allclose(
+            there / largest, here / largest, rtol=0, atol=rounding(dtype, 1e-13)
+        )
+
+
+def test_margin_and_take():
+    rng = np.random.default_rng(3)
+    score, code = 30 * rng.normal(size=(100, 4)), rng.integers(0, 4, 100).astype(float)
+    there, codes = device.upload(tiles.pack(score)), device.upload(tiles.pad(code, 2))
+    y, base = device.zeros((2, 64)), device.zeros((2, 64))
+    cuda_kernels.margin(codes, there, 2, y, base)
+    others = logsumexp(np.delete(score, 2, axis=1), axis=1)
+    np.testing.assert_array_equal(y.copy_to_host().ravel()[:100], code == 2)
+    np.testing.assert_allclose(base.copy_to_host().ravel()[:100], score[:, 2] - others, rtol=1e-13)
+    i = np.array([0, 5, 63, 64, 99])
+    np.testing.assert_array_equal(cuda_kernels.take(there, device.upload(i)), score[i])
+
+
+def test_one_copy_for_as_long_as_the_features_live():
+    X = tiles.pack(np.ones((3, 2)))
+    first = engine.place(X, "cuda")
+    assert engine.place(X, "cuda") is first and len(first) == 1 and first.shape == (1, 2, 64)
+    assert engine.place(X, "auto") is X and engine.place(X, "cpu") is X  # small
+    before = len(device._PLACED)
+    del X
+    gc.collect()
+    assert len(device._PLACED) == before - 1
+
+
+def test_features_that_do_not_fit(monkeypatch):
+    monkeypatch.setattr(device, "fits", lambda X: False)
+    monkeypatch.setattr(engine, "LARGE", 0)
+    monkeypatch.setattr(engine, "find_spec", lambda name: True)
+    X = tiles.pack(np.ones((3, 2)))
+    assert engine.place(X, "auto") is X
+    with pytest.raises(ld.DeviceError, match="does not hold the features"):
+        engine.place(X, "cuda")
+
+
+def test_auto_takes_a_gpu_for_large_data(monkeypatch):
+    X = tiles.pack(np.ones((3, 2)))
+    monkeypatch.setattr(engine, "find_spec", lambda name: True)
+    monkeypatch.setattr(engine, "LARGE", X.nbytes)
+    assert isinstance(engine.place(X, "auto"), device.DeviceTiles)
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    assert engine.place(X, "auto") is X
+
+
+SMALL = {"lambda_": 0.1, "beta": 2.0, "n_starts": 1, "threads": 1}
+
+
+def frame(n=60):
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, n))
+    y = np.cos(a) + b + 0.1 * rng.normal(size=n)
+    return {"a": a, "b": b, "y": y, "two": np.where(y > 0.5, "yes", "no"),
+            "three": np.array(["u", "v", "w"])[np.digitize(y, [0.0, 1.0])],
+            "weight": rng.random(n)}  # fmt: skip
+
+
+def both(formula, data, most, **arguments):
+    """Fits on the CPU and in the simulator, stopped early."""
+    with pytest.warns(ld.ConvergenceWarning):
+        return [
+            ld.gbmap(formula, data, engine=e, control={"max_iter": most}, **SMALL | arguments)
+            for e in ("cpu", "cuda")
+        ]
+
+
+@pytest.mark.parametrize("response, m, most", [("y", 2, 3), ("two", 1, 4), ("three", 1, 2)])
+def test_a_fit(response, m, most, monkeypatch):
+    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+    data = frame()
+    here, there = both(f"{response} ~ a + b", data, most, m=m, weights="weight")
+    assert "engine='cuda'" in there.call
+    np.testing.assert_allclose(there.log["deviance"], here.log["deviance"], rtol=1e-10)
+    for type in ("link", "embedding"):
+        np.testing.assert_allclose(
+            there.predict(data, type), here.predict(data, type), rtol=1e-8, atol=1e-10
+        )
+
+
+def test_starts_on_a_sample(monkeypatch):
+    """More rows than the sample, for which the GPU hands back the scores of the sample alone."""
+    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+    monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 14)
+    data = frame()
+    here, there = both("y ~ a + b", data, 2, m=2)
+    np.testing.assert_allclose(there.predict(data), here.predict(data), rtol=1e-8)
+
+
+def test_wide_data_are_rotated(monkeypatch):
+    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+    rng = np.random.default_rng(2)
+    data = {f"x{k}": rng.normal(size=6) for k in range(8)} | {"y": rng.normal(size=6)}
+    here, there = both("y ~ .", data, 2, m=2)
+    np.testing.assert_allclose(there.predict(data), here.predict(data), rtol=1e-8)
+
+
+def test_a_path_moves_the_features_once(monkeypatch):
+    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+    moved = []
+    monkeypatch.setattr(device, "upload", lambda v, real=device.upload: moved.append(v) or real(v))
+    data, arguments = frame(), {k: v for k, v in SMALL.items() if k != "lambda_"}
+    paths = []
+    for e in ("cpu", "cuda"):
+        with pytest.warns(ld.ConvergenceWarning):
+            paths.append(
+                ld.path(ld.gbmap, "y ~ a + b", data, lambdas=[1.0, 0.1], engine=e, m=1,
+                        control={"max_iter": 3}, **arguments)
+            )  # fmt: skip
+    assert sum(v.ndim == 3 and v.shape[1] == 2 for v in moved) == 1
+    np.testing.assert_allclose(paths[1].predict(data, 0.1), paths[0].predict(data, 0.1), rtol=1e-8)

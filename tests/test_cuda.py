@@ -1,0 +1,78 @@
+"""CUDA: the simulated tests, in a process of their own, and what is said where there is no GPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lodim as ld
+from lodim import engine, tiles
+
+HERE = Path(__file__).parent
+DATA = {"x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 3.0, 2.0, 4.0]}
+
+
+def test_in_the_simulator():
+    """All of simulated_cuda.py: the simulator replaces numba.cuda in the whole process."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5",
+         HERE / "simulated_cuda.py"],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, cwd=HERE.parent,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.fixture
+def no_gpu():
+    from numba import cuda
+
+    if cuda.is_available():
+        pytest.skip("there is a GPU here")
+
+
+def test_cuda_without_a_gpu(no_gpu, monkeypatch):
+    for installed, error in ((None, ld.MissingExtraError), (True, ld.DeviceError)):
+        monkeypatch.setattr(engine, "find_spec", lambda name, found=installed: found)
+        with pytest.raises(error, match="engine='cuda' needs an NVIDIA GPU"):
+            ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cuda")
+
+
+def test_cuda_without_numba_cuda(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lodim.device", None)
+    with pytest.raises(ld.MissingExtraError, match=r"lodim\[cuda\]"):
+        ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cuda")
+
+
+def test_auto_is_silent(no_gpu, monkeypatch):
+    """Large data, numba-cuda at hand, no GPU: the CPU's fit, without a word."""
+    small = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cpu")
+    monkeypatch.setattr(engine, "LARGE", 0)
+    monkeypatch.setattr(engine, "find_spec", lambda name: True)
+    auto = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1)
+    np.testing.assert_array_equal(auto.predict(DATA), small.predict(DATA))
+
+
+def test_small_data_never_look_for_a_gpu(monkeypatch):
+    def looked(*args):
+        raise AssertionError("looked for a GPU")
+
+    X = tiles.pack(np.ones((5, 2)))
+    monkeypatch.setattr(engine, "_device", looked)
+    assert engine.place(X, "auto") is X and engine.place(X, "cpu") is X
+
+
+def test_a_name_that_is_no_engine():
+    with pytest.raises(ld.ArgumentError, match="engine must be one of auto, cpu, cuda"):
+        ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="gpu")
+
+
+def test_a_saved_fit_predicts_where_there_is_no_gpu(tmp_path):
+    fit = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1)
+    expected = fit.predict(DATA)
+    object.__setattr__(fit.settings, "engine", "cuda")
+    fit.save(tmp_path / "fit.lodim")
+    np.testing.assert_array_equal(ld.load(tmp_path / "fit.lodim").predict(DATA), expected)
