@@ -52,7 +52,7 @@ def test_auto_is_silent(no_gpu, monkeypatch):
     small = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cpu")
     monkeypatch.setattr(engine, "LARGE", 0)
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    auto = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1)
+    auto = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="auto")
     np.testing.assert_array_equal(auto.predict(DATA), small.predict(DATA))
 
 

@@ -55,7 +55,7 @@ def from_state(state):
     return GbmapFit(
         design=design, family=family,
         # A fit may be read where there is no GPU.
-        settings=Settings(**state["settings"] | {"engine": "auto"}), estimates=boosts,
+        settings=Settings(**state["settings"] | {"engine": "cpu"}), estimates=boosts,
         log=state["log"], effects=Effects(**state["effects"]),
         reference=None if kept is None else Reference(**kept),
         selection=None if selection is None else pd.DataFrame(selection), n=state["n"],

@@ -32,7 +32,7 @@ def gbmap(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
-    engine: str = "auto",
+    engine: str = "cpu",
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -76,13 +76,15 @@ def gbmap(
         Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
-    engine : {"auto", "cpu", "cuda"}
+    engine : {"cpu", "cuda", "auto"}
         Where passes over the features run. "cuda": on an NVIDIA GPU (needs the extra `cuda`), which
         holds a copy of the features during the fit; `predict` goes there in blocks. "auto": there
         if the features take 256 MB or more and such a GPU with room for them is usable, else on
-        the CPU; `predict` then stays on the CPU, since it reads new rows once.
+        the CPU; `predict` then stays on the CPU, since it reads new rows once. The GPU's kernels
+        have been compared with the CPU's in Numba's simulator, not yet on hardware.
     control : dict, optional
-        max_iter (500), tol (1e-5, gradient), ftol (1e-6, relative fall of the objective),
+        max_iter (500), tol and ftol (gradient, and relative fall of the objective, at which a boost
+        is done: 1e-5 and 1e-6; 1e-8 and 1e-13 with the identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),

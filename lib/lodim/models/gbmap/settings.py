@@ -21,7 +21,7 @@ class Settings:
     n_starts: int
     seed: int
     threads: int | None
-    engine: str = "auto"
+    engine: str = "cpu"
     penalize_intercept: bool = False
     max_iter: int = 500
     tol: float | None = None
