@@ -284,7 +284,7 @@ def test_quick_splits_hold_out_every_row_once(df):
     problem = recipe.prepare(ld.gbmap, "y ~ x1 + x2", df, {})
     splits = select.quick_splits(problem)
     held = np.concatenate([test.rows for _, test in splits])
-    assert len(splits) == 10 and sorted(held) == list(range(len(df)))
+    assert len(splits) == 5 and sorted(held) == list(range(len(df)))
     for train, test in splits:
         assert not set(train.rows) & set(test.rows)
 

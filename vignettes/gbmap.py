@@ -45,7 +45,7 @@ cars.head()
 #
 # `.` stands for all columns but the response. `origin` is text, so it is a category; rows without
 # `horsepower` are left out and counted. Neither `m` nor `lambda_` is given: both are chosen by
-# cross-validation, by ten folds of so few rows.
+# five-fold cross-validation.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)

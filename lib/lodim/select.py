@@ -16,7 +16,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.race import fold_means, grid_losses, standard_error
 from lodim.report import Table, listing, significant
 
-FEW_ROWS = 500  # up to here choose() makes ten folds instead of five
+FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 
@@ -43,8 +43,7 @@ LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 def quick_splits(problem):
     """Training and held-out batches for a quick look: [(Batch, Batch)].
 
-    Five folds, ten up to FEW_ROWS rows; beyond QUICK_ROWS rows one fold of five is held out, of at
-    most MOST_ROWS rows.
+    Five folds; beyond QUICK_ROWS rows one fold of five is held out, of at most MOST_ROWS rows.
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
@@ -54,17 +53,22 @@ def quick_splits(problem):
     counted = len(batch.counted)
     if counted < 2:
         raise DataError("a single row counts: nothing can be held out; give m and lambda_")
-    n_folds = min(10 if batch.n <= FEW_ROWS else 5, counted)
-    fold = folding.assign(batch, n_folds, problem.design.response.levels, seed)
+    fold = folding.assign(batch, min(5, counted), problem.design.response.levels, seed)
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
     return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
+
+
+def side_by_side(problem):
+    """How many settings or folds to fit at a time, each on a thread of its own."""
+    return 1 if problem.batch.n <= FEW_ROWS else problem.settings.threads or available_threads()
 
 
 def choose(problem, grid):
     """The problem with settings of least held-out deviance over `quick_splits`, and the table."""
     points = [replace(problem.settings, **point) for point in grid]
-    jobs = problem.settings.threads or available_threads()
-    losses = grid_losses(problem, quick_splits(problem), points, deviance, jobs, False)
+    losses = grid_losses(
+        problem, quick_splits(problem), points, deviance, side_by_side(problem), False
+    )
     frame, chosen = _summarize(problem, points, grid, losses)
     return problem.settle(chosen[int(frame["mean"].idxmin())], chosen=_open(problem, frame)), frame
 
@@ -115,7 +119,8 @@ def cv(
     seed : int
         Of the folds, and of the model where it has one.
     n_jobs : int, optional
-        Threads; all by default. Folds hold their own copy of the features.
+        Threads; by default all, and one up to 2,000 rows, where they would wait for each other.
+        Folds hold their own copy of the features.
     progress : bool
         Show a progress bar (needs tqdm).
 
@@ -151,7 +156,7 @@ def cv(
     splits = [
         folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
     ]
-    jobs = n_jobs or problem.settings.threads or available_threads()
+    jobs = n_jobs or side_by_side(problem)
     losses = grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
     frame, chosen = _summarize(problem, points, combinations, losses)
     where_min = int(frame["mean"].idxmin())

@@ -6,12 +6,11 @@ from itertools import islice
 import numpy as np
 from joblib import Parallel, delayed
 
-from lodim.engine import available_threads
 from lodim.models.gbmap import boost
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.distance import neighbours
 from lodim.models.gbmap.effects import reference
-from lodim.select import quick_splits
+from lodim.select import quick_splits, side_by_side
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 
@@ -34,8 +33,7 @@ def calibrate(problem):
     kept = problem.settings.reference_rows
     if any(min(len(train.counted), kept) < NEIGHBOURS for train, _ in splits):
         return None
-    jobs = problem.settings.threads or available_threads()
-    run = Parallel(n_jobs=jobs, backend="threading")
+    run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     out = run(delayed(_held_out)(problem, *split) for split in splits)
     values, weights = (np.concatenate(part) for part in zip(*out, strict=True))
     if not weights.any():
