@@ -102,8 +102,8 @@ def gbmap(
 
     Notes
     -----
-    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds up to
-    4,000 rows, one fold of five held out beyond, on at most 20,000 rows drawn at random. Nine
+    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds up
+    to 4,000 rows, one fold of five held out beyond, on at most 20,000 rows drawn at random. Nine
     penalties race: every 10 boosts those leave that are over two standard errors behind. Boosts
     are added until 15 have brought nothing. `fit.selection` has the curve.
 
