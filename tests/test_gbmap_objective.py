@@ -241,7 +241,6 @@ def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):
     case = Case(150, p, loss, seed=3)
     stage = case.stage(1.0, IDENTITY, penalty_of(p, l1_ratio=0.0))
     hessian, step = stage.hessian(case.theta), 1e-5
-    # The floor of flat directions is a millionth of the largest entry.
     near = {"rtol": 1e-5, "atol": 1e-5 * np.abs(hessian).max()}
     for k in range(2 + p):
         shift = step * np.eye(2 + p)[k]

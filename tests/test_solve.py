@@ -17,6 +17,7 @@ class Functions:
     """q functions given as (value, gradient) of one theta; counts their evaluations."""
 
     precision = 4 * np.finfo(float).eps
+    scaled = False
 
     def __init__(self, functions, d, l1=None):
         self.functions, self.l1 = functions, np.zeros(d) if l1 is None else l1

@@ -6,17 +6,21 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
+DAMPING = 0.01  # of the largest curvature, added to all: the sample hardly knows the flat ones
+
 
 class Objective(Protocol):
     """q smooth functions of d parameters that share their passes over the data.
 
     Called with theta (q, d) and the indices `active` of the functions wanted, it returns value
     (q,) and gradient (q, d), filled in those rows. `l1` (d,) weighs absolute values that the solver
-    adds by itself; `precision` is the relative error of a value.
+    adds by itself; `precision` is the relative error of a value; `scaled` says that the Hessian is
+    near the identity, so that a gradient tells what is left to gain.
     """
 
     l1: np.ndarray
     precision: float
+    scaled: bool
 
     def __call__(self, theta, active): ...
 
@@ -63,12 +67,17 @@ class Preconditioned:
     ----------
     objective : Objective without absolute values
     hessian : array (q, d, d)
-        Positive definite, near the Hessian of each function: L L'.
+        Positive semidefinite, near the Hessian of each function; with DAMPING it is L L'.
     """
+
+    scaled = True
 
     def __init__(self, objective, hessian):
         self._objective = objective
-        self._factor = np.linalg.cholesky(hessian)
+        diagonal = np.arange(hessian.shape[1])
+        largest = hessian[:, diagonal, diagonal].max(axis=1)
+        damping = (DAMPING * largest)[:, None, None] * np.eye(diagonal.size)
+        self._factor = np.linalg.cholesky(hessian + damping)
         self._inverse = np.linalg.inv(self._factor).transpose(0, 2, 1)
         self.l1, self.precision = objective.l1, objective.precision
 

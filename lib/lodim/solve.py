@@ -7,9 +7,11 @@ from numba import njit
 
 from lodim.objective import pseudo_slope
 
-RUNNING, CONVERGED, STALLED = 0, 1, 2
+RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
+TRUSTED = 5  # pairs from which the quadratic model of an objective that is not scaled is believed
+HOPE = 10.0  # times what its quadratic model promises that a problem is thought able to gain
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,11 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 
 @njit(cache=True, forceinline=True)
-def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, step):
-    """From an accepted point choose the next direction and trial; the largest slope there."""
+def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, history, step):
+    """From an accepted point choose the next direction and trial.
+
+    Returns the largest slope there, and what the quadratic model promises that is left to gain.
+    """
     pairs, newest = history[c]
     if pairs >= 0:
         pairs, newest = _remember(trial[c] - theta[c], at - gradient[c], S[c], Y[c], pairs, newest)
@@ -99,13 +104,14 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, history, s
     step[c] = 1.0 if pairs else 1.0 / max(1.0, np.sqrt(_dot(slope[c], slope[c])))
     history[c, 0], history[c, 1] = pairs, newest
     _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
-    return largest
+    believed = scaled or pairs >= TRUSTED
+    return largest, -0.5 * _dot(direction[c], slope[c]) if believed else np.inf
 
 
 @njit(cache=True)
 def _advance(
-    active, value, at, l1, precision, tol, ftol,
-    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, flat,
+    active, value, at, l1, precision, scaled, tol, ftol,
+    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, promise, flat,
     n_iter, status,
 ):  # fmt: skip
     """One evaluation further: accept each problem's trial and leave it, or halve its step."""
@@ -128,15 +134,16 @@ def _advance(
         drop = best[c] - v
         flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
         best[c] = v
-        largest[c] = _leave(
-            c, at[c].copy(), trial, l1, theta, gradient, slope, direction, S, Y, history, step
-        )
+        largest[c], promise[c] = _leave(
+            c, at[c].copy(), trial, l1, scaled, theta, gradient, slope, direction, S, Y, history,
+            step,
+        )  # fmt: skip
         n_iter[c] += started
-        if largest[c] <= tol or flat[c] == 2:
+        if largest[c] <= tol or flat[c] == 2 or (scaled and promise[c] <= ftol * abs(v)):
             status[c] = CONVERGED
 
 
-def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
+def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, race=False):
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
 
     Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
@@ -147,15 +154,20 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     ----------
     objective : Objective
         `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
-        `active`; `objective.l1` (d,) weighs the absolute values and
-        `objective.precision` is the relative error of a value.
+        `active`; `objective.l1` (d,) weighs the absolute values,
+        `objective.precision` is the relative error of a value and `objective.scaled` says that
+        the Hessian is near the identity.
     theta : array (q, d)
         Starts.
     max_iter : int
         Evaluations allowed to each problem.
     tol, ftol : float
         Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
-        steps in a row lower the value by at most `ftol` of its size.
+        steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
+        the quadratic model promises no more than that.
+    race : bool
+        Only the lowest end is wanted: a problem leaves, not converged, where ten times what its
+        quadratic model promises would not bring it below the lowest value.
 
     Returns
     -------
@@ -167,16 +179,18 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10):
     start, gradient, slope, direction = np.zeros((4, q, d))
     S, Y = np.zeros((2, q, memory, d))
     history = np.full((q, 2), -1)
-    step, largest = np.ones(q), np.full(q, np.inf)
+    step, (largest, promise) = np.ones(q), np.full((2, q), np.inf)
     n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
     active, n_eval = np.arange(q), 0
     while active.size and n_eval < max_iter:
         value, at = objective(trial, active)
         n_eval += 1
         _advance(
-            active, value, at, objective.l1, objective.precision, tol, ftol,
-            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, flat,
-            n_iter, status,
+            active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
+            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, promise,
+            flat, n_iter, status,
         )  # fmt: skip
+        if race:
+            status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)

@@ -12,11 +12,12 @@ from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
-from lodim.models.gbmap.training import Training, margin
+from lodim.models.gbmap.training import Training
 from lodim.objective import ElasticNet, Preconditioned
 from lodim.solve import lbfgs
 
 MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth its cost
+UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
 DRAWS = 8  # random starts scored for each restart; the best of them are followed
 
 
@@ -121,33 +122,35 @@ def _add_warm(theta, sign, warm, stage, k, training):
 def _fit_stage(full, part, theta, sign, settings):
     """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
 
-    With many rows a random part of them carries the starts most of the way; the best of each sign
-    goes on to its end on all rows, preconditioned by the part's curvature. Where all end above the
-    learner that adds nothing, as they may under a penalty beside which their start was far out,
-    they go on from there.
+    With many rows a random part of them carries the starts as far as it can tell them apart; the
+    best of each sign goes on to its end on all rows, preconditioned by the part's curvature. Where
+    all end above the learner that adds nothing, as they may under a penalty beside which their
+    start was far out, they go on from there.
     """
-    stop = {"max_iter": settings.max_iter} | settings.tolerances
-    value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
+    d, stop = theta.shape[1], {"max_iter": settings.max_iter} | settings.tolerances
+    scored = (part or full)(sign)
+    value, _ = scored(theta, np.arange(len(sign)))
     keep = _best_of_each(sign, value, settings.n_starts)
-    if part is not None:
-        end = lbfgs(part(sign[keep]), theta[keep], **stop)
-        sign, theta = sign[keep], end.theta
-        keep = _best_of_each(sign, end.value, 1)
     sign, theta = sign[keep], theta[keep]
-    if part is not None and settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED:
+    if part is not None:
+        unresolved = UNRESOLVED * d / scored.n
+        end = lbfgs(part(sign), theta, **stop | {"ftol": max(stop["ftol"], unresolved)})
+        keep = _best_of_each(sign, end.value, 1)
+        sign, theta = sign[keep], end.theta[keep]
+    if part is not None and settings.l1_ratio == 0.0 and d <= MOST_CURVED:
         curved = Preconditioned(full(sign), part(sign).hessian(theta))
-        end = lbfgs(curved, curved.to(theta), **stop)
+        end = lbfgs(curved, curved.to(theta), **stop, race=True)
         end = replace(end, theta=curved.back(end.theta))
     else:
-        end = lbfgs(full(sign), theta, **stop)
-    nothing = _nothing(sign, theta.shape[1], settings)
-    if end.value.min() > full(sign)(nothing, np.arange(len(sign)))[0].min():
+        end = lbfgs(full(sign), theta, **stop, race=True)
+    nothing = _nothing(sign, d, settings)
+    if end.value.min() > full(sign)(nothing, np.arange(1))[0][0]:
         end = lbfgs(full(sign), nothing, **stop)
     best = int(np.argmin(end.value))
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
         "n_iter": end.n_iter[best], "converged": end.converged[best],
-        "n_eval": end.n_eval + (part is None),
+        "n_eval": end.n_eval + 1 + (part is None),
     }  # fmt: skip
     return end.theta[[best]], sign[best], entry
 
@@ -182,7 +185,7 @@ def lambda_max(batch, family, settings):
     p = training.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = margin(family, batch.y, training.score, k, training.scale)
+        y, base = training.margin(family, k)
         slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
         r = tiles.pad(training.weight * slope, len(training.X))
         X = training.X
@@ -194,6 +197,6 @@ def lambda_max(batch, family, settings):
     if settings.l1_ratio >= 0.01:
         # Above the bound by rounding, so that a path begins at zero.
         return float(max(1.000001 * largest * p / settings.l1_ratio, 1e-8))
-    loss = training.weight @ family.deviance(batch.y, training.score) / training.scale**2
+    loss = training.deviance(family) / training.scale**2
     gain = 0.01 / (settings.m or 1)
     return float(max(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8))

@@ -58,11 +58,19 @@ class Boosts:
 def _forward(boosts, tiles, n, into, width, derivative, threads):
     """Learners, or their derivatives, added into the columns `into` of (n, width)."""
     out = np.zeros((len(tiles), width, TILE))
+    add(boosts, tiles, into, out, derivative, threads)
+    return boosts.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
+
+
+def add(boosts, tiles, into, out, derivative=False, threads=1):
+    """Add learners, or their derivatives, in units of scale to the columns `into` of out.
+
+    out is (n_tiles, width, 64), changed in place.
+    """
     over_rows(
         forward, tiles, boosts.theta, boosts.sign, boosts.beta,
         boosts.activation, derivative, into, out, threads=threads,
     )  # fmt: skip
-    return boosts.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
 
 
 def chunks(tiles, n, width=1):

@@ -22,9 +22,12 @@ class Stage:
     penalty : ElasticNet over theta = (a, intercept of w, w)
     """
 
+    scaled = False
+
     def __init__(self, X, y, score, weight, sign, shape, penalty, threads):
         self._data = X, y, score, weight
         self._sign, self._shape, self._threads = sign, shape, threads
+        self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = 4.0 * float(np.finfo(X.dtype).eps)
 
@@ -40,7 +43,7 @@ class Stage:
         return value, gradient
 
     def hessian(self, theta):
-        """A positive definite matrix near the Hessian of each learner, (q, d, d); X on the host."""
+        """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
         X, y, score, weight = self._data
         q, d = theta.shape
         lower = sum_blocks(
@@ -49,7 +52,5 @@ class Stage:
         )  # fmt: skip
         H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
-        # Flat directions, such as the constant of a learner that is nowhere active, get a floor.
-        floor = 1e-6 * H[:, diagonal, diagonal].max(axis=1, keepdims=True)
-        H[:, diagonal, diagonal] += 2.0 * self._ridge + floor
+        H[:, diagonal, diagonal] += 2.0 * self._ridge
         return H

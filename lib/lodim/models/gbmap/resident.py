@@ -6,7 +6,6 @@ from typing import Any
 from lodim import tiles
 from lodim.device import upload, zeros
 from lodim.models.gbmap import cuda_kernels
-from lodim.tiles import TILE
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,6 @@ class Resident:
     score : device array (n_tiles, K, 64), updated in place
     problem : two device arrays (n_tiles, 64) for a class and its margin, None of one score
     sample : device array of the positions of the sampled rows, or None
-    scale : float
     """
 
     X: Any
@@ -27,15 +25,14 @@ class Resident:
     score: Any
     problem: tuple | None
     sample: Any
-    scale: float
 
     @classmethod
-    def of(cls, X, y, weight, score, scale, family, sample):
-        """From the host's arrays: y, weight (n,), score (n, K), sample (r,) or None."""
-        y, weight = (upload(tiles.pad(v, len(X))) for v in (y / scale, weight))
+    def of(cls, X, y, weight, score, family, sample):
+        """From the host: y, weight (n,), score in tiles (n_tiles, K, 64), sample (r,) or None."""
+        y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if family.n_scores > 1 else None
         sample = None if sample is None else upload(sample)
-        return cls(X, y, weight, upload(tiles.pack(score / scale)), problem, sample, scale)
+        return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
         """Response and score of the one-score problem for score k, device arrays (n_tiles, 64)."""
@@ -53,9 +50,4 @@ class Resident:
 
     def sample_score(self):
         """Scores of the sampled rows on the host, (r, K)."""
-        return self.scale * cuda_kernels.take(self.score, self.sample)
-
-    def score_on_host(self, n):
-        """Scores of all n rows on the host, (n, K)."""
-        score = self.score.copy_to_host()
-        return self.scale * score.transpose(0, 2, 1).reshape(len(score) * TILE, -1)[:n]
+        return cuda_kernels.take(self.score, self.sample)

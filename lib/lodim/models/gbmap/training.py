@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from lodim import tiles
-from lodim.engine import available_threads, on_host, place
+from lodim.engine import available_threads, dot, on_host, place
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
 
@@ -19,9 +19,10 @@ class Training:
     """Rows, and what is known of them before the first stage.
 
     X : tiles of the features, or of their rotation, where their passes run
-    y, weight : (n,); weights sum to one
-    score : (n, K), of the offset, the null model and the learners so far; updated in place. Where X
-        is on a GPU it stays as it began, and `resident` has what becomes of it
+    y, weight : (n,), y in units of scale; weights sum to one
+    score : tiles (n_tiles, K, 64) of the offset, the null model and the learners so far, in units
+        of scale; updated in place. Where X is on a GPU it stays as it began, and `resident` has
+        what becomes of it
     level : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
@@ -53,8 +54,9 @@ class Training:
         scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
         score = family.null_score(batch.y, weight, base)
         level = (score - base)[0] / scale
+        y, score = batch.y / scale, tiles.pack(score / scale)
         X, rotation = batch.X, None
-        varies = np.einsum("tpi,tpi->p", X, X) > 0
+        varies = _varies(X)
         p = max(1, int(varies.sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = rotation_of(batch)
@@ -66,9 +68,9 @@ class Training:
         if not on_host(X):
             from lodim.models.gbmap.resident import Resident  # loads CUDA
 
-            resident = Resident.of(X, batch.y, weight, score, scale, family, sample)
+            resident = Resident.of(X, y, weight, score, family, sample)
         return cls(
-            X, batch.y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
+            X, y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
             rotation, threads, resident,
         )  # fmt: skip
 
@@ -76,29 +78,34 @@ class Training:
         """The one-score problem of score k: X, and tiles of response, score and weight."""
         if self.resident is not None:
             return self.X, *self.resident.margin(k), self.resident.weight
-        y, base = margin(family, self.y, self.score, k, self.scale)
+        y, base = self.margin(family, k)
         return _one_score(self.X, y, base, self.weight)
 
     def part(self, family, k):
         """The same of the sample, on the host."""
         i = self.sample
-        score = self.score[i] if self.resident is None else self.resident.sample_score()
-        y, base = margin(family, self.y[i], score, k, self.scale)
+        score = tiles.rows(self.score, i) if self.resident is None else self.resident.sample_score()
+        y, base = margin(family, self.y[i], score, k)
         return _one_score(self.sample_X, y, base, self.weight[i] / self.weight[i].sum())
+
+    def margin(self, family, k):
+        """Response and score of the one-score problem for score k, (n,) each."""
+        return margin(family, self.y, tiles.unpack(self.score, len(self.y)), k)
 
     def add(self, learner, X):
         """Add a learner, of the features that tiles X hold, to its score."""
         if self.resident is None:
-            self.score[:] += rows.score(learner, X, len(self.y), self.threads)
+            rows.add(learner, X, learner.target, self.score, threads=self.threads)
         elif self.rotation is None:
             self.resident.add(learner)
         else:
             self.resident.add(replace(learner, theta=self.rotation.shorten(learner.theta)))
 
     def deviance(self, family):
-        """Weighted mean deviance of the rows."""
-        score = self.score if self.resident is None else self.resident.score_on_host(len(self.y))
-        return self.weight @ family.deviance(self.y, score)
+        """Weighted mean deviance of the rows, in units of the response."""
+        score = self.score if self.resident is None else self.resident.score.copy_to_host()
+        score = tiles.unpack(score, len(self.y))
+        return self.scale**2 * dot(self.weight, family.deviance(self.y, score))
 
 
 def _one_score(X, *columns):
@@ -106,14 +113,20 @@ def _one_score(X, *columns):
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
-def margin(family, y, score, k, scale):
-    """Response and score of the one-score problem for score k."""
-    if family.name == "gaussian":
-        return y / scale, score[:, 0] / scale
-    if family.name == "binomial":
+def margin(family, y, score, k):
+    """Response and score of the one-score problem for score k, of scores (n, K)."""
+    if family.n_scores == 1:
         return y, score[:, 0]
     others = np.delete(score, k, axis=1)
     return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
+
+
+def _varies(X):
+    """Which columns of tiles are not zero throughout, (p,): most show it in their first tile."""
+    varies = X[0].any(axis=1) if len(X) else np.zeros(X.shape[1], bool)
+    rest = np.flatnonzero(~varies)
+    varies[rest] = X[:, rest].any(axis=(0, 2))
+    return varies
 
 
 def _sample(X, weight, seed):
@@ -128,5 +141,5 @@ def _sample(X, weight, seed):
 
 def _scale(residual, weight):
     """Standard deviation, one if there is none."""
-    sd = np.sqrt(weight @ (residual - weight @ residual) ** 2)
+    sd = np.sqrt(dot(weight, (residual - dot(weight, residual)) ** 2))
     return sd if sd > 0 else 1.0
