@@ -294,3 +294,11 @@ def test_quick_splits_of_many_rows():
     big = pd.DataFrame({"x": rng.normal(size=25_000), "y": rng.normal(size=25_000)})
     ((train, test),) = select.quick_splits(recipe.prepare(ld.gbmap, "y ~ x", big, {}))
     assert train.n == 16_000 and test.n == 4_000
+
+
+def test_a_given_penalty_is_the_one_that_is_cross_validated(df):
+    fold = np.arange(len(df)) % 3
+    arguments = {"folds": fold, **SHARED}
+    got = ld.cv(ld.gbmap, "y ~ x1 + x2", df, lambda_=0.03, **arguments)
+    in_grid = ld.cv(ld.gbmap, "y ~ x1 + x2", df, grid={"lambda_": [0.03]}, **arguments)
+    assert got.frame.equals(in_grid.frame) and got.best.settings.lambda_ == 0.03

@@ -206,3 +206,42 @@ def test_add_ridge_touches_the_active_rows_alone():
     add_ridge(np.array([1]), theta, ridge, value, gradient)
     np.testing.assert_allclose(value, [0.0, 0.5 * 9 + 2 * 16])
     np.testing.assert_allclose(gradient, [[0, 0], [3.0, 16.0]])
+
+
+class Scaled(Functions):
+    scaled = True
+
+
+def test_a_scaled_objective_stops_by_what_its_gradient_promises():
+    """Half the squared gradient is what a quadratic with Hessian I has left to gain."""
+    rng = np.random.default_rng(5)
+    A = np.eye(8) + 0.05 * np.diag(rng.normal(size=8))
+    f = lambda x: (1.0 + 0.5 * x @ A @ x, A @ x)  # noqa: E731
+    start, ftol = rng.normal(size=8), 1e-4
+    end = lbfgs(Scaled([f], 8), start[None], tol=0.0, ftol=ftol, max_iter=100)
+    plain = alone(f, start, tol=0.0, ftol=ftol, max_iter=100)
+    assert end.converged[0] and end.value[0] - 1.0 <= 2 * ftol
+    assert end.n_eval < plain.n_eval
+
+
+def test_in_a_race_the_hopeless_leave_and_the_winner_is_the_same():
+    rng = np.random.default_rng(6)
+    d = 6
+    low, solution = quadratic(rng, d, 30.0)
+    high = lambda x: (low(x)[0] + 100.0, low(x)[1])  # noqa: E731
+    starts = rng.normal(size=(2, d))
+    options = {"tol": 1e-9, "ftol": 0.0, "max_iter": 500}
+    alone_, raced = Functions([low, high], d), Functions([low, high], d)
+    both, race = lbfgs(alone_, starts, **options), lbfgs(raced, starts, **options, race=True)
+    assert both.converged.all() and race.converged.tolist() == [True, False]
+    assert raced.calls[1] < alone_.calls[1]
+    np.testing.assert_array_equal(race.theta[0], both.theta[0])
+    np.testing.assert_allclose(race.theta[0], solution, atol=1e-6)
+
+
+def test_in_a_race_one_that_may_still_win_goes_on():
+    """It begins far above the other's minimum, and ends below it."""
+    f = lambda x: (0.5 * x @ x, x)  # noqa: E731
+    g = lambda x: (0.5 * (x - 50.0) @ (x - 50.0) - 1.0, x - 50.0)  # noqa: E731
+    end = lbfgs(Scaled([f, g], 3), np.zeros((2, 3)) + 1e-3, tol=1e-9, race=True)
+    assert end.converged[1] and end.value[1] == pytest.approx(-1.0)

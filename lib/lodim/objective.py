@@ -74,11 +74,7 @@ class Preconditioned:
 
     def __init__(self, objective, hessian):
         self._objective = objective
-        diagonal = np.arange(hessian.shape[1])
-        largest = hessian[:, diagonal, diagonal].max(axis=1)
-        damping = (DAMPING * largest)[:, None, None] * np.eye(diagonal.size)
-        self._factor = np.linalg.cholesky(hessian + damping)
-        self._inverse = np.linalg.inv(self._factor).transpose(0, 2, 1)
+        self._factor = _cholesky(hessian, DAMPING)
         self.l1, self.precision = objective.l1, objective.precision
 
     def to(self, theta):
@@ -87,8 +83,49 @@ class Preconditioned:
 
     def back(self, u):
         """theta of u, (q, d)."""
-        return np.einsum("cij,cj->ci", self._inverse, u)
+        return _solve(self._factor, u, True)
 
     def __call__(self, u, active):
         value, gradient = self._objective(self.back(u), active)
-        return value, np.einsum("cij,ci->cj", self._inverse, gradient)
+        return value, _solve(self._factor, gradient, False)
+
+
+# Not LAPACK's: the threads of BLAS spin for a while after their work, beside those of the passes.
+@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+def _cholesky(H, damping):
+    """L of L L' = H + damping max(diag H) I, for each of (q, d, d)."""
+    L = np.zeros_like(H)
+    for c in range(H.shape[0]):
+        largest = 0.0
+        for i in range(H.shape[1]):
+            largest = max(largest, H[c, i, i])
+        for i in range(H.shape[1]):
+            for j in range(i + 1):
+                rest = H[c, i, j]
+                for k in range(j):
+                    rest -= L[c, i, k] * L[c, j, k]
+                if i > j:
+                    L[c, i, j] = rest / L[c, j, j]
+                else:
+                    L[c, i, i] = np.sqrt(max(rest, 0.0) + damping * largest)
+    return L
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+def _solve(L, v, transposed):
+    """x of L x = v, or of L' x = v, for each of (q, d)."""
+    x = v.copy()
+    q, d = x.shape
+    for c in range(q):
+        if transposed:
+            for i in range(d - 1, -1, -1):
+                x[c, i] /= L[c, i, i]
+                for k in range(i):
+                    x[c, k] -= x[c, i] * L[c, i, k]
+        else:
+            for i in range(d):
+                rest = x[c, i]
+                for k in range(i):
+                    rest -= L[c, i, k] * x[c, k]
+                x[c, i] = rest / L[c, i, i]
+    return x

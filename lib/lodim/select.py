@@ -105,7 +105,8 @@ def cv(
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, and of other arguments the values
         that are listed first.
-        Default: `lambda_` on a decreasing grid of `n_lambda` values from the model's lambda_max.
+        Default: `lambda_` as given, else on a decreasing grid of `n_lambda` values from the model's
+        lambda_max.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
@@ -148,7 +149,8 @@ def cv(
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
-        grid = {"lambda_": paths.lambda_grid(problem, n_lambda)}
+        given = problem.settings.lambda_
+        grid = {"lambda_": paths.lambda_grid(problem, n_lambda) if given is None else [given]}
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe.stages)
     points = [replace(problem.settings, **point) for point in combinations]

@@ -54,9 +54,10 @@ def _boost(training, family, settings, stage, k, rng, warm):
     part = None
     if training.sample is not None:
         part = _objective(*training.part(family, k), family, settings, training)
-    theta, sign = _draw_starts(rng, training.spread, settings.n_starts)
+    followed = settings.n_starts if warm is None else 1  # beside the neighbour's learner
+    theta, sign = _draw_starts(rng, training.spread, followed)
     theta, sign = _add_warm(theta, sign, warm, stage, k, training)
-    theta, sign, entry = _fit_stage(full, part, theta, sign, settings)
+    theta, sign, entry = _fit_stage(full, part, theta, sign, followed, settings)
     if training.rotation is not None:
         theta = training.rotation.lengthen(theta)
     one = Boosts(
@@ -119,31 +120,23 @@ def _add_warm(theta, sign, warm, stage, k, training):
     return np.concatenate([theta, learner]), np.concatenate([sign, warm.sign[same]])
 
 
-def _fit_stage(full, part, theta, sign, settings):
+def _fit_stage(full, part, theta, sign, followed, settings):
     """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
 
-    With many rows a random part of them carries the starts as far as it can tell them apart; the
-    best of each sign goes on to its end on all rows, preconditioned by the part's curvature. Where
-    all end above the learner that adds nothing, as they may under a penalty beside which their
-    start was far out, they go on from there.
+    Where all end above the learner that adds nothing, as they may under a penalty beside which
+    their start was far out, they go on from there.
     """
-    d, stop = theta.shape[1], {"max_iter": settings.max_iter} | settings.tolerances
-    scored = (part or full)(sign)
-    value, _ = scored(theta, np.arange(len(sign)))
-    keep = _best_of_each(sign, value, settings.n_starts)
+    stop = {"max_iter": settings.max_iter} | settings.tolerances
+    value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
+    keep = _best_of_each(sign, value, followed)
     sign, theta = sign[keep], theta[keep]
-    if part is not None:
-        unresolved = UNRESOLVED * d / scored.n
-        end = lbfgs(part(sign), theta, **stop | {"ftol": max(stop["ftol"], unresolved)})
-        keep = _best_of_each(sign, end.value, 1)
-        sign, theta = sign[keep], end.theta[keep]
-    if part is not None and settings.l1_ratio == 0.0 and d <= MOST_CURVED:
-        curved = Preconditioned(full(sign), part(sign).hessian(theta))
-        end = lbfgs(curved, curved.to(theta), **stop, race=True)
-        end = replace(end, theta=curved.back(end.theta))
-    else:
+    if part is None:
         end = lbfgs(full(sign), theta, **stop, race=True)
-    nothing = _nothing(sign, d, settings)
+    else:
+        sign, theta = _lead(part, sign, theta, stop)
+        curved = settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED
+        end = _refine(full(sign), part(sign) if curved else None, theta, stop)
+    nothing = _nothing(sign, theta.shape[1], settings)
     if end.value.min() > full(sign)(nothing, np.arange(1))[0][0]:
         end = lbfgs(full(sign), nothing, **stop)
     best = int(np.argmin(end.value))
@@ -153,6 +146,24 @@ def _fit_stage(full, part, theta, sign, settings):
         "n_eval": end.n_eval + 1 + (part is None),
     }  # fmt: skip
     return end.theta[[best]], sign[best], entry
+
+
+def _lead(part, sign, theta, stop):
+    """Best learner of each sign on a random part of the rows, as far as the part can tell."""
+    objective = part(sign)
+    unresolved = UNRESOLVED * theta.shape[1] / objective.n
+    end = lbfgs(objective, theta, **stop | {"ftol": max(stop["ftol"], unresolved)})
+    keep = _best_of_each(sign, end.value, 1)
+    return sign[keep], end.theta[keep]
+
+
+def _refine(objective, part, theta, stop):
+    """The end on all rows of what a part of them led to, by the part's curvature if it is given."""
+    if part is None:
+        return lbfgs(objective, theta, **stop, race=True)
+    curved = Preconditioned(objective, part.hessian(theta))
+    end = lbfgs(curved, curved.to(theta), **stop, race=True)
+    return replace(end, theta=curved.back(end.theta))
 
 
 def _nothing(sign, d, settings):
