@@ -13,6 +13,10 @@ pass_1, pass_2  a pass (loss and gradient) for one and for two learners, in ms, 
 roof_1       share of the roof that a pass for one learner reaches
 product_ms   one NumPy `X @ w` in the precision of X; fit_products is fit_s in units of it
 loss         final training loss (log-loss, or R2's complement), mean and largest
+authors_loss, authors_evals  the same by the authors' recipe on the same rows: every weight drawn
+             from N(0, 1), SciPy's L-BFGS-B for each sign, at most 100 iterations, gradient 1e-3
+path_fits, cv_fits  a path of 100 penalties, and ten-fold cross-validation of one penalty, in
+             units of one call with its design
 peak_gib     memory of the whole process through a call of gbmap, its frame (frame_gib) included
 xgboost_s, logistic_s, pca_s  peers: 100 trees of depth 4 (hist); scikit-learn's defaults; PCA(2)
 
@@ -36,17 +40,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numba import njit
+from scipy.optimize import minimize
 
 import lodim as ld
 from lodim import recipe, tiles
-from lodim.engine import available_threads
-from lodim.models.gbmap.kernels import LOGISTIC, SOFTPLUS
+from lodim.engine import available_threads, over_rows
+from lodim.models.gbmap.kernels import LOGISTIC, SOFTPLUS, forward
 from lodim.models.gbmap.objective import Stage
 from lodim.objective import ElasticNet
 
 SEEDS = 4
 REPEATS = 7
 PEERS_UP_TO = 5 * 10**7  # numbers in X
+AUTHORS_UP_TO = 2 * 10**8
+REUSE_UP_TO = 10**5  # rows
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,49 @@ def peers(df):
     }
 
 
+def by_the_authors(problem, m):
+    """Final log-loss and passes of the authors' recipe, mean over SEEDS starts."""
+    X, n, threads = problem.batch.X, problem.batch.n, available_threads()
+    y, weight = (tiles.pad(v, len(X), X.dtype) for v in (problem.batch.y, np.full(n, 1.0 / n)))
+    p, found = X.shape[1], []
+    penalty = ElasticNet.over(np.r_[0.0, 0.0, np.ones(p)] / p, 1e-3, 0.0)
+    for seed in range(SEEDS):
+        rng, score, passes = np.random.default_rng(seed), np.zeros((len(X), 1, tiles.TILE)), 0
+        for _ in range(m):
+            ends = []
+            for b in (1.0, -1.0):
+                f = score[:, 0].astype(X.dtype)
+                shape = 1.0, SOFTPLUS, LOGISTIC
+                stage = Stage(X, y, f, weight, np.array([b]), shape, penalty, threads)
+                end = minimize(
+                    lambda v, stage=stage: [out[0] for out in stage(v[None], np.arange(1))],
+                    rng.standard_normal(2 + p), jac=True, method="L-BFGS-B",
+                    options={"maxiter": 100, "gtol": 1e-3 / np.sqrt(2 + p)},
+                )  # fmt: skip
+                ends.append((end.fun, b, end.x))
+                passes += end.nfev
+            _, b, theta = min(ends, key=lambda end: end[0])
+            over_rows(
+                forward, X, theta[None], np.array([b]), 1.0, SOFTPLUS, False, np.array([0]), score,
+                threads=threads,
+            )  # fmt: skip
+        f = score.reshape(-1)[:n]
+        found.append((np.mean(np.logaddexp(0.0, f) - problem.batch.y * f), passes))
+    return dict(zip(("authors_loss", "authors_evals"), np.mean(found, axis=0), strict=True))
+
+
+def reuse(df, case):
+    """Path and cross-validation in units of one call."""
+    keep = {k: v for k, v in arguments(case, 0).items() if k != "lambda_"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        one = min(times(lambda: ld.gbmap("y ~ .", df, lambda_=1e-3, **keep), 2))
+        path = min(times(lambda: ld.path(ld.gbmap, "y ~ .", df, **keep), 1))
+        keep.pop("seed")
+        cv = min(times(lambda: ld.cv(ld.gbmap, "y ~ .", df, lambda_=1e-3, **keep), 1))
+    return {"call_s": one, "path_fits": path / one, "cv_fits": cv / one}
+
+
 def memory(df, case):
     """GiB of the process with its frame, and at its highest through one call of gbmap."""
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
@@ -230,6 +280,10 @@ def measure(case, folder):
         row["fit_products"] = row["fit_s"] / row["product_ms"] * 1e3
         if X.size <= PEERS_UP_TO:
             row |= peers(df)
+        if case.dtype == "float32" and not case.ftol and X.size <= AUTHORS_UP_TO:
+            row |= by_the_authors(problem, case.m)
+    if problem.batch.n <= REUSE_UP_TO and X.shape[1] <= 25:
+        row |= reuse(df, case)
     return row
 
 
@@ -253,17 +307,21 @@ def draw(table, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    fig, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
     grown = table[table["case"].str.match(r"\de\d x \d+, m = 2, float\d\d$")]
     for ax, by, at in ((axes[0], "n", grown["p"] == 25), (axes[1], "p", grown["n"] == 10**5)):
         for dtype, part in grown[at].sort_values(by).groupby("dtype"):
+            if len(part) < 2:
+                continue
             for what, scale, mark in (("fit_s", 1.0, "o-"), ("pass_2", 1e-3, "s--")):
                 slope = np.polyfit(np.log(part[by]), np.log(part[what] * scale), 1)[0]
                 label = "fit" if what == "fit_s" else "pass, two learners"
                 label = f"{label}, {dtype}: {by}^{slope:.2f}"
                 ax.loglog(part[by], part[what] * scale, mark, label=label)
         ax.set(xlabel=by, ylabel="seconds", title=("p = 25", "n = 100,000")[by == "p"])
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2
+        )
         ax.spines[["top", "right"]].set_visible(False)
     fig.savefig(path, dpi=110)
 

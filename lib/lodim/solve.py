@@ -30,6 +30,8 @@ class Minimum:
     n_eval: int
 
 
+# Loops, not array expressions: those bring Numba's checks of shapes, which take longer to compile
+# than all the rest.
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _dot(u, v):
     s = 0.0
@@ -38,32 +40,59 @@ def _dot(u, v):
     return s
 
 
+@njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
+def _along(u, start, end):
+    """u'(end - start)."""
+    s = 0.0
+    for k in range(u.size):
+        s += u[k] * (end[k] - start[k])
+    return s
+
+
 @njit(cache=True, forceinline=True)
-def _direction(slope, S, Y, pairs, newest, out):
+def _set(out, a, u):
+    """out = a u."""
+    for k in range(u.size):
+        out[k] = a * u[k]
+
+
+@njit(cache=True, forceinline=True)
+def _add(out, a, u):
+    """out += a u."""
+    for k in range(u.size):
+        out[k] += a * u[k]
+
+
+@njit(cache=True, forceinline=True)
+def _direction(slope, S, Y, pairs, newest, alpha, out):
     """out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
-    memory = len(S)
-    alpha = np.empty(memory)
-    out[:] = -slope
+    memory = S.shape[0]
+    _set(out, -1.0, slope)
     if pairs == 0:
         return
     for back in range(pairs):
         j = (newest - back) % memory
         alpha[j] = _dot(S[j], out) / _dot(S[j], Y[j])
-        out -= alpha[j] * Y[j]
-    out *= _dot(S[newest], Y[newest]) / _dot(Y[newest], Y[newest])
+        _add(out, -alpha[j], Y[j])
+    _set(out, _dot(S[newest], Y[newest]) / _dot(Y[newest], Y[newest]), out)
     for back in range(pairs - 1, -1, -1):
         j = (newest - back) % memory
-        out += (alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j])) * S[j]
+        _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
 
 
 @njit(cache=True, forceinline=True)
-def _remember(s, y, S, Y, pairs, newest):
-    """Keep a pair of steps if it shows positive curvature; the new count and position."""
-    if _dot(s, y) <= 1e-10 * _dot(y, y):
-        return pairs, newest
-    newest = (newest + 1) % len(S)
-    S[newest], Y[newest] = s, y
-    return min(pairs + 1, len(S)), newest
+def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
+    """Keep the step to trial if it shows positive curvature; the new count and position.
+
+    It is written to the oldest place, which is the next to be lost in any case.
+    """
+    memory = S.shape[0]
+    j = (newest + 1) % memory
+    for k in range(at.size):
+        S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
+    if _dot(S[j], Y[j]) <= 1e-10 * _dot(Y[j], Y[j]):
+        return min(pairs, memory - 1), newest
+    return min(pairs + 1, memory), j
 
 
 @njit(cache=True, forceinline=True)
@@ -79,28 +108,31 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 
 @njit(cache=True, forceinline=True)
-def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, history, step):
+def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, alpha, history, step):
     """From an accepted point choose the next direction and trial.
 
     Returns the largest slope there, and what the quadratic model promises that is left to gain.
     """
-    pairs, newest = history[c]
+    pairs, newest = history[c, 0], history[c, 1]
     if pairs >= 0:
-        pairs, newest = _remember(trial[c] - theta[c], at - gradient[c], S[c], Y[c], pairs, newest)
+        pairs, newest = _remember(
+            trial[c], theta[c], at[c], gradient[c], S[c], Y[c], pairs, newest
+        )  # fmt: skip
     else:
         pairs, newest = 0, -1
-    theta[c], gradient[c] = trial[c], at
+    _set(theta[c], 1.0, trial[c])
+    _set(gradient[c], 1.0, at[c])
     largest = 0.0
-    for k in range(at.size):
-        slope[c, k] = pseudo_slope(theta[c, k], at[k], l1[k])
+    for k in range(l1.size):
+        slope[c, k] = pseudo_slope(theta[c, k], at[c, k], l1[k])
         largest = max(largest, abs(slope[c, k]))
-    _direction(slope[c], S[c], Y[c], pairs, newest, direction[c])
-    for k in range(at.size):
+    _direction(slope[c], S[c], Y[c], pairs, newest, alpha, direction[c])
+    for k in range(l1.size):
         if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
             direction[c, k] = 0.0
     if _dot(direction[c], slope[c]) >= 0.0:
         pairs, newest = 0, -1
-        direction[c] = -slope[c]
+        _set(direction[c], -1.0, slope[c])
     step[c] = 1.0 if pairs else 1.0 / max(1.0, np.sqrt(_dot(slope[c], slope[c])))
     history[c, 0], history[c, 1] = pairs, newest
     _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
@@ -111,8 +143,8 @@ def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, hi
 @njit(cache=True)
 def _advance(
     active, value, at, l1, precision, scaled, tol, ftol,
-    trial, best, theta, gradient, slope, direction, S, Y, history, step, largest, promise, flat,
-    n_iter, status,
+    trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
+    flat, n_iter, status,
 ):  # fmt: skip
     """One evaluation further: accept each problem's trial and leave it, or halve its step."""
     for c in active:
@@ -120,7 +152,7 @@ def _advance(
         for k in range(l1.size):
             v += l1[k] * abs(trial[c, k])
         started = history[c, 0] >= 0
-        gain = _dot(slope[c], trial[c] - theta[c]) if started else 0.0
+        gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
         if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
             rise = v - best[c] - gain
             shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
@@ -135,9 +167,8 @@ def _advance(
         flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
         best[c] = v
         largest[c], promise[c] = _leave(
-            c, at[c].copy(), trial, l1, scaled, theta, gradient, slope, direction, S, Y, history,
-            step,
-        )  # fmt: skip
+            c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, alpha, history, step
+        )
         n_iter[c] += started
         if largest[c] <= tol or flat[c] == 2 or (scaled and promise[c] <= ftol * abs(v)):
             status[c] = CONVERGED
@@ -177,7 +208,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
     q, d = trial.shape
     best = np.full(q, np.inf)
     start, gradient, slope, direction = np.zeros((4, q, d))
-    S, Y = np.zeros((2, q, memory, d))
+    S, Y, alpha = *np.zeros((2, q, memory, d)), np.zeros(memory)
     history = np.full((q, 2), -1)
     step, (largest, promise) = np.ones(q), np.full((2, q), np.inf)
     n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
@@ -187,8 +218,8 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
         n_eval += 1
         _advance(
             active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
-            trial, best, start, gradient, slope, direction, S, Y, history, step, largest, promise,
-            flat, n_iter, status,
+            trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
+            promise, flat, n_iter, status,
         )  # fmt: skip
         if race:
             status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
