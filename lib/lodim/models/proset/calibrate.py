@@ -18,9 +18,10 @@ class Calibration:
     """Percentiles over training rows, each without the prototype that it is itself.
 
     familiarity : (101,) of sum_j w_j G_j(x), Eq. 4.5
-    levels : (101,) for numeric responses, of the candidates, whose responses no weight was fitted
-        to: loss="squared", residuals over their standard deviation; loss="density", the estimated
-        distribution function at the response. Empty for classes
+    levels : (101,) for numeric responses, of the first batch's candidates, to whose responses its
+        weights were not fitted: with loss="squared", of residuals over their standard deviation;
+        with loss="density", of the estimated distribution function at the response. Empty for
+        classes
     variance : (M,) with loss="squared", what each prototype says of the variance, in units of
         scale^2: the square of its own residual; else empty
     null_variance : the same of the null model
@@ -33,25 +34,32 @@ class Calibration:
 
 
 def calibrate(problem, prototypes):
-    """The Calibration of a fit on its own rows; batches are drawn again as they were for it."""
+    """The Calibration of a fit on its own rows; candidates are drawn again as they were for it."""
     training = Training(problem.batch, problem.family, problem.settings)
-    drawn = np.zeros(training.batch.n, bool)
+    i, honest = training.split(1).candidates, 1.0
     for c in range(1, prototypes.n_batches + 1):
-        drawn[training.split(c).candidates] = True
-        part = prototypes.only(c)
-        training.add(part)
+        j = training.split(c).candidates
+        before = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
+        training.add(prototypes.only(c))
+        after = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
+        honest = after if c == 1 else honest * min(1.0, after / max(before, 1e-300))
     familiarity = _percentiles(training.b - 1.0, training.weight)
-    none, i = np.empty(0), np.flatnonzero(drawn)
+    none = np.empty(0)
     if training.loss == CLASSES:
         return Calibration(familiarity, none, none, 0.0)
     if training.loss == DENSITY:
         levels = _percentiles(_at_response(training, prototypes, i), training.weight[i])
         return Calibration(familiarity, levels, none, 1.0)
-    return _errors(training, prototypes, i, familiarity)
+    return _errors(training, prototypes, i, honest, familiarity)
 
 
-def _errors(training, prototypes, i, familiarity):
-    """Variance by prototypes, and how residuals are distributed around it."""
+def _errors(training, prototypes, i, honest, familiarity):
+    """Variance by prototypes, and how residuals are distributed around it.
+
+    Later batches are fitted to rows that the first has left out, whose errors are then too small;
+    `honest`, the loss of the first candidates, lowered as each later batch lowers that of its own,
+    is too large, since later candidates were fitted to before. Halfway (in log) intervals cover.
+    """
     square = (training.y - training.a / training.b) ** 2
     weight = training.weight[i] / training.weight[i].sum()
     null = float(weight @ square[i])
@@ -66,8 +74,9 @@ def _errors(training, prototypes, i, familiarity):
     floor = 1e-12 + 1e-3 * null
     variance = np.maximum((smooth - self_part) / training.b[i], floor)
     ratio = (training.y - training.a / training.b)[i] / np.sqrt(variance)
-    spread = float(weight @ ratio**2) or 1.0
-    levels = _percentiles(ratio / np.sqrt(spread), weight)
+    levels = _percentiles(ratio / np.sqrt(weight @ ratio**2 or 1.0), weight)
+    optimism = honest / max(training.weight[i] @ square[i], 1e-300)
+    spread = float(weight @ ratio**2 or 1.0) * max(1.0, optimism) ** 0.5
     return Calibration(
         familiarity, levels, spread * np.maximum(each, floor), spread * max(null, floor)
     )

@@ -6,6 +6,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 SAME = 1e-6  # largest difference, in features times their weights and in the target
+CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
 
 
 def merge(points, w):
@@ -23,10 +24,9 @@ def merge(points, w):
         Position of the first member of each group, in increasing order; the sum of its weights; the
         group of each prototype.
     """
-    # Points of one cell are equal: the tree need only join cells, however often one is repeated.
-    some, cell = np.unique(np.floor(points / SAME), axis=0, return_index=True, return_inverse=True)[
-        1:
-    ]
+    # However often a point is repeated, the tree sees it once: pairs would grow as the square.
+    cells = np.floor(points / CELL)
+    some, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
     pairs = cKDTree(points[some]).query_pairs(SAME, p=np.inf, output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(some), len(some)))
     group = connected_components(graph, directed=False)[1][cell.ravel()]
