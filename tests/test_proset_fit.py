@@ -214,7 +214,7 @@ def test_own_prototypes_are_left_out():
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
     problem = ld.recipe.prepare(ld.proset, "kind ~ .", two_moons(100), {})
     training = Training(problem.batch, problem.family, problem.settings)
-    training.add(fit.estimates.only(1).over_all(_all_features(fit, problem)))
+    training.add(fit.estimates.only(1).over_all(_all_features(fit, problem)), 1)
     t, j = fit.estimates, 3
     member = t.member[np.flatnonzero(t.member_of == j)[0]]
     G = fit.impacts(problem.batch)[member]

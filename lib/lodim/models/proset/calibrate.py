@@ -40,7 +40,7 @@ def calibrate(problem, prototypes):
     for c in range(1, prototypes.n_batches + 1):
         j = training.split(c).candidates
         before = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
-        training.add(prototypes.only(c))
+        training.add(prototypes.only(c), c)
         after = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
         honest = after if c == 1 else honest * min(1.0, after / max(before, 1e-300))
     familiarity = _percentiles(training.b - 1.0, training.weight)

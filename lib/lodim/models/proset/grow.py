@@ -47,7 +47,7 @@ def grow(batch, family, settings, watch=None, kept=None):
         else:
             part, log = _fit_batch(training, c, used)
         if part is not None:
-            training.add(part)
+            training.add(part, c)
             used |= part.v[0] > 0
             ended = len(part) == 0
             log["deviance"] = training.deviance()
@@ -68,16 +68,17 @@ def _fit_batch(training, c, used):
     """The prototypes of batch c, and how its fit ended.
 
     Later batches are fitted twice where some features have no weight yet: with the features `used`
-    by the earlier ones, and with all. All are taken only where they lower the loss of the
-    candidates, which neither has been fitted to, by WORTH standard errors: else later batches,
-    whose gains are small, switch on noise.
+    by the earlier ones, and with all. All are taken only where they lower the loss of fresh
+    candidates, to which no batch has been fitted, by WORTH standard errors: else later batches,
+    whose gains are small, switch on noise. (On rows that an earlier batch was fitted to, the trial
+    that changes least looks best.)
     """
     split = training.split(c)
     trial = _try(training, split, training.varies)
     if used.any() and (trial.part.v[0, ~used] > 0).any():
         narrow = _try(training, split, used)
         gain, error = _gain(training, split, narrow, trial)
-        if gain < WORTH * error:
+        if gain <= WORTH * error:
             trial = narrow
     end = trial.end
     entry = {
@@ -135,8 +136,10 @@ def _part(training, split, x, v, w, u):
 
 
 def _gain(training, split, before, after):
-    """How much lower the candidates' loss is after than before, and its standard error."""
-    j, weight = split.candidates, split.candidate_weight / split.candidate_weight.sum()
+    """How much lower fresh candidates' loss is after than before, and its standard error."""
+    fresh = training.fresh[split.candidates]
+    j, weight = split.candidates[fresh], split.candidate_weight[fresh]
+    weight = weight / max(weight.sum(), 1e-300)
     each = training.losses(before.a[j], before.b[j], j) - training.losses(after.a[j], after.b[j], j)
     gain = weight @ each
     return gain, np.sqrt(weight**2 @ (each - gain) ** 2)

@@ -119,8 +119,8 @@ def proset(
     of their class (a later change of the author's) instead of those classified wrongly, and scoring
     rows stand for their group, not for their class. (2) From the second batch on a row's estimate
     leaves out the prototype that it is itself: it would pass for explained. (3) Later batches may
-    use features without weight so far only if these lower the loss of the batch's candidates, which
-    are not fitted to, by two standard errors: gains of later batches are small, and else noise
+    use features without weight so far only if these lower, by two standard errors, the loss of
+    candidates that no batch has been fitted to: gains of later batches are small, and else noise
     comes in. (4) w is optimized in units of sqrt(J) for J candidates.
 
     The first batch brings most. No batch depends on a later one: `update(data, n_batches=...)` adds

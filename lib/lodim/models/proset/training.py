@@ -29,6 +29,7 @@ class Training:
     moment : (n,) numerator of the mean of y, for numeric responses
     level, scale, loss, n_classes : as Prototypes have them
     varies : (p,) bool, features that are not constant
+    fresh : (n,) bool, rows that no batch has been fitted to
     """
 
     def __init__(self, batch, family, settings):
@@ -40,7 +41,7 @@ class Training:
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
         self.varies = np.einsum("tpi,tpi->p", batch.X, batch.X) > 0
-        self.b = np.ones(batch.n)
+        self.b, self.fresh = np.ones(batch.n), np.ones(batch.n, bool)
         if family.name == "gaussian":
             self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
             residual = batch.y - null[:, 0]
@@ -102,8 +103,9 @@ class Training:
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
-    def add(self, part):
-        """Add a batch to the estimates."""
+    def add(self, part, c):
+        """Add batch c to the estimates."""
+        self.fresh[self.split(c).scoring] = False
         a, b = self.with_batch(part)
         if self.loss == DENSITY and len(part):
             i, own = self.own(part)
