@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim import store
 
-MODELS = [ld.gbmap]
-CHEAP = {ld.gbmap: {"m": 3, "lambda_": 0.1, "threads": 1}}
+MODELS = [ld.gbmap, ld.proset]
+CHEAP = {
+    ld.gbmap: {"m": 3, "lambda_": 0.1, "threads": 1},
+    ld.proset: {"n_batches": 2, "threads": 1},
+}
+STAGES = {ld.gbmap: "m", ld.proset: "n_batches"}
+PENALTY = {ld.gbmap: "lambda_", ld.proset: "lambda_v"}
+OPEN = {ld.gbmap: {}, ld.proset: {"n_batches": None, "lambda_v": None}}
 KINDS = {
     "gaussian": lambda f: 10 * f,
     "text": lambda f: np.where(f > 0, "sick", "healthy"),
@@ -136,7 +142,7 @@ def test_tidy_glance_augment(model, kind):
     tidy, glance, augmented = fit.tidy(), fit.glance(), fit.augment(df)
     assert {"term", "estimate"} <= set(tidy) and len(tidy) and tidy["estimate"].notna().all()
     assert len(glance) == 1
-    assert {"family", "n", "df", "dev_ratio", "lambda_", "converged"} <= set(glance)
+    assert {"family", "n", "df", "dev_ratio", PENALTY[model], "converged"} <= set(glance)
     assert glance["n"][0] == N - 2 and glance["converged"][0]
     pd.testing.assert_frame_equal(augmented[df.columns], df)
     assert len(augmented) == N and {".resid", ".loss"} <= set(augmented)
@@ -199,6 +205,10 @@ def bad(change=None, formula=FORMULA, kind="gaussian", **arguments):
     )
 
 
+def penalized(value):
+    return lambda model: bad(**{PENALTY[model]: value})(model)
+
+
 def infinite(df):
     return df.assign(age=df["age"].where(df.index != 1005, np.inf))
 
@@ -250,10 +260,10 @@ REFUSED = {
     "wide offset": (bad(offset=np.zeros((N, 2))), ld.DataError, "2 columns"),
     "unknown family": (bad(family="poisson"), ld.ArgumentError, "gaussian, binomial"),
     "unknown dtype": (bad(dtype="int8"), ld.ArgumentError, "float64"),
-    "lambda_ < 0": (bad(lambda_=-0.1), ld.ArgumentError, "lambda_ must be 0 or more"),
-    "lambda_ nan": (bad(lambda_=np.nan), ld.ArgumentError, "lambda_"),
-    "lambda_ inf": (bad(lambda_=np.inf), ld.ArgumentError, "lambda_"),
-    "lambda_ text": (bad(lambda_="big"), ld.ArgumentError, "lambda_"),
+    "lambda_ < 0": (penalized(-0.1), ld.ArgumentError, "lambda_v? must be 0 or more"),
+    "lambda_ nan": (penalized(np.nan), ld.ArgumentError, "lambda_"),
+    "lambda_ inf": (penalized(np.inf), ld.ArgumentError, "lambda_"),
+    "lambda_ text": (penalized("big"), ld.ArgumentError, "lambda_"),
     "threads": (bad(threads=0), ld.ArgumentError, "threads"),
     "seed": (bad(seed=-1), ld.ArgumentError, "seed"),
     "seed fraction": (bad(seed=1.5), ld.ArgumentError, "seed"),
@@ -261,6 +271,23 @@ REFUSED = {
     "control is no mapping": (bad(control=[("max_iter", 3)]), ld.ArgumentError, "control"),
     "control of an argument": (bad(control={"seed": 3}), ld.ArgumentError, "seed"),
     "standardize": (bad(standardize="yes"), ld.ArgumentError, "standardize"),
+}  # fmt: skip
+PROSET_REFUSED = {
+    "n_batches": (bad(n_batches=0), ld.ArgumentError, "n_batches must be a whole number from 1"),
+    "n_candidates": (bad(n_candidates=0.5), ld.ArgumentError, "n_candidates"),
+    "lambda_w": (bad(lambda_w=-1), ld.ArgumentError, "lambda_w must be 0 or more"),
+    "l1_ratio_v": (bad(l1_ratio_v=1.5), ld.ArgumentError, "l1_ratio_v must be between 0 and 1"),
+    "l1_ratio_w": (bad(l1_ratio_w=-1), ld.ArgumentError, "l1_ratio_w must be between 0 and 1"),
+    "loss": (bad(loss="absolute"), ld.ArgumentError, "squared, density"),
+    "max_fraction": (bad(control={"max_fraction": 1.0}), ld.ArgumentError, "max_fraction"),
+    "hard_share": (bad(control={"hard_share": 0.0}), ld.ArgumentError, "hard_share"),
+    "max_rows": (bad(control={"max_rows": 0}), ld.ArgumentError, "max_rows"),
+    "precision": (bad(control={"precision": "half"}), ld.ArgumentError, "float32, float64"),
+    "tiny class": (
+        bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
+        "class 'a' has 2 rows.*needs 3",
+    ),
+    "two rows": (bad(lambda d: d[:2]), ld.DataError, "there are 2 rows.*needs 3"),
 }  # fmt: skip
 GBMAP_REFUSED = {
     "m = 0": (bad(m=0), ld.ArgumentError, "m must be a whole number from 1"),
@@ -290,6 +317,13 @@ def test_refused_by_gbmap(case):
     call, error, words = GBMAP_REFUSED[case]
     with pytest.raises(error, match=words):
         call(ld.gbmap)
+
+
+@pytest.mark.parametrize("case", PROSET_REFUSED)
+def test_refused_by_proset(case):
+    call, error, words = PROSET_REFUSED[case]
+    with pytest.raises(error, match=words):
+        call(ld.proset)
 
 
 @models
@@ -377,11 +411,16 @@ def test_any_frame(model, df, seed, weighted, lambda_):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            fit = model("y ~ .", df, m=2, lambda_=lambda_, seed=seed, threads=1, weights=weights,
-                        control={"max_iter": 60})  # fmt: skip
+            shrunk = {STAGES[model]: 2, PENALTY[model]: lambda_}
+            fit = model("y ~ .", df, seed=seed, threads=1, weights=weights,
+                        control={"max_iter": 60}, **shrunk)  # fmt: skip
         except ld.LodimError:
             return
-        out = fit.predict(df, "link")
+        try:
+            out = fit.predict(df, "link")
+        except ld.DataError as error:  # a level of rows alone that miss something else
+            assert "not among those the model knows" in str(error)
+            return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
         known = df.drop(columns="y").notna().all(axis=1)
@@ -399,7 +438,8 @@ def test_any_frame_by_default(model, df):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            fit = model("y ~ .", df, threads=1, control={"max_iter": 30, "max_stages": 2})
+            control = {"max_iter": 30, "max_stages": 2}
+            fit = model("y ~ .", df, threads=1, control=control, **OPEN[model])
         except ld.LodimError:
             return
         assert np.isfinite(fit.predict(df, "link").dropna().to_numpy(float)).all()

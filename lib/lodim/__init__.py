@@ -5,6 +5,7 @@ from importlib import import_module
 # Public names and where they live; a module is imported when its name is first used.
 _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
+    "proset": "lodim.models.proset.model",
     "drift_split": "lodim.models.gbmap.driftsplit",
     "path": "lodim.paths",
     "cv": "lodim.select",

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 import lodim
+from lodim import recipe
 from lodim.errors import ArgumentError, DataError, LodimError
 from lodim.report import Report, Table, significant
 
@@ -40,7 +41,6 @@ class Command:
 
 SHARED = (
     Option("--family", "family", str, "gaussian, binomial, multinomial; default: by the response"),
-    Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
@@ -49,10 +49,21 @@ MODELS = {
     "gbmap": Command(
         title="gradient boosting mapping: boosted one-layer perceptrons",
         options=(
+            Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
             Option("--m", "m", int, "number of boosts; default: by cross-validation"),
             Option("--beta", "beta", float, "softness of the softplus; default: 10"),
         ),
         plots=("loss", "effects", "embedding"),
+    ),
+    "proset": Command(
+        title="prototype sets: a few weighted training rows explain every estimate",
+        options=(
+            Option("--lambda-v", "lambda_v", float, "penalty of feature weights; default: 0.001"),
+            Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),
+            Option("--batches", "n_batches", int, "number of batches; default: 1"),
+            Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
+        ),
+        plots=(),
     ),
 }
 
@@ -140,7 +151,7 @@ def fit_model(args: argparse.Namespace) -> None:
         fit.save(args.save)
     if new is not None:
         write_csv(fit.predict(new, args.type), args.output)
-    arguments.pop("lambda_", None)  # what follows tries many
+    arguments.pop(next(iter(recipe.of(model).penalties)), None)  # what follows tries many
     cv = None
     if args.cv or args.plots:
         cv = lodim.cv(model, args.formula, data, **arguments)

@@ -12,7 +12,10 @@ from lodim import report, store
 from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
-KINDS = {"gbmap": "lodim.models.gbmap.model"}  # where each model's function and from_state are
+KINDS = {  # where each model's function and from_state are
+    "gbmap": "lodim.models.gbmap.model",
+    "proset": "lodim.models.proset.model",
+}
 
 
 class Fit(ABC):
@@ -36,6 +39,7 @@ class Fit(ABC):
     """
 
     name: str
+    estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     without_offset: tuple[str, ...] = ()  # types that an offset does not enter
 
@@ -187,13 +191,18 @@ class Fit(ABC):
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
-        arguments = {"formula": self.design.formula} | self.arguments | changes
+        arguments = {"formula": self.design.formula} | self.repeated(changes)
+        return getattr(import_module(KINDS[self.name]), self.name)(data=data, **arguments)
+
+    def repeated(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of the call with some changed; an ArgumentError if one was not kept."""
+        arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
                     f"{name} was an array, which a fit does not keep: pass it again"
                 )
-        return getattr(import_module(KINDS[self.name]), self.name)(data=data, **arguments)
+        return arguments
 
     def save(self, path: str | PathLike) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored."""

@@ -12,12 +12,21 @@ from lodim.errors import ArgumentError
 from lodim.report import Table, listing, significant
 
 
-def lambda_grid(problem, n, ratio=1e-6):
-    """Decreasing penalties, evenly spaced in log, from lambda_max to ratio lambda_max."""
+def lambda_grid(problem, penalty, n, ratio=None):
+    """Decreasing values of a penalty, evenly spaced in log, from lambda_max to ratio lambda_max."""
     if not isinstance(n, int | np.integer) or n < 2:
         raise ArgumentError(f"n_lambda must be a whole number from 2, not {n!r}")
-    largest = problem.recipe.lambda_max(problem.batch, problem.family, problem.settings)
-    return largest * np.geomspace(1.0, ratio, n)
+    kind = problem.recipe.penalties[penalty]
+    largest = kind.largest(problem.batch, problem.family, problem.settings)
+    return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
+
+
+def penalty_of(recipe, name):
+    """The penalty to walk along: the one of that name, or the recipe's first."""
+    names = tuple(recipe.penalties)
+    if name is not None and name not in names:
+        raise ArgumentError(f"penalty must be one of {', '.join(names)}, not {name!r}")
+    return name or names[0]
 
 
 def path(
@@ -28,9 +37,12 @@ def path(
     n_lambda: int | None = None,
     lambda_min_ratio: float | None = None,
     lambdas: Any = None,
+    penalty: str | None = None,
     **arguments: Any,
 ) -> "Path":
-    """Fit a model for a decreasing sequence of penalties, each started from the one before.
+    """Fit a model for a decreasing sequence of penalties.
+
+    Each fit starts from the one before, where the model has a use for that.
 
     Parameters
     ----------
@@ -42,38 +54,50 @@ def path(
     n_lambda : int
         Number of penalties, 100 by default.
     lambda_min_ratio : float
-        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; 1e-6 by
-        default.
+        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; by
+        default 1e-6 (1e-9 for lambda_w of proset).
     lambdas : array, optional
         Penalties to use instead.
+    penalty : str, optional
+        Which penalty to walk along, where the model has several: by default the first, such as
+        `lambda_v` of proset.
 
     Returns
     -------
     Path
     """
-    if arguments.get("lambda_") is not None:
-        raise ArgumentError("a path is over lambda_: give `lambdas`, or call the model itself")
+    penalty = penalty_of(recipes.of(model), penalty)
+    if arguments.get(penalty) is not None:
+        raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
     problem = recipes.prepare(model, formula, data, arguments)
+    check_open(problem, (penalty,))
     stages = problem.recipe.stages
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
-    ratio = 1e-6 if lambda_min_ratio is None else lambda_min_ratio
-    if not 0.0 < ratio < 1.0:
+    ratio = lambda_min_ratio
+    if ratio is not None and not 0.0 < ratio < 1.0:
         raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {ratio!r}")
     if lambdas is None:
-        lambdas = lambda_grid(problem, 100 if n_lambda is None else n_lambda, ratio)
+        lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
     elif n_lambda is not None or lambda_min_ratio is not None:
         raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
     lambdas = _decreasing(lambdas)
     fits, warm = [], None
     for value in lambdas:
-        settings = replace(problem.settings, lambda_=float(value))
-        given = ("lambda_", stages) if stages else ("lambda_",)
+        settings = replace(problem.settings, **{penalty: float(value)})
+        given = (penalty, stages) if stages else (penalty,)
         fit = problem.recipe.run(problem.settle(settings, given=given), warm=warm, light=True)
         warm = fit.estimates
         fits.append(fit)
-    return Path(problem.call, tuple(fits))
+    return Path(problem.call, tuple(fits), penalty)
+
+
+def check_open(problem, varied):
+    """Raise where a penalty that is not varied has no value."""
+    for name in problem.recipe.penalties:
+        if name not in varied and getattr(problem.settings, name) is None:
+            raise ArgumentError(f"{name} is open: give {name}=, or put its values in the grid")
 
 
 def _decreasing(lambdas):
@@ -94,16 +118,20 @@ class Path:
     Attributes
     ----------
     fits : tuple of Fit
-        Without the training rows that neighbours need; refit with a `lambda_` for those.
+        Without what costs much to find, such as the training rows that neighbours need; fit the
+        model itself with a penalty for those.
+    penalty : str
+        Name of the penalty: `lambda_` of gbmap.
     """
 
     call: str
     fits: tuple[Any, ...]
+    penalty: str = "lambda_"
 
     @property
     def lambdas(self) -> np.ndarray:
         """Penalties, decreasing."""
-        return np.array([fit.settings.lambda_ for fit in self.fits])
+        return np.array([getattr(fit.settings, self.penalty) for fit in self.fits])
 
     @property
     def lambda_max(self) -> float:
@@ -111,13 +139,14 @@ class Path:
         return float(self.lambdas[0])
 
     def tidy(self) -> pd.DataFrame:
-        """Estimates in long form: lambda_, and what each fit's tidy() has."""
-        frames = [f.tidy().assign(lambda_=f.settings.lambda_) for f in self.fits]
+        """Estimates in long form: what each fit's tidy() has, and the penalty."""
+        pairs = zip(self.fits, self.lambdas, strict=True)
+        frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
         return pd.concat(frames, ignore_index=True)
 
     def glance(self) -> pd.DataFrame:
-        """One row a penalty: df, dev_ratio, lambda_."""
-        rows = [fit.glance()[["df", "dev_ratio", "lambda_"]] for fit in self.fits]
+        """One row a penalty: df, dev_ratio, the penalty."""
+        rows = [fit.glance()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
 
     def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
@@ -125,7 +154,7 @@ class Path:
         if lambda_ is not None:
             return self.at(lambda_).coef()
         return pd.DataFrame(
-            [fit.coef() for fit in self.fits], index=pd.Index(self.lambdas, name="lambda_")
+            [fit.coef() for fit in self.fits], index=pd.Index(self.lambdas, name=self.penalty)
         )
 
     def at(self, lambda_: float) -> Any:
@@ -148,6 +177,6 @@ class Path:
     def __repr__(self):
         frame = self.glance()
         table = pd.DataFrame(
-            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], "Lambda": frame["lambda_"]}
+            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], "Lambda": frame[self.penalty]}
         )
         return listing(self.call, [], Table("", table, {"%Dev": ".2f", "Lambda": significant}))

@@ -39,7 +39,7 @@ def path(path, ax=None, top=10):
     frame = path.tidy()
     keys = [c for c in ("level", "term") if c in frame]
     wide = frame.pivot_table(
-        index="lambda_", columns=keys, values="std_estimate", sort=False, observed=True
+        index=path.penalty, columns=keys, values="std_estimate", sort=False, observed=True
     ).sort_index()
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
@@ -57,8 +57,8 @@ def path(path, ax=None, top=10):
             ends[column] = (wide[column].iloc[0], line.get_color())
     ax.axhline(0.0, color="black", lw=0.5)
     ax.invert_xaxis()
-    ax.set_xlabel("log(lambda)")
-    ax.set_ylabel("mean local coefficient per SD")
+    ax.set_xlabel(f"log({path.penalty.rstrip('_')})")
+    ax.set_ylabel(f"{path.fits[0].estimate_name} per SD")
     _name_ends(ax, x[0], ends)
     _df_axis(ax, np.log(path.lambdas), path.glance()["df"].to_numpy())
     return ax
@@ -107,7 +107,7 @@ def cv_curve(cv, ax=None):
     ax = _axes(ax)
     frame, name = cv.frame, cv.grid[0]
     numeric = pd.api.types.is_numeric_dtype(frame[name])
-    penalty = name == "lambda_" and numeric and (frame[name] > 0).all()
+    penalty = name in cv.penalties and numeric and (frame[name] > 0).all()
     others = [c for c in cv.grid[1:]]
     for values, part in frame.groupby(others, sort=False) if others else [((), frame)]:
         x = np.log(part[name]) if penalty else part[name] if numeric else part[name].astype(str)
@@ -123,19 +123,19 @@ def cv_curve(cv, ax=None):
         ax.legend(frameon=False, fontsize=8)
     if penalty:
         ax.invert_xaxis()
-        if not others and "m" in frame:
-            _stage_axis(ax, np.log(frame["lambda_"].to_numpy()), frame["m"].to_numpy())
-    ax.set_xlabel("log(lambda)" if penalty else name)
+        if not others and cv.stages in frame:
+            _stage_axis(ax, np.log(frame[name].to_numpy()), frame[cv.stages].to_numpy(), cv.stages)
+    ax.set_xlabel(f"log({name.rstrip('_')})" if penalty else name)
     ax.set_ylabel(f"held-out {cv.loss}")
     ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
     return _tidy(ax)
 
 
-def _stage_axis(ax, x, stages):
+def _stage_axis(ax, x, stages, name):
     top = ax.secondary_xaxis("top")
     step = max(1, len(x) // 10)
     top.set_xticks(x[::step], [str(m) for m in stages[::step]])
-    top.set_xlabel("stages (m)")
+    top.set_xlabel(f"stages ({name})")
 
 
 def loss_by_stage(stages, loss, share, ylabel, ax=None):

@@ -54,6 +54,18 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Penalty:
+    """A setting that shrinks a model.
+
+    largest : callable(batch, family, settings) -> float, where the model is (nearly) the null one
+    ratio : the smallest worth trying, as a share of it
+    """
+
+    largest: Callable
+    ratio: float = 1e-6
+
+
+@dataclass(frozen=True)
 class Recipe:
     """One model's part of the house.
 
@@ -62,16 +74,19 @@ class Recipe:
     name : str
     settings : type
         Frozen record of the model's own arguments; it checks them.
-    grow : callable(batch, family, settings, watch=None, warm=None) -> iterator
-        Yields after each stage (part, log, scores of the rows of the batch `watch`); `warm` is the
-        result of a neighbouring setting.
+    grow : callable(batch, family, settings, watch=None) -> iterator
+        Yields after each stage (part, log, scores of the rows of the batch `watch`).
     collect : callable(list of (part, log)) -> (estimates, log)
     finish : callable(problem, estimates, log, selection, light) -> Fit
-    lambda_max : callable(batch, family, settings) -> float
-        Penalty at which the model is (nearly) the null model.
+    penalties : dict of str to Penalty
+        Settings that shrink the model; path() and cv() walk along the first unless told otherwise.
     stages : str or None
         Name of the setting that counts stages: one run gives every smaller value as well. The
         settings then have `max_stages` and `path_stages`.
+    warm : bool
+        Whether `grow` starts from the estimates of a neighbouring setting, given as `warm`.
+    check : callable(problem) or None
+        Raises where the data do not suit the model.
     """
 
     name: str
@@ -79,13 +94,16 @@ class Recipe:
     grow: Callable
     collect: Callable
     finish: Callable
-    lambda_max: Callable
+    penalties: dict[str, Penalty]
     stages: str | None
+    warm: bool = True
+    check: Callable | None = None
 
     def run(self, problem, selection=None, warm=None, light=False):
         """The fit of a problem whose settings are all chosen."""
         n_stages = getattr(problem.settings, self.stages) if self.stages else 1
-        grower = self.grow(problem.batch, problem.family, problem.settings, warm=warm)
+        near = {"warm": warm} if self.warm else {}
+        grower = self.grow(problem.batch, problem.family, problem.settings, **near)
         parts = [next(grower)[:2] for _ in range(n_stages)]
         estimates, log = self.collect(parts)
         return self.finish(problem, estimates, log, selection, light)
@@ -137,9 +155,12 @@ def prepare(model, formula, data, arguments):
     levels = design.response.levels
     family = families.make(design.family, 0 if levels is None else len(levels))
     given = arguments | shared | {"control": control or None}
-    return Problem(
+    problem = Problem(
         model, recipe, design, batch, family, settings, shared["standardize"], _kept(given)
     )
+    if recipe.check:
+        recipe.check(problem)
+    return problem
 
 
 def _complete(model, arguments):

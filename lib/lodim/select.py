@@ -52,7 +52,10 @@ def quick_splits(problem):
         batch = folding.subset(batch, np.sort(keep))
     counted = len(batch.counted)
     if counted < 2:
-        raise DataError("a single row counts: nothing can be held out; give m and lambda_")
+        names = " and ".join([*problem.recipe.penalties, problem.recipe.stages or ""]).rstrip(
+            "and "
+        )
+        raise DataError(f"a single row counts: nothing can be held out; give {names}")
     fold = folding.assign(batch, min(5, counted), problem.design.response.levels, seed)
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
     return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
@@ -65,6 +68,7 @@ def side_by_side(problem):
 
 def choose(problem, grid):
     """The problem with settings of least held-out deviance over `quick_splits`, and the table."""
+    grid = _combinations(grid, problem.recipe)
     points = [replace(problem.settings, **point) for point in grid]
     losses = grid_losses(
         problem, quick_splits(problem), points, deviance, side_by_side(problem), False
@@ -105,8 +109,8 @@ def cv(
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, and of other arguments the values
         that are listed first.
-        Default: `lambda_` as given, else on a decreasing grid of `n_lambda` values from the model's
-        lambda_max.
+        Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
+        among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
@@ -149,10 +153,12 @@ def cv(
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
-        given = problem.settings.lambda_
-        grid = {"lambda_": paths.lambda_grid(problem, n_lambda) if given is None else [given]}
+        penalty = next(iter(problem.recipe.penalties))
+        given = arguments.get(penalty)
+        tried = paths.lambda_grid(problem, penalty, n_lambda) if given is None else [given]
+        grid = {penalty: tried}
     _check_grid(grid, problem)
-    combinations = _combinations(grid, problem.recipe.stages)
+    combinations = _combinations(grid, problem.recipe)
     points = [replace(problem.settings, **point) for point in combinations]
     fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
     splits = [
@@ -168,7 +174,10 @@ def cv(
     where = where_min if rule == "min" else where_1se
     refitted = problem.settle(chosen[where], given=names, chosen=names)
     best = problem.recipe.run(refitted, selection=frame)
-    return CV(problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best)
+    return CV(
+        problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best,
+        penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,6 +193,7 @@ class CV:
         Rows of `frame`: least mean, and simplest within one standard error of it.
     best : Fit
         Refitted on all rows by `rule`.
+    penalties, stages : names of the model's penalties, and of the setting that counts its stages
     """
 
     call: str
@@ -194,6 +204,8 @@ class CV:
     rule: str
     loss: str
     best: Any
+    penalties: tuple[str, ...]
+    stages: str | None
 
     @property
     def lambda_min(self) -> float:
@@ -206,10 +218,11 @@ class CV:
         return self._lambda(self.index_1se)
 
     def _lambda(self, index):
-        """Penalty of a point: its own, or the one that all share."""
-        if "lambda_" in self.frame:
-            return float(self.frame["lambda_"][index])
-        return float(self.best.settings.lambda_)
+        """Penalty of a point, the first that the grid has: its own, or the one that all share."""
+        for name in self.penalties:
+            if name in self.frame:
+                return float(self.frame[name][index])
+        return float(getattr(self.best.settings, self.penalties[0]))
 
     def tidy(self) -> pd.DataFrame:
         """The frame of points, a copy."""
@@ -232,13 +245,12 @@ class CV:
 
 
 def _check_grid(grid, problem):
-    """The grid names settings of the model, and lambda_ if it is open."""
+    """The grid names settings of the model, and all penalties that are open."""
     own = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in own:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(own)}")
-    if "lambda_" not in grid and problem.settings.lambda_ is None:
-        raise ArgumentError("lambda_ is open: give lambda_=, or put its values in the grid")
+    paths.check_open(problem, grid)
 
 
 def _without(arguments, grid):
@@ -249,15 +261,15 @@ def _without(arguments, grid):
     return arguments
 
 
-def _combinations(grid, stages):
+def _combinations(grid, recipe):
     """All combinations, the simplest models first: large penalties, few stages."""
     values = {}
     for name, tried in dict(grid).items():
         tried = list(np.atleast_1d(np.asarray(tried)))
         if not tried:
             raise ArgumentError(f"the grid has no value for {name!r}")
-        if name in ("lambda_", stages):
-            tried = sorted(tried, reverse=name == "lambda_")
+        if name in (*recipe.penalties, recipe.stages):
+            tried = sorted(tried, reverse=name in recipe.penalties)
         values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
     return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]
 

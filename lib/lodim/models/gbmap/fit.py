@@ -37,6 +37,7 @@ class GbmapFit(Fit):
     """
 
     name = "gbmap"
+    estimate_name = "mean local coefficient"
     types = ("response", "link", "class", "prob", "embedding", "local")
     without_offset = ("embedding", "local")
 

@@ -125,9 +125,9 @@ def gbmap(
 
 def _quick_grid(problem):
     if problem.settings.lambda_ is not None:
-        return [{}]
+        return {}
     # The first quarter (in log) of a path is too near the null model to be chosen.
-    return [{"lambda_": float(v)} for v in lambda_grid(problem, QUICK_LAMBDAS + 3)[3:]]
+    return {"lambda_": lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]}
 
 
 RECIPE = recipes.Recipe(
@@ -136,7 +136,7 @@ RECIPE = recipes.Recipe(
     grow=boost.grow,
     collect=boost.collect,
     finish=finish,
-    lambda_max=boost.lambda_max,
+    penalties={"lambda_": recipes.Penalty(boost.lambda_max)},
     stages="m",
 )
 recipes.register(gbmap, RECIPE)

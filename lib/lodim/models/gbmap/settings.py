@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine import ENGINES
-from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS
 
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
@@ -33,22 +33,19 @@ class Settings:
     def __post_init__(self):
         for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):
             if not (name in ("m", "threads") and getattr(self, name) is None):
-                self._check(name, int, lambda v: v >= 1, "a whole number from 1")
-        self._check("reference_rows", int, lambda v: v >= 0, "a whole number from 0")
-        self._check("seed", int, lambda v: v >= 0, "a whole number from 0")
+                check_count(self, name)
+        check_count(self, "reference_rows", 0)
+        check_count(self, "seed", 0)
         if self.lambda_ is not None:
-            self._check("lambda_", (int, float), lambda v: 0 <= v < float("inf"), "0 or more")
-        self._check("beta", (int, float), lambda v: 0 < v < float("inf"), "a positive number")
-        self._check("l1_ratio", (int, float), lambda v: 0 <= v <= 1, "between 0 and 1")
+            check_size(self, "lambda_")
+        check(self, "beta", (int, float), lambda v: 0 < v < INFINITY, "a positive number")
+        check_share(self, "l1_ratio")
         for name in ("tol", "ftol"):
             if getattr(self, name) is not None:
-                self._check(name, (int, float), lambda v: v >= 0, "0 or more")
-        self._check("penalize_intercept", bool, lambda v: True, "True or False")
-        for name, allowed in (("activation", ACTIVATIONS), ("engine", ENGINES)):
-            if getattr(self, name) not in allowed:
-                raise ArgumentError(
-                    f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
-                )
+                check(self, name, (int, float), lambda v: v >= 0, "0 or more")
+        check(self, "penalize_intercept", bool, lambda v: True, "True or False")
+        check_choice(self, "activation", ACTIVATIONS)
+        check_choice(self, "engine", ENGINES)
 
     @property
     def tolerances(self):
@@ -58,12 +55,3 @@ class Settings:
             "tol": tol if self.tol is None else self.tol,
             "ftol": ftol if self.ftol is None else self.ftol,
         }
-
-    def _check(self, name, kind, allowed, words):
-        value = getattr(self, name)
-        if hasattr(value, "item"):
-            value = value.item()
-            object.__setattr__(self, name, value)
-        right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-        if not right or not allowed(value):
-            raise ArgumentError(f"{name} must be {words}, not {value!r}")

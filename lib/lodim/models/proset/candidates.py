@@ -1,0 +1,106 @@
+"""Which rows may become prototypes, and which score them: Algorithm 2.1 of Ruf (2022)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.errors import DataError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Candidates (J,) and scoring rows (r,), as positions, in increasing order.
+
+    candidate_weight, scoring_weight : weights with which each side stands for all rows
+    """
+
+    candidates: np.ndarray
+    scoring: np.ndarray
+    candidate_weight: np.ndarray
+    scoring_weight: np.ndarray
+
+
+def group(label, goodness, hard_share):
+    """Groups 0..2K-1 that candidates are drawn from, (n,): easy and hard rows of each label.
+
+    label (n,) int, the class (zero for numbers). Hard are the rows whose goodness, how well the
+    model so far explains them, is below the quantile `hard_share` within their label. (The report's
+    bins of right and wrong rows say nothing of probabilities and leave half of the bins empty at
+    first; the author has since taken this quantile too.)
+    """
+    groups = 2 * label
+    for k in np.unique(label):
+        of = label == k
+        groups[of] += goodness[of] < np.quantile(goodness[of], hard_share)
+    return groups
+
+
+def share_out(sizes, n_candidates, max_fraction):
+    """Algorithm 2.1: how many to draw of each group, as even as possible, (G,).
+
+    At most `max_fraction` of a group: the rest of it stays to score.
+    """
+    drawn, left = np.zeros(len(sizes)), float(n_candidates)
+    for i, g in enumerate(np.argsort(sizes, kind="stable")):
+        drawn[g] = min(left / (len(sizes) - i), max_fraction * sizes[g])
+        left -= drawn[g]
+    return np.rint(drawn).astype(int)
+
+
+def draw(groups, weight, settings, rng):
+    """A Split of the rows, drawn at random within groups; weight (n,) sums to one.
+
+    Scoring rows carry the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
+    """
+    within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    if settings.max_rows is not None and len(groups) > settings.max_rows:
+        within = _capped(within, settings.max_rows, rng)
+    sizes = np.array([len(rows) for rows in within])
+    counts = share_out(sizes, settings.n_candidates, settings.max_fraction)
+    total = [weight[groups == g].sum() for g in np.unique(groups)]
+    parts = []
+    for rows, count, whole in zip(within, counts, total, strict=True):
+        drawn = np.zeros(len(rows), bool)
+        drawn[rng.choice(len(rows), count, replace=False)] = True
+        sides = [rows[drawn], rows[~drawn]]
+        parts.append((*sides, *(_standing_for(weight[side], whole) for side in sides)))
+    rows_c, rows_s, weight_c, weight_s = (np.concatenate(z) for z in zip(*parts, strict=True))
+    by_c, by_s = np.argsort(rows_c), np.argsort(rows_s)
+    return Split(rows_c[by_c], rows_s[by_s], weight_c[by_c], weight_s[by_s])
+
+
+def _capped(within, max_rows, rng):
+    """Rows of each group, drawn in proportion so that about `max_rows` remain."""
+    share = max_rows / sum(map(len, within))
+    return [
+        np.sort(rng.choice(rows, max(1, round(share * len(rows))), replace=False))
+        for rows in within
+    ]
+
+
+def _standing_for(weight, whole):
+    """Weights of some rows of a group, scaled to add up to its whole weight."""
+    return weight * (whole / weight.sum()) if weight.any() else weight
+
+
+def check(problem):
+    """Raise unless every class has rows to be candidates and rows to score: condition 2.14.
+
+    ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 - eta)). In the folds of a
+    cross-validation a class with fewer has scoring rows alone.
+    """
+    eta, levels, batch = (
+        problem.settings.max_fraction,
+        problem.design.response.levels,
+        problem.batch,
+    )
+    half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
+    least = 2 * int(half) - 1
+    code = batch.y[batch.counted].astype(int) if levels else np.zeros(len(batch.counted), int)
+    for k, n in enumerate(np.bincount(code, minlength=len(levels or "-"))):
+        if n < least:
+            who = f"class {levels[k]!r} has" if levels else "there are"
+            raise DataError(
+                f"{who} {n} rows that count, and proset needs {least}: some to be prototypes and "
+                f"some to score them (max_fraction={eta})"
+            )

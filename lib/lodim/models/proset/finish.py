@@ -1,0 +1,59 @@
+"""From grown prototypes to a ProsetFit, and from a saved state to one."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from lodim import family as families
+from lodim.design import Design
+from lodim.errors import ConvergenceWarning
+from lodim.models.proset.calibrate import Calibration, calibrate
+from lodim.models.proset.fit import ProsetFit
+from lodim.models.proset.prototypes import Prototypes
+from lodim.models.proset.settings import Settings
+
+
+def finish(problem, prototypes, log, selection, light):
+    """The fit of grown prototypes; a light one, of a path, knows no percentiles."""
+    batch, family = problem.batch, problem.family
+    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    if not log["converged"].all():
+        failed = np.flatnonzero(~log["converged"]) + 1
+        warnings.warn(
+            f"proset did not converge in batches {failed.tolist()}: "
+            "raise control={'max_iter': ...} or lambda_v",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return ProsetFit(
+        design=problem.design, family=family, settings=problem.settings, estimates=prototypes,
+        log=log, calibration=None if light else calibrate(problem, prototypes),
+        labels=[_plain(v) for v in batch.index[prototypes.row]], selection=selection, n=batch.n,
+        null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
+        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
+    )  # fmt: skip
+
+
+def _plain(label):
+    """A row's label as a file can hold it."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
+def from_state(state):
+    """The fit that `ProsetFit.to_state` has written."""
+    design = Design.from_state(state["design"])
+    levels = design.response.levels
+    family = families.make(design.family, 0 if levels is None else len(levels))
+    prototypes = Prototypes(**state["prototypes"])
+    prototypes.check(len(design.names), family)
+    selection, calibration = state["selection"], state["calibration"]
+    return ProsetFit(
+        design=design, family=family, settings=Settings(**state["settings"]),
+        estimates=prototypes, log=state["log"],
+        calibration=None if calibration is None else Calibration(**calibration),
+        labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"],
+        selection=None if selection is None else pd.DataFrame(selection), call=state["call"],
+        arguments=state["arguments"], chosen=tuple(state["chosen"]),
+    )  # fmt: skip

@@ -1,0 +1,309 @@
+"""ProsetFit: what proset() returns."""
+
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.engine import available_threads
+from lodim.errors import ArgumentError
+from lodim.fit import KINDS, Fit
+from lodim.models.proset import distribution, report
+from lodim.models.proset.kernels import CLASSES, DENSITY
+from lodim.models.proset.prototypes import class_scores, impacts, one_hot, prior, sums
+
+LEVEL = 0.9  # of a prediction interval
+
+
+class ProsetFit(Fit):
+    """A fitted set of prototypes.
+
+    Attributes
+    ----------
+    estimates : Prototypes
+        The weighted training points, on standardized features, and the feature weights.
+    log : dict of arrays (B,)
+        For each batch: objective, deviance of the training rows (each without the prototype that it
+        is itself), grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
+    calibration : Calibration or None
+        Percentiles of familiarity and of errors; None in the fits of a path.
+    labels : list
+        Labels in the training data of the rows that are prototypes.
+    n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+    """
+
+    name = "proset"
+    estimate_name = "feature weight"
+    without_offset = ("familiarity", "variance")
+
+    def __init__(self, *, log, calibration, labels, n, null_deviance, **shared):
+        super().__init__(**shared)
+        self.log, self.calibration, self.labels = log, calibration, labels
+        self.n, self.null_deviance = n, null_deviance
+
+    # The contract of Fit -----------------------------------------------------------------------
+
+    @property
+    def types(self):
+        """Types that predict() knows for the family."""
+        if self.levels is not None:
+            return ("response", "link", "class", "prob", "familiarity")
+        return ("response", "link", "familiarity", "variance", "interval", "quantile")
+
+    def score_rows(self, batch):
+        t, base = self.estimates, batch.base(self.family.n_scores)
+        if t.loss == CLASSES:
+            S = sums(t, one_hot(t), batch.X, batch.n, self._threads)
+            return class_scores(prior(t.level, base, t.n_classes) + S, self.family.n_scores)
+        S = sums(t, distribution.moments(t), batch.X, batch.n, self._threads)
+        return base + t.level + t.scale * (S[:, 1] / (1.0 + S[:, 0]))[:, None]
+
+    def predict(
+        self,
+        data: Any,
+        type: str = "response",
+        *,
+        offset: Any = None,
+        level: float | None = None,
+        quantiles: Any = None,
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data, offset
+            As `Fit.predict` takes them.
+        type : str
+            "response": mean of the response, for two classes the probability of the second level,
+            for more a column a class. "link": the mean; the logit; log-probabilities. "class",
+            "prob": of classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5: near zero where no
+            prototype is like the row. Of a numeric response also "variance", "interval" (columns
+            lower and upper) and "quantile" (a column each).
+        level : float
+            Of type="interval": share of responses that the interval is to hold; 0.9 by default.
+        quantiles : list of floats
+            Of type="quantile"; 0.05, 0.5 and 0.95 by default.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+        """
+        for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
+            if value is not None and type != of:
+                raise ArgumentError(f"{name} is for type={of!r}, not {type!r}")
+        if type not in ("interval", "quantile") or type not in self.types:
+            return super().predict(data, type, offset=offset)
+        level = LEVEL if level is None else level
+        given = (0.05, 0.5, 0.95) if quantiles is None else quantiles
+        shares = _shares([level], "level") if type == "interval" else _shares(given, "quantiles")
+        names = [f"q{q:g}" for q in shares]
+        if type == "interval":
+            shares = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+            names = ["lower", "upper"]
+        batch = self.design.apply(data, offset=offset)
+        return self._spread(batch, self._quantiles(batch, shares), names)
+
+    def _predict(self, batch, type):
+        name = self.design.response.name
+        if type == "familiarity":
+            return self.mass(batch), "familiarity"
+        if type == "variance":
+            t = self.estimates
+            _, variance = distribution.mean_and_variance(
+                t, self._calibrated(), batch.X, batch.n, self._threads
+            )
+            return t.scale**2 * variance, f"variance of {name}"
+        return super()._predict(batch, type)
+
+    def tidy(self) -> pd.DataFrame:
+        """A row a feature: its weight, the largest over the batches.
+
+        estimate is per unit of the feature, std_estimate per standard deviation: the kernel falls
+        to exp(-1/2) at a difference of 1 / estimate. Zero: the feature is not used. `batches`
+        counts those that use it.
+        """
+        v = self.feature_weights()
+        return pd.DataFrame(
+            {
+                "term": list(self.design.names),
+                "estimate": v.max(axis=0, initial=0.0) / self.design.scale,
+                "std_estimate": v.max(axis=0, initial=0.0),
+                "batches": (v > 0).sum(axis=0),
+            }
+        )
+
+    def batches(self) -> pd.DataFrame:
+        """A row a batch: candidates, prototypes, features, deviance, how the optimizer ended."""
+        t, log = self.estimates, self.log
+        frame = pd.DataFrame({"batch": np.arange(1, t.n_batches + 1)})
+        frame["n_candidates"], frame["n_scoring"] = log["n_candidates"], log["n_scoring"]
+        frame["n_prototypes"] = np.bincount(t.batch, minlength=t.n_batches + 1)[1:]
+        frame["n_features"] = (t.v > 0).sum(axis=1)
+        frame["n_eval"], frame["converged"] = log["n_eval"], log["converged"]
+        frame["deviance"] = log["deviance"]
+        frame["dev_ratio"] = 1.0 - log["deviance"] / (self.null_deviance or np.nan)
+        return frame
+
+    def prototypes(self) -> pd.DataFrame:
+        """A row a prototype: batch, label of its row, members, target, weight, active features.
+
+        Features are in original units; `members` counts the training rows that are the same in
+        target and active features, and were merged; the weight is that of all of them.
+        """
+        t, d = self.estimates, self.design
+        target = t.scale * t.y + t.level[0] if self.levels is None else self._classes(t.y)
+        frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(self.labels, dtype=object)})
+        frame["members"] = np.bincount(t.member_of, minlength=len(t))
+        frame["target"], frame["weight"] = target, t.w
+        x = t.x * d.scale[t.features] + d.mean[t.features]
+        names = [d.names[k] for k in t.features]
+        return pd.concat([frame, pd.DataFrame(x, columns=names)], axis=1)
+
+    def glance(self) -> pd.DataFrame:
+        """One row: family, sizes, penalties, df, mean deviances, how the optimizer ended.
+
+        df counts features with a weight above zero. deviance is the mean over (weighted) training
+        rows, each without the prototype that it is itself.
+        """
+        s, t = self.settings, self.estimates
+        row = {
+            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
+            "p": len(self.design.names), "n_batches": t.n_batches, "n_prototypes": len(t),
+            "lambda_v": s.lambda_v, "lambda_w": s.lambda_w, "df": self.df,
+            "deviance": self.log["deviance"][-1], "null_deviance": self.null_deviance,
+            "dev_ratio": self.dev_ratio, "converged": self.converged,
+            "n_eval": int(self.log["n_eval"].sum()),
+        }  # fmt: skip
+        return pd.DataFrame([row])
+
+    def summary(self):
+        """The printed report: header, batches, features, familiarity, optimizer."""
+        return report.summary(self)
+
+    def _listing(self):
+        return report.listing(self)
+
+    def to_state(self):
+        calibration = self.calibration
+        return {
+            "design": self.design.to_state(), "settings": asdict(self.settings),
+            "prototypes": vars(self.estimates), "log": self.log, "labels": self.labels,
+            "calibration": None if calibration is None else vars(calibration),
+            "selection": None if self.selection is None else self.selection.to_dict("list"),
+            "n": self.n, "null_deviance": self.null_deviance, "call": self.call,
+            "arguments": self.arguments, "chosen": list(self.chosen),
+        }  # fmt: skip
+
+    def update(self, data: Any, **changes: Any) -> Fit:
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+
+        Where `n_batches` alone is changed and grows, the batches of this fit are kept and new ones
+        are added to them; `data` must hold the rows of this fit.
+        """
+        more = changes.get("n_batches")
+        if (
+            set(changes) == {"n_batches"}
+            and isinstance(more, int)
+            and more > self.settings.n_batches
+        ):
+            return import_module(KINDS[self.name]).extend(self, data, more)
+        return super().update(data, **changes)
+
+    # What only proset has ----------------------------------------------------------------------
+
+    @property
+    def df(self):
+        """Number of features with a weight above zero."""
+        return len(self.estimates.features)
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained; NaN where there is none."""
+        return float(1.0 - self.log["deviance"][-1] / (self.null_deviance or np.nan))
+
+    @property
+    def converged(self):
+        """Whether the optimizer met its tolerance in every batch."""
+        return bool(self.log["converged"].all())
+
+    def feature_weights(self) -> np.ndarray:
+        """v of each batch and feature, per standard deviation, (B, p)."""
+        t = self.estimates
+        v = np.zeros((t.n_batches, len(self.design.names)))
+        v[:, t.features] = t.v
+        return v
+
+    def familiarity(self, data: Any, *, quantile: bool = False) -> pd.Series:
+        """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
+
+        With `quantile`, the share of training rows (each without the prototype that it is itself)
+        that are no more familiar: 0.01 says that one training row in a hundred is as strange.
+        """
+        offset = 0.0 if self.design.offset_given else None
+        batch = self.design.apply(data, offset=offset)
+        values = self.mass(batch)
+        if quantile:
+            known = self._calibrated().familiarity
+            values = np.searchsorted(known, values, side="right") / len(known)
+        return self._spread(batch, values, "familiarity")
+
+    def density(self, data: Any, at: Any, *, offset: Any = None) -> pd.DataFrame:
+        """Density of a numeric response at the values `at`, a column each; of loss="density"."""
+        t = self.estimates
+        if t.loss != DENSITY:
+            raise ArgumentError("density() needs a numeric response and loss='density'")
+        batch = self.design.apply(data, offset=offset)
+        at = np.atleast_1d(np.asarray(at, dtype=float))
+        centre = (batch.base(1) + t.level)[:, 0]
+        values = [
+            distribution.density(t, batch.X, batch.n, (y - centre) / t.scale, self._threads)
+            for y in at
+        ]
+        return self._spread(batch, np.column_stack(values) / t.scale, list(at))
+
+    def impacts(self, batch) -> np.ndarray:
+        """w_j G_j(x) of each row of a batch and each prototype, (n, M)."""
+        return impacts(self.estimates, batch.X, batch.n, self._threads)
+
+    def mass(self, batch) -> np.ndarray:
+        """Familiarity of each row of a batch, (n,)."""
+        t = self.estimates
+        return sums(t, np.ones((len(t), 1)), batch.X, batch.n, self._threads)[:, 0]
+
+    # Shared by the above -----------------------------------------------------------------------
+
+    @property
+    def _threads(self):
+        return self.settings.threads or available_threads()
+
+    def _classes(self, code):
+        return np.array(self.levels, dtype=object)[code.astype(int)]
+
+    def _calibrated(self):
+        if self.calibration is None:
+            raise ArgumentError(
+                "this fit knows no percentiles (it is part of a path): fit it anew for variances, "
+                "intervals and quantiles"
+            )
+        return self.calibration
+
+    def _quantiles(self, batch, shares):
+        """Quantiles of the response, (n, q)."""
+        t = self.estimates
+        z = distribution.quantiles(
+            t, self._calibrated(), batch.X, batch.n, np.asarray(shares), self._threads
+        )
+        return batch.base(1) + t.level + t.scale * z
+
+
+def _shares(values, name):
+    try:
+        shares = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
+    if shares.ndim != 1 or not shares.size or not ((shares > 0) & (shares < 1)).all():
+        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r}")
+    return shares

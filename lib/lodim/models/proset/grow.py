@@ -1,0 +1,157 @@
+"""Growing prototypes batch by batch: each fitted to what the earlier ones left."""
+
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from lodim import tiles
+from lodim.errors import DataError
+from lodim.models.proset.held import HeldOut
+from lodim.models.proset.kernels import DENSITY
+from lodim.models.proset.merge import merge
+from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.prototypes import Prototypes, join
+from lodim.models.proset.training import Training
+from lodim.solve import Minimum, bounded
+
+START_V, START_W, START_U = 10.0, 1.0, 3.0
+WORTH = 2.0  # standard errors by which new features must lower the candidates' loss
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fitted batch, the estimates a, b of all rows with it, and how the optimizer ended."""
+
+    part: Prototypes
+    a: np.ndarray
+    b: np.ndarray
+    end: Minimum
+
+
+def grow(batch, family, settings, watch=None, kept=None):
+    """Fit batches one by one: yields (prototypes, log, scores of the rows of `watch`) after each.
+
+    Batch c minimizes Eq. 2.8 of Ruf (2022). Without a prototype of weight above zero it is empty,
+    and so are all that follow. `kept` = (Prototypes, log) of a fit to the same rows is taken over
+    batch by batch before new ones are fitted.
+    """
+    training = Training(batch, family, settings)
+    held = None if watch is None else HeldOut(watch, training)
+    used, ended = np.zeros(len(training.varies), bool), False
+    for c in count(1):
+        if ended:
+            part, log = None, None
+        elif kept is not None and c <= kept[0].n_batches:
+            part, log = _again(kept[0], c, training), {n: v[c - 1] for n, v in kept[1].items()}
+        else:
+            part, log = _fit_batch(training, c, used)
+        if part is not None:
+            training.add(part, c)
+            used |= part.v[0] > 0
+            ended = len(part) == 0
+            log["deviance"] = training.deviance()
+            if held is not None:
+                held.add(part)
+        yield part, log, None if held is None else held.score()
+
+
+def collect(parts):
+    """One record of the prototypes of several batches, and one log with an entry a batch."""
+    made = [(part, log) for part, log in parts if part is not None]
+    logs = [log for _, log in made]
+    log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
+    return join([part for part, _ in made]), log
+
+
+def _fit_batch(training, c, used):
+    """The prototypes of batch c, and how its fit ended.
+
+    Later batches are fitted twice where some features have no weight yet: with the features `used`
+    by the earlier ones, and with all. All are taken only where they lower the loss of fresh
+    candidates, to which no batch has been fitted, by WORTH standard errors: else later batches,
+    whose gains are small, switch on noise. (On rows that an earlier batch was fitted to, the trial
+    that changes least looks best.)
+    """
+    split = training.split(c)
+    trial = _try(training, split, training.varies)
+    if used.any() and (trial.part.v[0, ~used] > 0).any():
+        narrow = _try(training, split, used)
+        gain, error = _gain(training, split, narrow, trial)
+        if gain <= WORTH * error:
+            trial = narrow
+    end = trial.end
+    entry = {
+        "objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0],
+        "n_eval": end.n_eval, "converged": end.converged[0],
+        "n_candidates": len(split.candidates), "n_scoring": len(split.scoring),
+    }  # fmt: skip
+    return trial.part, entry
+
+
+def _try(training, split, features):
+    """Fit a batch with some features: the weights of the others stay zero."""
+    s, i, j = training.settings, split.scoring, split.candidates
+    X, p, J = training.batch.X, len(features), len(split.candidates)
+    x = tiles.rows(X, j)
+    scoring = Scoring.of(
+        tiles.rows(X, i), training.y[i], training.a[i], training.b[i], split.scoring_weight,
+        np.dtype(s.precision).type,
+    )  # fmt: skip
+    objective = BatchObjective(
+        scoring, x, training.y[j], training.loss, Penalty.of(p, J, s), training.threads
+    )
+    v = features * (START_V / max(1, features.sum()))
+    u = START_U if training.loss == DENSITY else 0.0
+    # The many w have small slopes: in units of sqrt(J) they move as fast as v.
+    unit = np.concatenate([np.ones(p), np.full(J, np.sqrt(J)), [1.0]])
+
+    def function(t):
+        value, gradient = objective(t * unit)
+        return value, gradient * unit
+
+    start = np.concatenate([v, np.full(J, START_W), [u]])
+    end = bounded(
+        function, start / unit, max_iter=s.max_iter, tol=s.tol, ftol=s.ftol,
+        precision=float(np.finfo(s.precision).eps),
+    )  # fmt: skip
+    theta = end.theta[0] * unit
+    part = _part(training, split, x, theta[:p], theta[p : p + J], theta[-1:])
+    return Trial(part, *training.with_batch(part), end)
+
+
+def _part(training, split, x, v, w, u):
+    """The record of one batch: candidates of weight above zero, equal ones merged."""
+    live = np.flatnonzero(w)
+    j, x = split.candidates[live], x[live].astype(np.float64)
+    y, on = training.y[j], v > 0
+    first, weight, of = merge(np.column_stack([x[:, on] * v[on], y]), w[live])
+    rows = training.batch.rows[j]
+    return Prototypes(
+        features=np.arange(len(v)), x=x[first], y=y[first], w=weight,
+        batch=np.ones(len(first), np.int64), row=rows[first], member=rows, member_of=of,
+        v=v[None], u=u, level=training.level, scale=training.scale, loss=training.loss,
+        n_classes=training.n_classes,
+    )  # fmt: skip
+
+
+def _gain(training, split, before, after):
+    """How much lower fresh candidates' loss is after than before, and its standard error."""
+    fresh = training.fresh[split.candidates]
+    j, weight = split.candidates[fresh], split.candidate_weight[fresh]
+    weight = weight / max(weight.sum(), 1e-300)
+    each = training.losses(before.a[j], before.b[j], j) - training.losses(after.a[j], after.b[j], j)
+    gain = weight @ each
+    return gain, np.sqrt(weight**2 @ (each - gain) ** 2)
+
+
+def _again(prototypes, c, training):
+    """Batch c of a fit, with all features, which the data still have."""
+    part = prototypes.only(c)
+    at = np.searchsorted(training.batch.rows, part.row)
+    at = np.minimum(at, training.batch.n - 1)
+    x = tiles.rows(training.batch.X, at).astype(np.float64)
+    same = np.array_equal(training.batch.rows[at], part.row)
+    if not (same and np.array_equal(x[:, part.features], part.x)):
+        raise DataError("batches can be added on the rows of the fit alone; these are others")
+    return part.over_all(x)

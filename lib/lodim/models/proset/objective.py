@@ -1,0 +1,122 @@
+"""The objective of one batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and for numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim import tiles
+from lodim.engine import for_blocks
+from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient
+
+MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
+SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than they bring
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate A / B of earlier batches.
+
+    weight (n_tiles, 64) is zero on padding; the whole adds up to one.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, X, y, a, b, weight, dtype):
+        """From rows: X (n, p); y, a, b, weight (n,)."""
+        packed = tiles.pack(X, dtype)
+        y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
+        # An estimate of padding has no weight, but its logarithm must exist.
+        b = tiles.pad(b - 1.0, len(packed), dtype) + dtype(1)
+        return cls(packed, y, a, b, weight)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Elastic nets of the parameters (v, w, u): weights of their squares and of their sizes."""
+
+    square: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, D, J, settings):
+        """Shares as in Eq. 2.8: lambda ((1 - l1_ratio) / 2 sum v^2 + l1_ratio sum v)."""
+        s = settings
+        lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [D, J, 1])
+        l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [D, J, 1])
+        return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
+
+    def __call__(self, theta):
+        """Value, and gradient where no parameter is below zero."""
+        value = self.square @ theta**2 + self.size @ theta
+        return value, 2.0 * self.square * theta + self.size
+
+
+class BatchObjective:
+    """Penalized loss of the scoring rows as a function of (v, w, u), all of them >= 0.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    x, target : arrays (J, p), (J,)
+        Candidates.
+    loss : code of `kernels`
+    penalty : Penalty
+    threads : int
+    """
+
+    def __init__(self, scoring, x, target, loss, penalty, threads):
+        self._rows, self._loss, self._penalty = scoring, loss, penalty
+        self._x, self._target = x.astype(scoring.X.dtype), target.astype(scoring.X.dtype)
+        self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
+
+    def __call__(self, theta):
+        """Value and gradient at theta = (v (p,), w (J,), u)."""
+        p, J = self._x.shape[1], len(self._x)
+        v, w, u = theta[:p], theta[p : p + J], theta[-1]
+        active, order = np.flatnonzero(v), np.argsort(w == 0, kind="stable")
+        sums = self._sums(v[active], w[order], u, active, order)
+        D = active.size
+        value, gradient = self._penalty(theta)
+        gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0
+        slope = np.empty(J)
+        slope[order] = sums[2 + D :]
+        gradient[p : p + J] += slope
+        x = self._x[:, active].astype(np.float64)
+        gradient[active] -= v[active] * (sums[2 : 2 + D] + (w * slope) @ x**2)
+        return value + sums[0], gradient
+
+    def _sums(self, v, w, u, active, order):
+        """The kernel's sums over all scoring rows."""
+        rows, kind = self._rows, self._rows.X.dtype
+        v, w, u = v.astype(kind), w.astype(kind), kind.type(u)
+        x = self._x[np.ix_(order, active)]
+        V, half = scaled(x, v)
+        live = np.count_nonzero(w)
+        columns = padded(np.vstack([x[:live].T, np.ones((1, live), kind)]))
+        step = -(-len(rows.X) // MOST_BLOCKS)
+        n_blocks = -(-len(rows.X) // step)
+        partials = np.empty((n_blocks, 2 + len(active) + len(x)))
+        for_blocks(
+            loss_gradient, n_blocks, partials, rows.X, rows.y, rows.a, rows.b, rows.weight, step,
+            active, v, V, half, columns, w, self._target[order], u, self._loss,
+            threads=self._threads,
+        )  # fmt: skip
+        return partials.sum(axis=0)
+
+
+def scaled(x, v):
+    """Prototypes times v, padded, and half their squared norms: (J', D'), (J,)."""
+    V = x * v
+    return padded(V), (0.5 * np.einsum("jd,jd->j", V, V, dtype=np.float64)).astype(V.dtype)
+
+
+def padded(M):
+    """A matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
+    out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
+    out[: M.shape[0], : M.shape[1]] = M
+    return out

@@ -1,0 +1,211 @@
+"""The estimates of proset, weighted training points, and what follows from them row by row."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from lodim.engine import for_blocks
+from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums
+from lodim.models.proset.objective import padded, scaled
+from lodim.tiles import TILE
+
+KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
+STEP = 4  # tiles that a thread takes at a time
+MOST_NUMBERS = 2**23  # of a temporary: bounds the memory of predictions
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """M prototypes in B batches, on standardized features.
+
+    features : (A,) int, features with a weight above zero in some batch; no other enters
+    x : (M, A) the prototypes' features; y : (M,) class code, or (y - offset - level) / scale
+    w : (M,) weights; batch : (M,) int, from 1
+    row : (M,) int, position in the training data of the first row that each stands for
+    member, member_of : (R,) int, all rows that were merged, and the prototype they are in
+    v : (B, A) feature weights, per standard deviation; u : (B,) widths' inverses of loss="density"
+    level : (K,) score of the null model beside the offset; scale : sd of a numeric response, else 1
+    loss : code of `kernels`; n_classes : number of classes, 0 for a numeric response
+    """
+
+    features: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    batch: np.ndarray
+    row: np.ndarray
+    member: np.ndarray
+    member_of: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    level: np.ndarray
+    scale: float
+    loss: int
+    n_classes: int
+
+    def __len__(self):
+        return len(self.w)
+
+    @property
+    def n_batches(self):
+        """Number of batches."""
+        return len(self.v)
+
+    def of_batch(self, c):
+        """Positions of the prototypes of batch c, from 1."""
+        return np.flatnonzero(self.batch == c)
+
+    def first(self, n_batches):
+        """The prototypes of the first batches; earlier ones do not depend on later ones."""
+        keep = self.batch <= n_batches
+        place = np.cumsum(keep) - 1
+        held = keep[self.member_of] if len(self.member_of) else np.zeros(0, bool)
+        parts = {name: getattr(self, name)[keep] for name in ("x", "y", "w", "batch", "row")}
+        return replace(
+            self, **parts, member=self.member[held], member_of=place[self.member_of[held]],
+            v=self.v[:n_batches], u=self.u[:n_batches],
+        )  # fmt: skip
+
+    def only(self, c):
+        """Batch c, from 1, by itself."""
+        of = self.of_batch(c)
+        place = np.full(len(self), -1)
+        place[of] = np.arange(len(of))
+        held = np.isin(self.member_of, of)
+        parts = {name: getattr(self, name)[of] for name in ("x", "y", "w", "row")}
+        return replace(
+            self, **parts, batch=np.ones(len(of), np.int64), member=self.member[held],
+            member_of=place[self.member_of[held]], v=self.v[c - 1 : c], u=self.u[c - 1 : c],
+        )  # fmt: skip
+
+    def over_all(self, x):
+        """The same with all p features, x (M, p)."""
+        v = np.zeros((len(self.v), x.shape[1]))
+        v[:, self.features] = self.v
+        return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
+
+    def check(self, p, family):
+        """Raise ValueError unless the fields fit each other, p features and the family.
+
+        Kernels index by them unchecked, and a file may say anything.
+        """
+        M, A, B = len(self.w), len(self.features), len(self.v)
+        shapes = {
+            "features": (A,), "x": (M, A), "y": (M,), "w": (M,), "batch": (M,), "row": (M,),
+            "member": (len(self.member),), "member_of": (len(self.member),), "v": (B, A),
+            "u": (B,), "level": (family.n_scores,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            whole = name in ("features", "batch", "row", "member", "member_of")
+            if value.shape != shape or value.dtype.kind != ("i" if whole else "f"):
+                raise ValueError(f"{name} has shape {value.shape}, not {shape}, or a wrong type")
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} is not finite")
+        within = (self.features >= 0) & (self.features < p)
+        batches = (self.batch >= 1) & (self.batch <= B)
+        if not (within.all() and batches.all() and (self.w >= 0).all() and (self.v >= 0).all()):
+            raise ValueError("a feature, a batch or a weight is out of its range")
+        classes = (self.y >= 0) & (self.y < max(1, self.n_classes)) & (self.y == np.rint(self.y))
+        numeric = family.name == "gaussian"
+        expected = {"gaussian": 0, "binomial": 2}.get(family.name, family.n_scores)
+        if self.n_classes != expected or (self.loss == CLASSES) == numeric:
+            raise ValueError("the prototypes are of another family")
+        if self.loss not in KINDS or not (numeric or classes.all()) or not 0 < self.scale < np.inf:
+            raise ValueError("a target, the scale or the loss is not what proset writes")
+
+
+def join(parts):
+    """One record of batches that hold all p features: those without weight are left out."""
+    first = parts[0]
+    v = np.concatenate([part.v for part in parts])
+    features = np.flatnonzero(v.any(axis=0))
+    start = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+    whole = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("y", "w", "row", "member", "u")
+    }
+    before = np.cumsum([0, *(part.n_batches for part in parts)])[:-1]
+    batch = [part.batch + b for part, b in zip(parts, before, strict=True)]
+    member_of = [part.member_of + s for part, s in zip(parts, start, strict=True)]
+    return replace(
+        first, **whole, features=features, v=v[:, features],
+        x=np.concatenate([part.x[:, features] for part in parts]),
+        batch=np.concatenate(batch), member_of=np.concatenate(member_of),
+    )  # fmt: skip
+
+
+def sums(prototypes, values, tiles, n, threads=1):
+    """sum_j w_j G_j(x) values_jq of each row, (n, Q); values (M, Q). All estimates are of these."""
+    out = np.zeros((len(tiles), values.shape[1], TILE))
+    for c, of in _batches(prototypes):
+        active, v, V, half = _kernel(prototypes, c, of)
+        weighted = padded((prototypes.w[of, None] * values[of]).T)
+        _over(kernel_sums, tiles, threads, active, v, V, half, _widened(weighted, len(V)), out)
+    return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
+
+
+def impacts(prototypes, tiles, n, threads=1):
+    """w_j G_j(x): what each prototype adds to its target in each row, (n, M)."""
+    out = np.empty((n, len(prototypes)))
+    for c, of in _batches(prototypes):
+        active, v, V, half = _kernel(prototypes, c, of)
+        step = max(1, MOST_NUMBERS // (TILE * len(of)))
+        for lo in range(0, len(tiles), step):
+            part = tiles[lo : lo + step]
+            one = np.empty((len(part), len(of), TILE))
+            _over(kernel_rows, part, threads, active, v, V, half, prototypes.w[of], one)
+            rows = slice(lo * TILE, min(n, (lo + step) * TILE))
+            flat = one.transpose(0, 2, 1).reshape(-1, len(of))
+            out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
+    return out
+
+
+def _batches(prototypes):
+    """Number and positions of each batch that has prototypes."""
+    numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
+    return [(c, of) for c, of in numbered if len(of)]
+
+
+def _kernel(prototypes, c, of):
+    """The kernels' view of a batch: active features, v, prototypes times v, half their norms."""
+    v = prototypes.v[c - 1]
+    on = np.flatnonzero(v)
+    x = np.ascontiguousarray(prototypes.x[np.ix_(of, on)])
+    return prototypes.features[on], v[on], *scaled(x, v[on])
+
+
+def _widened(values, width):
+    out = np.zeros((len(values), width))
+    out[:, : values.shape[1]] = values
+    return out
+
+
+def _over(kernel, tiles, threads, *args):
+    for_blocks(kernel, -(-len(tiles) // STEP), tiles, STEP, *args, threads=threads)
+
+
+# Classes -----------------------------------------------------------------------------------------
+
+
+def prior(level, base, n_classes):
+    """p0_k: probabilities of the null model with each row's offset, (n, n_classes)."""
+    score = level + base
+    if n_classes > 2 or score.shape[1] > 1:
+        return softmax(score, axis=1)
+    p = expit(score[:, 0])
+    return np.column_stack([1.0 - p, p])
+
+
+def one_hot(prototypes):
+    """(M, n_classes), one where a prototype is of the class."""
+    return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
+
+
+def class_scores(q, n_scores):
+    """Scores of unnormalized probabilities q (n, K), Eq. 2.6: the logit, or logarithms."""
+    log = np.log(np.maximum(q, 1e-300))
+    if n_scores == 1:
+        return (log[:, 1] - log[:, 0])[:, None]
+    return log - np.log(q.sum(axis=1, keepdims=True))

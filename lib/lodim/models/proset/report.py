@@ -1,0 +1,168 @@
+"""What a ProsetFit prints."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.models.proset.prototypes import KINDS
+from lodim.report import Report, Table, significant
+
+MOST_FEATURES = 20  # rows of the features' table
+QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
+
+
+def listing(fit):
+    """Lines and table of the short print, as glmnet's."""
+    d, s = fit.design, fit.settings
+    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    constant = f" ({len(d.constant)} constant)" if d.constant else ""
+    lines = [
+        f"Family: {fit.family.name}{_levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{constant}, active: {fit.df}",
+        f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
+        f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
+    ]
+    if not fit.converged:
+        lines.append("Warning: the optimizer did not converge in every batch; see summary()")
+    frame = fit.batches().set_index("batch").rename_axis(None)
+    active = [int((fit.estimates.v[:b] > 0).any(axis=0).sum()) for b in frame.index]
+    table = pd.DataFrame(
+        {
+            "Df": active, "Prototypes": frame["n_prototypes"].cumsum(),
+            "%Dev": 100.0 * frame["dev_ratio"],
+        }, index=frame.index,
+    )  # fmt: skip
+    return lines, Table("", table, {"%Dev": ".2f"})
+
+
+def summary(fit):
+    """Header, batches, features, familiarity, and how the optimizer ended."""
+    familiarity = () if fit.calibration is None else (_familiarity(fit),)
+    return Report(
+        title="Prototype Set Results",
+        header=_header(fit),
+        tables=(_batches(fit), _features(fit), *familiarity),
+        notes=_notes(fit),
+    )
+
+
+def _header(fit):
+    s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
+    name = d.response.name
+    two = fit.levels is not None and len(fit.levels) == 2
+    rows = [
+        ("Response", f"P({name} = {fit.levels[1]})" if two else name),
+        ("No. observations", str(fit.n)),
+        ("Model", "proset"),
+        ("Rows dropped (NA)", str(d.n_dropped)),
+        ("Family", fit.family.name),
+        ("Loss", "log-loss" if fit.levels is not None else KINDS[fit.estimates.loss]),
+        ("Batches", f"{len(fit.estimates.v)}{_how(fit, 'n_batches')}"),
+        ("Prototypes", str(len(fit.estimates))),
+        ("Features", str(len(d.names))),
+        ("Active features", str(fit.df)),
+        ("Lambda v", f"{significant(s.lambda_v)}{_how(fit, 'lambda_v')}"),
+        ("Lambda w", f"{significant(s.lambda_w)}{_how(fit, 'lambda_w')}"),
+        ("L1 ratio v", significant(s.l1_ratio_v)),
+        ("L1 ratio w", significant(s.l1_ratio_w)),
+        ("Mean null deviance", significant(g["null_deviance"])),
+        ("Mean deviance", significant(g["deviance"])),
+        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+        ("Converged", "yes" if fit.converged else "NO"),
+    ]
+    if fit.levels is not None:
+        rows.insert(-2, ("Log-loss", significant(g["deviance"] / 2.0)))
+    return tuple(rows)
+
+
+def _batches(fit):
+    frame = fit.batches().set_index("batch").rename_axis(None)
+    table = pd.DataFrame(
+        {
+            "Candidates": frame["n_candidates"], "Scoring": frame["n_scoring"],
+            "Prototypes": frame["n_prototypes"], "Features": frame["n_features"],
+            "Loss": frame["deviance"], "Cum. %Dev": 100.0 * frame["dev_ratio"],
+            "Eval.": frame["n_eval"],
+        }
+    )  # fmt: skip
+    loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
+    notes = (
+        f"Loss: {loss} of the training rows after the batch, each row without the prototype that "
+        "it is itself; Scoring: rows that the weights were fitted to.",
+    )
+    return Table("Batches", table, {"Cum. %Dev": ".2f"}, notes)
+
+
+def _features(fit):
+    frame = fit.tidy()
+    order = frame["std_estimate"].sort_values(ascending=False, kind="stable").index
+    shown = frame.loc[order[:MOST_FEATURES]]
+    table = pd.DataFrame(
+        {
+            "Weight": shown["estimate"].to_numpy(), "Per SD": shown["std_estimate"].to_numpy(),
+            "Batches": shown["batches"].to_numpy(),
+        }, index=list(shown["term"]),
+    )  # fmt: skip
+    notes = [
+        "Weight: inverse width of the kernel, per unit of the feature and per standard deviation, "
+        "largest of the batches; a feature of weight 0 plays no part."
+    ]
+    if len(frame) > MOST_FEATURES:
+        rest = frame.loc[order[MOST_FEATURES:], "std_estimate"]
+        notes.append(
+            f"{len(rest)} more features are left out, {int((rest > 0).sum())} of them active; "
+            "see tidy()."
+        )
+    formats = {"Weight": significant, "Per SD": significant}
+    return Table("Features", table, formats, tuple(notes))
+
+
+def _familiarity(fit):
+    values = fit.calibration.familiarity[list(QUANTILES)]
+    table = pd.DataFrame([values], columns=[f"{q}%" for q in QUANTILES], index=["Familiarity"])
+    notes = (
+        "Quantiles over the training rows of the weight of all prototypes at a row, that of the "
+        "null model being 1; a new row far below is unlike the training data.",
+    )
+    return Table("Familiarity", table, {c: significant for c in table}, notes)
+
+
+def _notes(fit):
+    log, asked = fit.log, fit.settings.n_batches
+    failed = (np.flatnonzero(~log["converged"]) + 1).tolist()
+    ended = (
+        "all batches converged"
+        if not failed
+        else f"NOT converged in batches {failed}: raise control={{'max_iter': ...}} or lambda_v"
+    )
+    notes = [
+        f"Optimizer: L-BFGS-B, {ended}; {int(log['n_eval'].sum())} evaluations, "
+        f"{int(log['n_iter'].max())} iterations at most, largest projected gradient "
+        f"{significant(log['grad_norm'].max(), 2)}."
+    ]
+    if asked > fit.estimates.n_batches:
+        notes.append(f"Of {asked} batches asked for, batch {fit.estimates.n_batches} is empty: "
+                     "nothing was left to gain.")  # fmt: skip
+    if fit.selection is not None:
+        notes.append(
+            f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
+            f"least mean held-out loss {significant(fit.selection['mean'].min())}."
+        )
+    if fit.design.constant:
+        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    return tuple(notes)
+
+
+def _levels(fit):
+    if fit.levels is None:
+        return f" (loss {KINDS[fit.estimates.loss]})"
+    if len(fit.levels) == 2:
+        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
+    return f", {len(fit.levels)} classes"
+
+
+def _how(fit, name):
+    return " (by CV)" if name in fit.chosen else ""
+
+
+def _chosen(fit):
+    return f" ({' and '.join(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""

@@ -1,0 +1,55 @@
+"""The arguments of proset, checked."""
+
+from dataclasses import dataclass
+
+from lodim.checks import check, check_choice, check_count, check_share, check_size
+
+LOSSES = ("squared", "density")
+PRECISIONS = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit of proset is asked for; `proset` says what each means.
+
+    n_batches, lambda_v and lambda_w may be open (None).
+    """
+
+    n_batches: int | None
+    n_candidates: int
+    lambda_v: float | None
+    lambda_w: float | None
+    l1_ratio_v: float
+    l1_ratio_w: float
+    loss: str
+    seed: int
+    threads: int | None
+    lambda_u: float = 1e-3
+    max_fraction: float = 0.5
+    hard_share: float = 0.1
+    max_rows: int | None = None
+    max_iter: int = 2000
+    tol: float = 1e-5
+    ftol: float = 2e-7
+    precision: str = "float32"
+    max_stages: int = 10
+    path_stages: int = 1
+
+    def __post_init__(self):
+        for name in ("n_batches", "threads", "max_rows"):
+            if getattr(self, name) is not None:
+                check_count(self, name)
+        for name in ("n_candidates", "max_iter", "max_stages", "path_stages"):
+            check_count(self, name)
+        check_count(self, "seed", 0)
+        for name in ("lambda_v", "lambda_w"):
+            if getattr(self, name) is not None:
+                check_size(self, name)
+        for name in ("lambda_u", "tol", "ftol"):
+            check_size(self, name)
+        for name in ("l1_ratio_v", "l1_ratio_w"):
+            check_share(self, name)
+        check(self, "max_fraction", float, lambda v: 0 < v < 1, "between 0 and 1, neither of them")
+        check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
+        check_choice(self, "loss", LOSSES)
+        check_choice(self, "precision", PRECISIONS)

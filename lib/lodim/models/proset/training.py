@@ -1,0 +1,119 @@
+"""The training rows as the next batch of prototypes sees them."""
+
+import numpy as np
+
+from lodim import fold, tiles
+from lodim.engine import available_threads, for_blocks
+from lodim.models.proset import candidates
+from lodim.models.proset.kernels import CLASSES, DENSITY, ROOT_TAU, SQUARED, agreement_sums
+from lodim.models.proset.objective import scaled
+from lodim.models.proset.prototypes import STEP, prior, sums
+
+LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
+LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist
+
+
+class Training:
+    """Rows of weight above zero, and each row's estimate A / B by the prototypes so far.
+
+    The prototype that a row is itself is left out of the row's estimate: else later batches would
+    see rows that an earlier batch knows by heart, and take them for explained.
+
+    Attributes
+    ----------
+    batch : Batch
+    y : (n,) class codes, or (response - offset - level) / scale
+    weight : (n,) weights that sum to one
+    a, b : (n,) numerator and denominator of the estimate: the probability of the row's class, or
+        its density, or the mean of y
+    moment : (n,) numerator of the mean of y, for numeric responses
+    level, scale, loss, n_classes : as Prototypes have them
+    varies : (p,) bool, features that are not constant
+    fresh : (n,) bool, rows that no batch has been fitted to
+    """
+
+    def __init__(self, batch, family, settings):
+        if batch.weights is not None and not batch.weights.all():
+            batch = fold.subset(batch, batch.counted)
+        self.batch, self.family, self.settings = batch, family, settings
+        self.threads = settings.threads or available_threads()
+        self.weight, base = batch.weight, batch.base(family.n_scores)
+        null = family.null_score(batch.y, self.weight, base)
+        self.level, self.scale, self.moment = (null - base)[0], 1.0, None
+        self.varies = np.einsum("tpi,tpi->p", batch.X, batch.X) > 0
+        self.b, self.fresh = np.ones(batch.n), np.ones(batch.n, bool)
+        if family.name == "gaussian":
+            self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
+            residual = batch.y - null[:, 0]
+            self.scale = float(np.sqrt(self.weight @ residual**2)) or 1.0
+            self.y, self.moment = residual / self.scale, np.zeros(batch.n)
+            density = np.exp(-0.5 * self.y**2) / ROOT_TAU
+            self.a = self.moment if self.loss == SQUARED else np.maximum(density, LEAST_DENSITY)
+        else:
+            self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
+            p = prior(self.level, base, self.n_classes)
+            self.a = p[np.arange(batch.n), self.code]
+
+    @property
+    def code(self):
+        """(n,) int, the class of each row; zero for numbers."""
+        return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
+
+    def losses(self, a, b, i=slice(None)):
+        """Loss of the rows i with the estimates a / b."""
+        if self.loss == SQUARED:
+            return (a / b - self.y[i]) ** 2
+        return np.log(b) - np.log(a)
+
+    def deviance(self):
+        """Weighted mean deviance of the rows, each without the prototype that it is itself."""
+        if self.loss == CLASSES:
+            return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
+        return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
+
+    def split(self, c):
+        """Candidates and scoring rows of batch c: equal seeds and batches give equal splits."""
+        rng = np.random.default_rng([self.settings.seed, c])
+        goodness = -self.losses(self.a, self.b)
+        groups = candidates.group(self.code, goodness, self.settings.hard_share)
+        return candidates.draw(groups, self.weight, self.settings, rng)
+
+    def with_batch(self, part):
+        """a, b of the rows with one batch of prototypes more."""
+        X, n = self.batch.X, self.batch.n
+        if not len(part):
+            return self.a, self.b
+        a, b = (tiles.pad(z, len(X)) for z in (self.a, self.b))
+        on = np.flatnonzero(part.v[0])
+        V, half = scaled(np.ascontiguousarray(part.x[:, on]), part.v[0, on])
+        for_blocks(
+            agreement_sums, -(-len(X) // STEP), X, tiles.pad(self.y, len(X)), STEP,
+            part.features[on], part.v[0, on], V, half, part.w, part.y, part.u[0], self.loss, a, b,
+            threads=self.threads,
+        )  # fmt: skip
+        a, b = a.ravel()[:n], b.ravel()[:n]
+        i, own = self.own(part)
+        peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[self.loss]
+        a[i] -= own * peak
+        b[i] -= own
+        return a, b
+
+    def own(self, part):
+        """Rows that are prototypes of a batch, and what each weighs there, (r,)."""
+        share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
+        return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
+
+    def add(self, part, c):
+        """Add batch c to the estimates."""
+        self.fresh[self.split(c).scoring] = False
+        a, b = self.with_batch(part)
+        if self.loss == DENSITY and len(part):
+            i, own = self.own(part)
+            self.moment = (
+                self.moment
+                + sums(part, part.y[:, None], self.batch.X, self.batch.n, self.threads)[:, 0]
+            )
+            self.moment[i] -= own * self.y[i]
+        self.a, self.b = a, b
+        if self.loss == SQUARED:
+            self.moment = a

@@ -1,0 +1,358 @@
+"""proset as a whole: laws of its estimates, batches, candidates, regressor, selection."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lodim as ld
+from lodim.models.proset import candidates, distribution
+from lodim.models.proset import prototypes as rows
+from lodim.models.proset.grow import grow
+from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.training import Training
+
+
+def two_moons(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    t, c = rng.uniform(0, np.pi, n), rng.integers(0, 2, n)
+    x = np.column_stack([np.cos(t) + c, np.where(c, -1, 1) * np.sin(t) + 0.4 * c])
+    frame = pd.DataFrame(x + 0.15 * rng.normal(size=(n, 2)), columns=["a", "b"])
+    return frame.assign(noise=rng.normal(size=n), kind=np.where(c, "right", "left"))
+
+
+def waves(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.uniform(-2, 2, (n, 3)), columns=["a", "b", "c"])
+    return frame.assign(y=10 + 5 * np.sin(2 * frame["a"]) + 0.5 * rng.normal(size=n))
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return ld.proset("kind ~ .", two_moons(), n_batches=2, threads=1)
+
+
+@pytest.fixture(scope="module", params=["squared", "density"])
+def regressor(request):
+    return ld.proset("y ~ .", waves(800), loss=request.param, threads=1)
+
+
+# Equation 2.4 ----------------------------------------------------------------------------------
+
+
+def test_estimates_are_equation_2_4(moons):
+    """From the table of prototypes alone, in original units."""
+    new, frame = two_moons(50, seed=1), moons.prototypes()
+    v, scale = moons.feature_weights(), moons.design.scale
+    q = np.tile([0.5, 0.5], (50, 1)) * 0 + [1 - two_moons()["kind"].eq("right").mean()] * 2
+    q[:, 1] = 1 - q[:, 1]
+    names = [n for n in moons.design.names if n in frame]
+    at = [moons.design.names.index(n) for n in names]
+    for _, one in frame.iterrows():
+        d = (new[names].to_numpy() - one[names].to_numpy(float)) * v[one["batch"] - 1, at]
+        G = np.exp(-0.5 * ((d / scale[at]) ** 2).sum(axis=1))
+        q[:, int(one["target"] == "right")] += one["weight"] * G
+    p = q[:, 1] / q.sum(axis=1)
+    np.testing.assert_allclose(moons.predict(new), p, atol=1e-10)
+    np.testing.assert_allclose(moons.predict(new, "familiarity"), q.sum(axis=1) - 1, rtol=1e-9)
+    np.testing.assert_allclose(moons.predict(new, "prob").sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_impacts_add_up_to_familiarity(moons):
+    batch = moons.design.apply(two_moons(70, seed=1))
+    np.testing.assert_allclose(moons.impacts(batch).sum(axis=1), moons.mass(batch), rtol=1e-12)
+
+
+def test_far_from_all_prototypes_is_the_null_model(moons):
+    far = pd.DataFrame({"a": [1e3], "b": [-1e3], "noise": [0.0]})
+    assert moons.predict(far, "familiarity")[0] < 1e-200
+    assert moons.predict(far)[0] == pytest.approx(two_moons()["kind"].eq("right").mean())
+    assert moons.familiarity(far, quantile=True)[0] <= 0.01
+
+
+def test_noise_is_left_out(moons):
+    weight = moons.coef()
+    assert weight["noise"] == 0.0 and weight["a"] > 0 and weight["b"] > 0
+    changed = two_moons().assign(noise=1e6)
+    np.testing.assert_array_equal(moons.predict(changed), moons.predict(two_moons()))
+    assert moons.evaluate(two_moons(400, seed=2))["accuracy"][0] > 0.93
+
+
+def test_merging_keeps_predictions():
+    """Rows that differ in a feature without weight alone become one prototype."""
+    df = pd.concat([two_moons(80)] * 3, ignore_index=True)
+    fit = ld.proset("kind ~ a + b", df)
+    t = fit.estimates
+    assert len(t) < len(t.member)
+    share = t.w / np.bincount(t.member_of)
+    apart = df.loc[t.member, ["a", "b"]].to_numpy()
+    new = df[["a", "b"]].to_numpy()
+    d = (new[:, None] - apart) * fit.coef()[["a", "b"]].to_numpy()
+    G = np.exp(-0.5 * (d**2).sum(axis=2)) @ share[t.member_of]
+    np.testing.assert_allclose(fit.predict(df, "familiarity"), G, rtol=1e-6)
+
+
+# Candidates ------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 1500),
+    st.floats(0.05, 0.95),
+)  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_algorithm_2_1(sizes, n_candidates, eta):
+    """No group gives more than its share, and none less than a smaller one or half a row off."""
+    sizes = np.array(sizes)
+    drawn = candidates.share_out(sizes, n_candidates, eta)
+    assert (drawn <= eta * sizes + 0.5).all() and (drawn >= 0).all()
+    assert abs(drawn.sum() - min(n_candidates, eta * sizes.sum())) <= 0.5 * len(sizes) + 1e-9
+    order = np.argsort(sizes, kind="stable")
+    assert (np.diff(drawn[order]) >= 0).all()
+    open_ = drawn < np.rint(eta * sizes)
+    assert not open_.any() or np.ptp(drawn[open_]) <= 1
+
+
+@given(st.integers(0, 1000), st.sampled_from([None, 60]))
+@settings(max_examples=30, deadline=None)
+def test_split_keeps_the_weight_of_groups(seed, max_rows):
+    rng = np.random.default_rng(seed)
+    groups, weight = rng.integers(0, 4, 200), rng.dirichlet(np.ones(200))
+    asked = SimpleNamespace(max_rows=max_rows, n_candidates=50, max_fraction=0.5)
+    split = candidates.draw(groups, weight, asked, rng)
+    assert not np.isin(split.candidates, split.scoring).any()
+    assert len(split.candidates) + len(split.scoring) <= (max_rows or 200) + 2
+    for g in range(4):
+        of = weight[groups == g].sum()
+        assert split.scoring_weight[groups[split.scoring] == g].sum() == pytest.approx(of)
+
+
+def test_weights_are_repeated_rows():
+    """Class shares and null model; the objective, for the same candidates."""
+    df, times = two_moons(60), np.resize([1, 2, 3], 60)
+    long = df.loc[np.repeat(df.index, times)]
+    one = ld.proset("kind ~ .", df, weights=times, n_batches=1)
+    two = ld.proset("kind ~ .", long)
+    assert one.null_deviance == pytest.approx(two.null_deviance)
+    np.testing.assert_allclose(one.estimates.level, two.estimates.level, rtol=1e-12)
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(60, 3)), rng.dirichlet(np.ones(60))
+    X, y = rng.normal(size=(20, 3)), np.arange(20) % 2.0
+    i = np.repeat(np.arange(20), np.resize([1, 2, 3], 20))
+    shares = Penalty.of(3, 60, one.settings)
+    theta = np.concatenate([np.ones(3), weight, [0.0]])
+    values = [
+        BatchObjective(
+            Scoring.of(X[at], y[at], 0.5 + 0 * y[at], 1 + 0 * y[at], w / 40, np.float64),
+            x, np.arange(60) % 2.0, CLASSES, shares, 1,
+        )(theta)
+        for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i))))
+    ]  # fmt: skip
+    np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
+    np.testing.assert_allclose(values[0][1], values[1][1], rtol=1e-9, atol=1e-14)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    df = two_moons(120)
+    junk = two_moons(40, seed=5).assign(kind="left", a=9.0)
+    both = pd.concat([df, junk], ignore_index=True)
+    weights = np.r_[np.ones(120), np.zeros(40)]
+    one, two = ld.proset("kind ~ .", df), ld.proset("kind ~ .", both, weights=weights)
+    np.testing.assert_allclose(one.predict(df), two.predict(df), rtol=1e-5)
+    assert two.estimates.row.max() < 120
+
+
+# Batches ---------------------------------------------------------------------------------------
+
+
+def test_update_keeps_the_batches(moons):
+    df = two_moons()
+    one = ld.proset("kind ~ .", df, threads=1)
+    more = one.update(df, n_batches=2)
+    assert np.array_equal(more.estimates.first(1).w, one.estimates.w)
+    assert np.array_equal(
+        more.estimates.first(1).v, one.estimates.v[:, : more.estimates.v.shape[1]]
+    )
+    assert more.predict(df, "link").equals(moons.predict(df, "link"))
+    assert str(more.summary()) == str(moons.summary())
+    with pytest.raises(ld.DataError, match="on the rows of the fit"):
+        one.update(two_moons(seed=3), n_batches=3)
+    assert one.update(two_moons(seed=3)).settings == one.settings
+
+
+def test_watched_scores_are_those_of_the_fit(moons):
+    new = two_moons(90, seed=4)
+    problem = ld.recipe.prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})
+    grower = grow(problem.batch, problem.family, moons.settings, watch=moons.design.apply(new))
+    scores = [next(grower)[2] for _ in range(2)]
+    np.testing.assert_allclose(scores[-1][:, 0], moons.predict(new, "link"), rtol=1e-9)
+
+
+def test_xor_finds_its_features_and_more_batches_do_no_harm():
+    df, new = ld.xor(2500, 3, 3, seed=1), ld.xor(2500, 3, 3, seed=2)
+    losses = []
+    for b in (1, 3):
+        fit = ld.proset("y ~ .", df, n_batches=b, n_candidates=400)
+        assert [df.columns[k] for k in fit.estimates.features] == ["x1", "x2", "x3"]
+        losses.append(fit.evaluate(new)["log_loss"][0])
+    assert losses[0] < 0.35 and losses[1] < losses[0] + 0.005
+
+
+def test_an_empty_batch_ends_the_growth():
+    fit = ld.proset("kind ~ .", two_moons(), lambda_w=1e4, n_batches=5)
+    assert len(fit.estimates) == 0 and fit.estimates.n_batches == 1 and fit.df == 0
+    share = two_moons()["kind"].eq("right").mean()
+    np.testing.assert_allclose(fit.predict(two_moons()), share)
+    assert "batch 1 is empty" in str(fit.summary())
+
+
+def test_own_prototypes_are_left_out():
+    """The training estimate of a row is that of the model without the row's prototype."""
+    fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
+    problem = ld.recipe.prepare(ld.proset, "kind ~ .", two_moons(100), {})
+    training = Training(problem.batch, problem.family, problem.settings)
+    training.add(fit.estimates.only(1).over_all(_all_features(fit, problem)), 1)
+    t, j = fit.estimates, 3
+    member = t.member[np.flatnonzero(t.member_of == j)[0]]
+    G = fit.impacts(problem.batch)[member]
+    G[j] *= 1 - 1 / np.sum(t.member_of == j)
+    assert training.b[member] == pytest.approx(1 + G.sum())
+
+
+def _all_features(fit, problem):
+    from lodim import tiles
+
+    return tiles.rows(problem.batch.X, fit.estimates.row)
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+def test_density_integrates_to_one_and_has_the_moments():
+    fit = ld.proset("y ~ .", waves(), loss="density", n_batches=2)
+    new, at = waves(20, seed=1), np.linspace(-30, 50, 4001)
+    p = fit.density(new, at).to_numpy()
+    mean = np.trapezoid(p * at, at)
+    np.testing.assert_allclose(np.trapezoid(p, at), 1.0, atol=1e-6)
+    np.testing.assert_allclose(mean, fit.predict(new), atol=1e-5)
+    variance = np.trapezoid(p * at**2, at) - mean**2
+    np.testing.assert_allclose(variance, fit.predict(new, "variance"), rtol=1e-4)
+
+
+def test_density_inverts_its_distribution():
+    fit = ld.proset("y ~ .", waves(), loss="density")
+    batch = fit.design.apply(waves(30, seed=1))
+    t, c = fit.estimates, fit.calibration
+    levels = np.array([0.1, 0.5, 0.9])
+    q = distribution.quantiles(t, c, batch.X, 30, levels, 1)
+    for k, level in enumerate(np.interp(levels, np.arange(101) / 100, c.levels)):
+        F = distribution.below(t, batch.X, 30, q[:, k], 1)
+        np.testing.assert_allclose(F, level, atol=5e-3)
+
+
+def test_intervals_cover(regressor):
+    new = waves(1500, seed=7)
+    for level in (0.5, 0.8, 0.9):
+        out = regressor.predict(new, "interval", level=level)
+        cover = new["y"].between(out["lower"], out["upper"]).mean()
+        assert abs(cover - level) < 0.06, level
+    q = regressor.predict(new, "quantile", quantiles=[0.1, 0.5, 0.9])
+    assert list(q) == ["q0.1", "q0.5", "q0.9"] and (q.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
+    assert regressor.evaluate(new)["dev_ratio"][0] > 0.6
+
+
+def test_the_unit_of_the_response_does_not_matter(regressor):
+    df = waves(800)
+    other = ld.proset("y ~ .", df.assign(y=1000 * df["y"]), loss=regressor.settings.loss)
+    np.testing.assert_allclose(other.predict(df), 1000 * regressor.predict(df), rtol=1e-4)
+
+
+def test_refused_predictions(regressor, moons):
+    df = waves()
+    for arguments, words in (
+        ({"type": "interval", "level": 1.0}, "level must be between 0 and 1"),
+        ({"type": "quantile", "quantiles": ["a"]}, "quantiles must be numbers"),
+        ({"type": "response", "level": 0.5}, "level is for type='interval'"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=words):
+            regressor.predict(df, **arguments)
+    with pytest.raises(ld.ArgumentError, match="type must be one of"):
+        moons.predict(two_moons(), "interval")
+    with pytest.raises(ld.ArgumentError, match="density"):
+        moons.density(two_moons(), [0.0])
+
+
+# Selection -------------------------------------------------------------------------------------
+
+
+def test_cv_over_penalties_and_batches():
+    df = two_moons()
+    grid = {"lambda_v": [1e-3, 1e-1], "lambda_w": [1e-8, 1e-4], "n_batches": [1, 2]}
+    cv = ld.cv(ld.proset, "kind ~ .", df, grid=grid, folds=4)
+    frame = cv.tidy()
+    assert len(frame) == 8 and cv.lambda_1se >= cv.lambda_min
+    assert list(frame["lambda_v"][:4]) == [0.1] * 4  # sparse models first
+    assert cv.best.settings.lambda_v == cv.lambda_min
+    again = ld.proset("kind ~ .", df, **{k: cv.best.arguments[k] for k in grid})
+    assert again.predict(df).equals(cv.best.predict(df))
+
+
+def test_cv_keeps_groups_of_rows_together():
+    df = two_moons(90)
+    cv = ld.cv(ld.proset, "kind ~ .", df, folds=np.repeat(list("abc"), 30), n_lambda=3)
+    assert len(cv.tidy()) == 3 and cv.tidy()["mean"].notna().all()
+
+
+def test_open_settings_are_chosen():
+    df = two_moons()
+    fit = ld.proset("kind ~ .", df, lambda_v=None, n_batches=None, control={"max_stages": 2})
+    assert fit.chosen == ("n_batches", "lambda_v") or fit.chosen == ("lambda_v", "n_batches")
+    assert fit.settings.lambda_v in set(fit.selection["lambda_v"])
+    with pytest.raises(ld.ArgumentError, match="lambda_w is open"):
+        ld.cv(ld.proset, "kind ~ .", df, lambda_w=None)
+
+
+@pytest.mark.parametrize("penalty", ["lambda_v", "lambda_w"])
+def test_path_begins_at_nothing(penalty, axes):
+    path = ld.path(ld.proset, "kind ~ .", two_moons(), n_lambda=6, penalty=penalty)
+    frame = path.glance()
+    assert frame[penalty].is_monotonic_decreasing and frame["dev_ratio"].iloc[-1] > 0.5
+    sizes = [len(fit.estimates) for fit in path.fits] if penalty == "lambda_w" else frame["df"]
+    assert np.array(sizes)[0] == 0 < np.array(sizes)[-1]
+    value = path.lambdas[2]
+    alone = ld.proset("kind ~ .", two_moons(), **{penalty: value})
+    assert alone.predict(two_moons()).equals(path.at(value).predict(two_moons()))
+    assert path.plot(ax=axes) is axes
+    with pytest.raises(ld.ArgumentError, match="lambda_v, lambda_w"):
+        ld.path(ld.proset, "kind ~ .", two_moons(), penalty="lambda_")
+
+
+# Tables and files ------------------------------------------------------------------------------
+
+
+def test_table_of_prototypes(moons):
+    df, frame = two_moons(), moons.prototypes()
+    assert len(frame) == len(moons.estimates) == moons.glance()["n_prototypes"][0]
+    for _, one in frame.head(20).iterrows():
+        assert df.loc[one["row"], "kind"] == one["target"]
+        assert df.loc[one["row"], "a"] == pytest.approx(one["a"])
+
+
+def test_files_with_other_numbers_are_refused(moons, tmp_path):
+    from dataclasses import replace
+
+    t = moons.estimates
+    for change in (
+        {"features": t.features + 5}, {"w": -t.w}, {"batch": t.batch + 2}, {"y": t.y + 0.5},
+        {"v": t.v[:, :1]}, {"level": np.zeros(2)}, {"loss": 1}, {"w": t.w * np.nan},
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            replace(t, **change).check(len(moons.design.names), moons.family)
+    moons.save(tmp_path / "fit")
+    back = ld.load(tmp_path / "fit").estimates
+    for name, value in vars(t).items():
+        assert np.array_equal(getattr(back, name), value), name
+    assert rows.join([t.only(1), t.only(2)]).n_batches == 2

@@ -1,0 +1,163 @@
+"""The objective of a batch: Eq. 2.8 in naive NumPy, finite differences, blocks and threads."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from lodim.models.proset import objective as objectives
+from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED
+from lodim.models.proset.merge import SAME, merge
+from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.solve import bounded
+
+LOSSES = [CLASSES, SQUARED, DENSITY]
+losses = pytest.mark.parametrize("loss", LOSSES, ids=["classes", "squared", "density"])
+
+
+class Case:
+    """Scoring rows, candidates, penalties and a point, at random."""
+
+    def __init__(self, loss, n=150, p=5, J=37, seed=0, dtype=np.float64):
+        rng = np.random.default_rng(seed)
+        self.loss, self.X, self.x = loss, rng.normal(size=(n, p)), rng.normal(size=(J, p))
+        self.y, self.target = rng.normal(size=n), rng.normal(size=J)
+        if loss == CLASSES:
+            self.y, self.target = rng.integers(0, 3, n) * 1.0, rng.integers(0, 3, J) * 1.0
+        self.a, self.b = rng.uniform(0.1, 0.9, n), rng.uniform(1.0, 3.0, n)
+        self.weight = rng.dirichlet(np.ones(n))
+        shares = SimpleNamespace(
+            lambda_v=0.02, lambda_w=0.01, lambda_u=0.03, l1_ratio_v=0.3, l1_ratio_w=0.6
+        )
+        self.penalty = Penalty.of(p, J, shares)
+        self.scoring = Scoring.of(self.X, self.y, self.a, self.b, self.weight, dtype)
+        self.theta = np.concatenate([rng.uniform(0.1, 1.5, p), rng.uniform(0, 2, J), [1.7]])
+        self.theta[[1, p + 3, p + 4]] = 0.0
+
+    def objective(self, threads=1):
+        return BatchObjective(self.scoring, self.x, self.target, self.loss, self.penalty, threads)
+
+    def naive(self, theta):
+        """Eq. 2.8 as it is written, for (v, w, u)."""
+        p, J = self.X.shape[1], len(self.x)
+        v, w, u = theta[:p], theta[p : p + J], theta[-1]
+        G = np.exp(-0.5 * (((self.X[:, None] - self.x) * v) ** 2).sum(axis=2))
+        h = {
+            CLASSES: self.y[:, None] == self.target,
+            SQUARED: self.target[None],
+            DENSITY: u * np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2)
+            / np.sqrt(2 * np.pi),
+        }[self.loss]  # fmt: skip
+        A, B = self.a + (G * h) @ w, self.b + G @ w
+        each = (A / B - self.y) ** 2 if self.loss == SQUARED else np.log(B / A)
+        net = 0.02 * (0.35 * v @ v + 0.3 * v.sum()) + 0.01 * (0.2 * w @ w + 0.6 * w.sum())
+        return self.weight @ each + net + 0.03 * 0.5 * u**2
+
+
+@losses
+@pytest.mark.parametrize("n, p, J", [(150, 5, 37), (64, 1, 4), (3, 9, 1), (700, 8, 130)])
+def test_equation_and_gradient(loss, n, p, J):
+    case = Case(loss, n, max(p, 2), max(J, 5))
+    value, gradient = case.objective()(case.theta)
+    np.testing.assert_allclose(value, case.naive(case.theta), rtol=1e-12)
+    numeric = approx_fprime(case.theta, case.naive, 1e-7)
+    if loss != DENSITY:
+        numeric[-1], gradient[-1] = 0.0, 0.0  # u has no part in the loss
+    np.testing.assert_allclose(gradient, numeric, atol=2e-6)
+
+
+@losses
+def test_single_precision(loss):
+    one, two = Case(loss), Case(loss, dtype=np.float32)
+    (f, g), (f32, g32) = one.objective()(one.theta), two.objective()(two.theta)
+    np.testing.assert_allclose(f32, f, rtol=1e-6)
+    np.testing.assert_allclose(g32, g, atol=2e-6 * np.abs(g).max())
+
+
+@losses
+def test_bits_do_not_depend_on_threads(loss, monkeypatch):
+    monkeypatch.setattr(objectives, "SMALL", 0)
+    case = Case(loss, n=900)
+    f, g = case.objective(1)(case.theta)
+    for threads in (2, 3, 7):
+        value, gradient = case.objective(threads)(case.theta)
+        assert value == f and np.array_equal(gradient, g)
+
+
+@losses
+def test_sum_of_blocks_is_the_whole(loss, monkeypatch):
+    case = Case(loss, n=900)
+    f, g = case.objective()(case.theta)
+    monkeypatch.setattr(objectives, "MOST_BLOCKS", 1)
+    value, gradient = case.objective()(case.theta)
+    np.testing.assert_allclose(value, f, rtol=1e-13)
+    np.testing.assert_allclose(gradient, g, atol=1e-13)
+
+
+@losses
+def test_a_far_origin_does_no_harm(loss):
+    """Only differences of features matter."""
+    case = Case(loss)
+    f, g = case.objective()(case.theta)
+    case.X, case.x = case.X + 3.0, case.x + 3.0
+    case.scoring = Scoring.of(case.X, case.y, case.a, case.b, case.weight, np.float64)
+    value, gradient = case.objective()(case.theta)
+    np.testing.assert_allclose(value, f, rtol=1e-11)
+    np.testing.assert_allclose(gradient, g, atol=1e-11)
+
+
+# The bounded solver ----------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_bounded_quadratic(d, seed):
+    """At the end the slope is zero, or upward at a bound."""
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(d + 2, d))
+    H, c = M.T @ M + 0.1 * np.eye(d), rng.normal(size=d)
+    end = bounded(lambda t: (0.5 * t @ H @ t + c @ t, H @ t + c), np.ones(d), tol=1e-9, ftol=0.0)
+    slope = H @ end.theta[0] + c
+    assert (end.theta >= 0).all() and end.converged[0]
+    np.testing.assert_allclose(slope[end.theta[0] > 0], 0.0, atol=1e-5)
+    assert (slope[end.theta[0] == 0] >= -1e-6).all()
+
+
+def test_bounded_says_when_it_did_not_converge():
+    def valley(t):
+        return 100 * (t[1] - t[0] ** 2) ** 2 + (1 - t[0]) ** 2, np.array(
+            [-400 * t[0] * (t[1] - t[0] ** 2) - 2 * (1 - t[0]), 200 * (t[1] - t[0] ** 2)]
+        )
+
+    assert not bounded(valley, np.array([0.0, 2.0]), max_iter=4).converged[0]
+    end = bounded(valley, np.array([0.0, 2.0]), tol=1e-8, ftol=0.0)
+    np.testing.assert_allclose(end.theta[0], 1.0, atol=1e-5)
+
+
+# Merging ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_merged_groups_are_connected_components(J, d, seed):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 3, (J, d)) + SAME * rng.choice([0.0, 0.4, -0.4, 0.9, 5.0], (J, d))
+    w = rng.random(J)
+    first, weight, of = merge(points, w)
+    near = np.abs(points[:, None] - points).max(axis=2) <= SAME
+    for _ in range(J):  # reachability
+        near = near @ near
+    np.testing.assert_array_equal(near, of[:, None] == of)
+    np.testing.assert_array_equal(first, [np.flatnonzero(of == g)[0] for g in range(len(first))])
+    np.testing.assert_allclose(weight, [w[of == g].sum() for g in range(len(first))])
+
+
+def test_merging_many():
+    """Groups of thousands are joined without a list of their pairs."""
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 2, (10_000, 3)) * 1.0
+    first, weight, of = merge(points, np.ones(10_000))
+    assert len(first) == 8 and weight.sum() == 10_000 and np.array_equal(points[first][of], points)
