@@ -37,11 +37,11 @@ def test_loss_and_gradient(loss, dtype):
 
 
 def test_several_tiles_chunks_and_blocks(monkeypatch):
-    """Tiles of rows and of points that are not full, chunks that are not; two tiles in a block."""
+    """Tiles of rows and of points, and chunks, of which the last is not full; a single block."""
     monkeypatch.setattr(cuda_kernels, "PROCESSORS", 1)
-    monkeypatch.setattr(cuda_kernels, "RESIDENT", 2)
-    assert [cuda_kernels.count_blocks(n) for n in (1, 2, 3, 4, 5)] == [1, 2, 2, 2, 2]
-    case = Case(DENSITY, n=64 * 2 + 3, p=10, J=70)
+    monkeypatch.setattr(cuda_kernels, "RESIDENT", 1)
+    assert cuda_kernels.count_blocks(2) == 1
+    case = Case(DENSITY, n=64 + 3, p=10, J=70)
     case.theta[10:78] = 0.0  # one tile of points has none with weight
     assert_same(case)
 
@@ -54,7 +54,7 @@ def test_nothing_but_zeros(part):
 
 
 def test_the_same_bits_twice_and_rows_that_move_once(monkeypatch):
-    case = Case(SQUARED, n=70, p=3, J=5)
+    case = Case(SQUARED, n=5, p=3, J=5)
     objective = on_gpu(case)
     moved = []
     real = cuda_kernels.upload
@@ -65,22 +65,29 @@ def test_the_same_bits_twice_and_rows_that_move_once(monkeypatch):
     assert moved == 2 * [2 + 5 + 4, 2 + 5]
 
 
-def prototype_set(M=70, p=3):
+def prototype_set(M, p=3):
     rng = np.random.default_rng(4)
     none = np.zeros(0, np.int64)
     v = rng.uniform(0.2, 1.0, (2, p)) * [[1] * p, [0] + [1] * (p - 1)]
     return Prototypes(
         np.arange(p), rng.normal(size=(M, p)), rng.integers(0, 3, M) * 1.0, rng.random(M),
-        1 + (np.arange(M) >= 66), np.arange(M), none, none, v, np.zeros(2), np.zeros(3), 1.0,
+        1 + (np.arange(M) >= M - 3), np.arange(M), none, none, v, np.zeros(2), np.zeros(3), 1.0,
         CLASSES, 3,
     )  # fmt: skip
 
 
-@kinds
-def test_sums_in_parts(dtype, monkeypatch):
+def test_the_grid_follows_the_shape():
+    for n_tiles in (1, 264, 265, 1563, 15_625):
+        blocks = cuda_kernels.count_blocks(n_tiles)
+        each = -(-n_tiles // blocks)
+        assert blocks <= 264 and (blocks - 1) * each < n_tiles  # no block without a tile
+
+
+@pytest.mark.parametrize("dtype, n, M", [(np.float64, 5, 70), (np.float32, 70, 8)])
+def test_sums_in_parts(dtype, n, M, monkeypatch):
     """Two batches, rows that go to the GPU a tile at a time."""
     monkeypatch.setattr(prototypes, "PART", 1)
-    t, n = prototype_set(), 70
+    t = prototype_set(M)
     X = tiles.pack(np.random.default_rng(5).normal(size=(n, 3)), dtype)
     values = np.column_stack([prototypes.one_hot(t), np.ones((len(t), 2))])
     here, there = (prototypes.sums(t, values, X, n, engine=e) for e in ("cpu", "cuda"))
