@@ -1,4 +1,5 @@
-"""gbmap on a GPU: a pass beside a streaming read of the same array, and a whole fit.
+"""gbmap and proset on a GPU: passes of gbmap beside a streaming read, its whole fit, and proset's
+objective beside the CPU's.
 
     python benchmarks/gpu.py [--rows 10000000] [--out benchmarks/results]
 
@@ -6,7 +7,9 @@ A pass is loss and gradient of two learners, by the GPU's own clock (events), me
 includes the launches, theta's way in and the sums' way out. The roof is a kernel that reads the
 same tiles and adds them up. Bytes of a pass are those of X, once, and of response, score and
 weight; a share above one would mean that they come from a cache. The CPU does the same passes in
-the same run. Needs a GPU and the extra `cuda`.
+the same run. proset's objective is timed whole, with the host's part of it: it reads little and
+computes much, so its roof is arithmetic: `terms_s` counts rows x candidates x features a second.
+Needs a GPU and the extra `cuda`.
 """
 
 import argparse
@@ -24,8 +27,12 @@ from numba import cuda
 import lodim as ld
 from lodim import engine, tiles
 from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.settings import Settings
 
 NARROW = [(10**5, 25), (10**6, 25), (10**7, 25)]
+BATCHES = [(10**4, 25, 1000), (10**5, 25, 1000), (10**5, 200, 1000), (10**6, 25, 1000)]
 WIDE = [(10**5, 100), (10**5, 400), (10**5, 1600), (10**5, 3200), (10**7, 1)]
 BLOCKS, THREADS = 1056, 256  # of the streaming read
 
@@ -122,6 +129,27 @@ def time_pass(device, n, p, dtype, repeats):
     }  # fmt: skip
 
 
+def time_objective(n, p, J, dtype, repeats):
+    """A row of proset's table: the objective of a batch, three classes, all weights above zero."""
+    rng = np.random.default_rng(2)
+    y, target = rng.integers(0, 3, n) * 1.0, rng.integers(0, 3, J) * 1.0
+    share, one, weight = np.full(n, 1 / 3), np.ones(n), np.full(n, 1.0 / n)
+    scoring = Scoring.of(rng.normal(size=(n, p)), y, share, one, weight, dtype)
+    settings = Settings(1, J, 1e-3, 1e-8, 0.05, 0.05, "squared", 0, None)
+    rest = rng.normal(size=(J, p)), target, CLASSES, Penalty.of(p, J, settings)
+    threads = engine.available_threads()
+    there, here = (BatchObjective(scoring, *rest, threads, name) for name in ("cuda", "cpu"))
+    theta = np.concatenate([np.full(p, 1 / np.sqrt(p)), np.ones(J), [0.0]])
+    a, b = here(theta)[1], there(theta)[1]
+    ms = device_ms(lambda: there(theta), repeats)
+    return {
+        "n": n, "p": p, "J": J, "dtype": np.dtype(dtype).name, "pass_ms": ms,
+        "terms_s": n * J * p / ms * 1e3, "wall_ms": wall_ms(lambda: there(theta), repeats),
+        "cpu_ms": wall_ms(lambda: here(theta), 3),
+        "error": float(np.abs(a - b).max() / np.abs(a).max()),
+    }  # fmt: skip
+
+
 def time_fit(n):
     """synth-cos-c, n x 25, float32, m = 2, on both engines, end to end."""
     data = ld.synth_cos_c(n, 25, seed=0)
@@ -159,12 +187,18 @@ def main():
         for n, p in NARROW + WIDE for dtype in (np.float32, np.float64)
     ]  # fmt: skip
     print(gpu, pd.DataFrame(passes).round(4).to_string(index=False), sep="\n", flush=True)
+    objectives = [
+        time_objective(*shape, dtype, arguments.repeats)
+        for shape in BATCHES for dtype in (np.float32, np.float64)
+    ]  # fmt: skip
+    print(pd.DataFrame(objectives).round(4).to_string(index=False), flush=True)
     fits = time_fit(arguments.rows)
     print(pd.DataFrame(fits).round(4).to_string(index=False))
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         machine = {"gpu": gpu, "cpu": platform.processor(), "threads": engine.available_threads()}
-        text = json.dumps({"machine": machine, "passes": passes, "fits": fits}, indent=1)
+        results = {"machine": machine, "passes": passes, "proset": objectives, "fits": fits}
+        text = json.dumps(results, indent=1)
         (arguments.out / "gpu.json").write_text(text + "\n")
 
 

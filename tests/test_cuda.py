@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,15 @@ from lodim import engine, tiles
 
 HERE = Path(__file__).parent
 DATA = {"x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 3.0, 2.0, 4.0]}
+FITS = [partial(ld.gbmap, "y ~ x", DATA, m=1, lambda_=0.1), partial(ld.proset, "y ~ x", DATA)]
+models = pytest.mark.parametrize("fit", FITS, ids=["gbmap", "proset"])
 
 
 def test_in_the_simulator():
-    """All of simulated_cuda.py: the simulator replaces numba.cuda in the whole process."""
+    """All of simulated_*.py: the simulator replaces numba.cuda in the whole process."""
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5",
-         HERE / "simulated_cuda.py"],
+         *sorted(HERE.glob("simulated_*.py"))],
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, cwd=HERE.parent,
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
@@ -34,25 +37,28 @@ def no_gpu():
         pytest.skip("there is a GPU here")
 
 
-def test_cuda_without_a_gpu(no_gpu, monkeypatch):
+@models
+def test_cuda_without_a_gpu(fit, no_gpu, monkeypatch):
     for installed, error in ((None, ld.MissingExtraError), (True, ld.DeviceError)):
         monkeypatch.setattr(engine, "find_spec", lambda name, found=installed: found)
         with pytest.raises(error, match="engine='cuda' needs an NVIDIA GPU"):
-            ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cuda")
+            fit(engine="cuda")
 
 
-def test_cuda_without_numba_cuda(monkeypatch):
+@models
+def test_cuda_without_numba_cuda(fit, monkeypatch):
     monkeypatch.setitem(sys.modules, "lodim.device", None)
     with pytest.raises(ld.MissingExtraError, match=r"lodim\[cuda\]"):
-        ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cuda")
+        fit(engine="cuda")
 
 
-def test_auto_is_silent(no_gpu, monkeypatch):
+@models
+def test_auto_is_silent(fit, no_gpu, monkeypatch):
     """Large data, numba-cuda at hand, no GPU: the CPU's fit, without a word."""
-    small = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="cpu")
+    small = fit(engine="cpu")
     monkeypatch.setattr(engine, "LARGE", 0)
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    auto = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="auto")
+    auto = fit(engine="auto")
     np.testing.assert_array_equal(auto.predict(DATA), small.predict(DATA))
 
 
@@ -65,13 +71,15 @@ def test_small_data_never_look_for_a_gpu(monkeypatch):
     assert engine.place(X, "auto") is X and engine.place(X, "cpu") is X
 
 
-def test_a_name_that_is_no_engine():
+@models
+def test_a_name_that_is_no_engine(fit):
     with pytest.raises(ld.ArgumentError, match="engine must be one of auto, cpu, cuda"):
-        ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1, engine="gpu")
+        fit(engine="gpu")
 
 
-def test_a_saved_fit_predicts_where_there_is_no_gpu(tmp_path):
-    fit = ld.gbmap("y ~ x", DATA, m=1, lambda_=0.1)
+@models
+def test_a_saved_fit_predicts_where_there_is_no_gpu(fit, tmp_path):
+    fit = fit()
     expected = fit.predict(DATA)
     object.__setattr__(fit.settings, "engine", "cuda")
     fit.save(tmp_path / "fit.lodim")

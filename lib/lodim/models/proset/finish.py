@@ -50,7 +50,7 @@ def from_state(state):
     prototypes.check(len(design.names), family)
     selection, calibration = state["selection"], state["calibration"]
     return ProsetFit(
-        design=design, family=family, settings=Settings(**state["settings"]),
+        design=design, family=family, settings=Settings(**state["settings"] | {"engine": "cpu"}),
         estimates=prototypes, log=state["log"],
         calibration=None if calibration is None else Calibration(**calibration),
         labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"],

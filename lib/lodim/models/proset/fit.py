@@ -55,9 +55,9 @@ class ProsetFit(Fit):
     def score_rows(self, batch):
         t, base = self.estimates, batch.base(self.family.n_scores)
         if t.loss == CLASSES:
-            S = sums(t, one_hot(t), batch.X, batch.n, self._threads)
+            S = sums(t, one_hot(t), batch.X, batch.n, self._threads, self._engine)
             return class_scores(prior(t.level, base, t.n_classes) + S, self.family.n_scores)
-        S = sums(t, distribution.moments(t), batch.X, batch.n, self._threads)
+        S = sums(t, distribution.moments(t), batch.X, batch.n, self._threads, self._engine)
         return base + t.level + t.scale * (S[:, 1] / (1.0 + S[:, 0]))[:, None]
 
     def predict(
@@ -271,13 +271,19 @@ class ProsetFit(Fit):
     def mass(self, batch) -> np.ndarray:
         """Familiarity of each row of a batch, (n,)."""
         t = self.estimates
-        return sums(t, np.ones((len(t), 1)), batch.X, batch.n, self._threads)[:, 0]
+        values = np.ones((len(t), 1))
+        return sums(t, values, batch.X, batch.n, self._threads, self._engine)[:, 0]
 
     # Shared by the above -----------------------------------------------------------------------
 
     @property
     def _threads(self):
         return self.settings.threads or available_threads()
+
+    @property
+    def _engine(self):
+        # To move new rows to a GPU takes longer than to read them here: only where asked.
+        return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     def _classes(self, code):
         return np.array(self.levels, dtype=object)[code.astype(int)]

@@ -99,7 +99,7 @@ def _try(training, split, features):
         np.dtype(s.precision).type,
     )  # fmt: skip
     objective = BatchObjective(
-        scoring, x, training.y[j], training.loss, Penalty.of(p, J, s), training.threads
+        scoring, x, training.y[j], training.loss, Penalty.of(p, J, s), training.threads, s.engine
     )
     v = features * (START_V / max(1, features.sum()))
     u = START_U if training.loss == DENSITY else 0.0

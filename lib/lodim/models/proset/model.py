@@ -37,6 +37,7 @@ def proset(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    engine: str = "cpu",
     control: dict[str, Any] | None = None,
 ) -> ProsetFit:
     """Prototype sets (Ruf 2022): a model made of a few weighted training rows.
@@ -82,6 +83,14 @@ def proset(
         Of the candidates and of the folds; equal seeds give equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    engine : {"cpu", "cuda", "auto"}
+        Where passes over the scoring rows run. "cuda": on an NVIDIA GPU (needs the extra `cuda`),
+        which holds a copy of their features while a batch is fitted; `predict` and `familiarity`
+        go there in blocks (variances and the quantiles of loss="density" do not). "auto": there if
+        the features take 256 MB or more, in the precision of the fit, and such a GPU with room for
+        them is usable, else on the CPU; `predict` then stays on the CPU, since it reads new rows
+        once. The GPU's kernels have been compared with the CPU's in Numba's simulator, not yet on
+        hardware.
     control : dict, optional
         max_fraction (0.5, most of a group that are candidates: eta), hard_share (0.1, rows of each
         class that are its hard ones), max_rows (None, rows drawn for each batch, stratified),
@@ -100,6 +109,8 @@ def proset(
     FormulaError, DataError, ArgumentError
         DataError also where a class has too few rows to be both candidate and scoring row
         (condition 2.14): three, with max_fraction=0.5.
+    MissingExtraError, DeviceError
+        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
 
     Notes
     -----

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim import tiles
-from lodim.engine import for_blocks
+from lodim.engine import for_blocks, on_host, place
 from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient
 
 MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
@@ -67,33 +67,39 @@ class BatchObjective:
     loss : code of `kernels`
     penalty : Penalty
     threads : int
+    engine : where the sums over the rows run: their tiles stay there as long as the objective
     """
 
-    def __init__(self, scoring, x, target, loss, penalty, threads):
+    def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._rows, self._loss, self._penalty = scoring, loss, penalty
         self._x, self._target = x.astype(scoring.X.dtype), target.astype(scoring.X.dtype)
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
+        X, self._resident = place(scoring.X, engine), None
+        if not on_host(X):
+            from lodim.models.proset.resident import Resident  # loads CUDA
+
+            self._resident = Resident.of(X, scoring, self._x, self._target)
 
     def __call__(self, theta):
         """Value and gradient at theta = (v (p,), w (J,), u)."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), np.argsort(w == 0, kind="stable")
-        sums = self._sums(v[active], w[order], u, active, order)
+        sums_of = self._sums if self._resident is None else self._resident.sums
+        sums = sums_of(v[active], w[order], u, active, order, self._loss)
         D = active.size
         value, gradient = self._penalty(theta)
         gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0
         slope = np.empty(J)
         slope[order] = sums[2 + D :]
         gradient[p : p + J] += slope
-        x = self._x[:, active].astype(np.float64)
-        gradient[active] -= v[active] * (sums[2 : 2 + D] + (w * slope) @ x**2)
+        gradient[active] += sums[2 : 2 + D]
         return value + sums[0], gradient
 
-    def _sums(self, v, w, u, active, order):
-        """The kernel's sums over all scoring rows."""
-        rows, kind = self._rows, self._rows.X.dtype
-        v, w, u = v.astype(kind), w.astype(kind), kind.type(u)
+    def _sums(self, wide_v, wide_w, u, active, order, loss):
+        """Loss of all scoring rows, and its derivatives by u, v (D,) and w (J,)."""
+        rows, kind, D = self._rows, self._rows.X.dtype, active.size
+        v, w, u = wide_v.astype(kind), wide_w.astype(kind), kind.type(u)
         x = self._x[np.ix_(order, active)]
         V, half = scaled(x, v)
         live = np.count_nonzero(w)
@@ -103,10 +109,12 @@ class BatchObjective:
         partials = np.empty((n_blocks, 2 + len(active) + len(x)))
         for_blocks(
             loss_gradient, n_blocks, partials, rows.X, rows.y, rows.a, rows.b, rows.weight, step,
-            active, v, V, half, columns, w, self._target[order], u, self._loss,
-            threads=self._threads,
+            active, v, V, half, columns, w, self._target[order], u, loss, threads=self._threads,
         )  # fmt: skip
-        return partials.sum(axis=0)
+        sums = partials.sum(axis=0)
+        square = (wide_w * sums[2 + D :]) @ x.astype(np.float64) ** 2
+        sums[2 : 2 + D] = -wide_v * (sums[2 : 2 + D] + square)
+        return sums
 
 
 def scaled(x, v):

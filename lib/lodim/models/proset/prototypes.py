@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
-from lodim.engine import for_blocks
+from lodim.engine import for_blocks, on_host, place
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums
 from lodim.models.proset.objective import padded, scaled
-from lodim.tiles import TILE
+from lodim.tiles import TILE, TILES_PER_BLOCK
 
 KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
 STEP = 4  # tiles that a thread takes at a time
+PART = 16 * TILES_PER_BLOCK  # tiles that are on a GPU at a time
 MOST_NUMBERS = 2**23  # of a temporary: bounds the memory of predictions
 
 
@@ -136,13 +137,17 @@ def join(parts):
     )  # fmt: skip
 
 
-def sums(prototypes, values, tiles, n, threads=1):
+def sums(prototypes, values, tiles, n, threads=1, engine="cpu"):
     """sum_j w_j G_j(x) values_jq of each row, (n, Q); values (M, Q). All estimates are of these."""
-    out = np.zeros((len(tiles), values.shape[1], TILE))
+    out, kernels = np.zeros((len(tiles), values.shape[1], TILE)), []
     for c, of in _batches(prototypes):
         active, v, V, half = _kernel(prototypes, c, of)
         weighted = padded((prototypes.w[of, None] * values[of]).T)
-        _over(kernel_sums, tiles, threads, active, v, V, half, _widened(weighted, len(V)), out)
+        kernels.append((active, v, V, half, _widened(weighted, len(V))))
+    for lo in range(0, len(tiles), PART):
+        part = place(tiles[lo : lo + PART], engine)
+        for kernel in kernels:
+            _over(kernel_sums, part, threads, *kernel, out[lo : lo + PART])
     return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
 
 
@@ -183,7 +188,10 @@ def _widened(values, width):
 
 
 def _over(kernel, tiles, threads, *args):
-    for_blocks(kernel, -(-len(tiles) // STEP), tiles, STEP, *args, threads=threads)
+    if on_host(tiles):
+        for_blocks(kernel, -(-len(tiles) // STEP), tiles, STEP, *args, threads=threads)
+    else:
+        tiles.run(kernel, *args)
 
 
 # Classes -----------------------------------------------------------------------------------------

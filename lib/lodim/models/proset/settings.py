@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lodim.checks import check, check_choice, check_count, check_share, check_size
+from lodim.engine import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
@@ -24,6 +25,7 @@ class Settings:
     loss: str
     seed: int
     threads: int | None
+    engine: str = "cpu"
     lambda_u: float = 1e-3
     max_fraction: float = 0.5
     hard_share: float = 0.1
@@ -53,3 +55,4 @@ class Settings:
         check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
         check_choice(self, "loss", LOSSES)
         check_choice(self, "precision", PRECISIONS)
+        check_choice(self, "engine", ENGINES)
