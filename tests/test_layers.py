@@ -62,6 +62,7 @@ def test_the_scan_sees():
         ("patsy", ["algebra.py"]),
         ("cvxpy", ["solve.py"]),
         ("narwhals", ["columns.py"]),
+        ("openpyxl", ["excel.py"]),
         ("pickle", []),
         ("sklearn", []),
         ("statsmodels", ["report.py"]),
@@ -148,7 +149,17 @@ def modules_after(code):
     return set(out.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"cvxpy", "matplotlib", "statsmodels", "sklearn", "polars", "narwhals", "dask", "tqdm"}
+HEAVY = {
+    "cvxpy",
+    "openpyxl",
+    "matplotlib",
+    "statsmodels",
+    "sklearn",
+    "polars",
+    "narwhals",
+    "dask",
+    "tqdm",
+}
 
 
 def test_import_is_light():

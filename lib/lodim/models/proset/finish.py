@@ -1,17 +1,20 @@
 """From grown prototypes to a ProsetFit, and from a saved state to one."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lodim import family as families
 from lodim.design import Design
+from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
 from lodim.models.proset.calibrate import Calibration, calibrate
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.prototypes import Prototypes
 from lodim.models.proset.settings import Settings
+from lodim.models.proset.typical import Typical
 
 
 def finish(problem, prototypes, log, selection, light):
@@ -29,10 +32,17 @@ def finish(problem, prototypes, log, selection, light):
     return ProsetFit(
         design=problem.design, family=family, settings=problem.settings, estimates=prototypes,
         log=log, calibration=None if light else calibrate(problem, prototypes),
+        typical=None if light else _typical(problem, prototypes),
         labels=[_plain(v) for v in batch.index[prototypes.row]], selection=selection, n=batch.n,
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
         call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip
+
+
+def _typical(problem, prototypes):
+    s = problem.settings
+    found = Typical.of(problem.batch, prototypes, s.seed, s.threads or available_threads())
+    return replace(found, label=_plain(found.label))
 
 
 def _plain(label):
@@ -49,10 +59,12 @@ def from_state(state):
     prototypes = Prototypes(**state["prototypes"])
     prototypes.check(len(design.names), family)
     selection, calibration = state["selection"], state["calibration"]
+    typical = state["typical"]
     return ProsetFit(
         design=design, family=family, settings=Settings(**state["settings"] | {"engine": "cpu"}),
         estimates=prototypes, log=state["log"],
         calibration=None if calibration is None else Calibration(**calibration),
+        typical=None if typical is None else Typical(**typical),
         labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"],
         selection=None if selection is None else pd.DataFrame(selection), call=state["call"],
         arguments=state["arguments"], chosen=tuple(state["chosen"]),

@@ -11,13 +11,14 @@ from lodim.engine import available_threads
 from lodim.errors import ArgumentError
 from lodim.fit import KINDS, Fit
 from lodim.models.proset import distribution, report
+from lodim.models.proset.explained import Explained
 from lodim.models.proset.kernels import CLASSES, DENSITY
 from lodim.models.proset.prototypes import class_scores, impacts, one_hot, prior, sums
 
 LEVEL = 0.9  # of a prediction interval
 
 
-class ProsetFit(Fit):
+class ProsetFit(Explained):
     """A fitted set of prototypes.
 
     Attributes
@@ -29,6 +30,8 @@ class ProsetFit(Fit):
         is itself), grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
     calibration : Calibration or None
         Percentiles of familiarity and of errors; None in the fits of a path.
+    typical : Typical or None
+        A training row to compare others with; None in the fits of a path.
     labels : list
         Labels in the training data of the rows that are prototypes.
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
@@ -38,9 +41,10 @@ class ProsetFit(Fit):
     estimate_name = "feature weight"
     without_offset = ("familiarity", "variance")
 
-    def __init__(self, *, log, calibration, labels, n, null_deviance, **shared):
+    def __init__(self, *, log, calibration, typical, labels, n, null_deviance, **shared):
         super().__init__(**shared)
-        self.log, self.calibration, self.labels = log, calibration, labels
+        self.log, self.calibration, self.typical = log, calibration, typical
+        self.labels = labels
         self.n, self.null_deviance = n, null_deviance
 
     # The contract of Fit -----------------------------------------------------------------------
@@ -192,6 +196,7 @@ class ProsetFit(Fit):
             "design": self.design.to_state(), "settings": asdict(self.settings),
             "prototypes": vars(self.estimates), "log": self.log, "labels": self.labels,
             "calibration": None if calibration is None else vars(calibration),
+            "typical": None if self.typical is None else vars(self.typical),
             "selection": None if self.selection is None else self.selection.to_dict("list"),
             "n": self.n, "null_deviance": self.null_deviance, "call": self.call,
             "arguments": self.arguments, "chosen": list(self.chosen),
@@ -235,20 +240,6 @@ class ProsetFit(Fit):
         v = np.zeros((t.n_batches, len(self.design.names)))
         v[:, t.features] = t.v
         return v
-
-    def familiarity(self, data: Any, *, quantile: bool = False) -> pd.Series:
-        """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
-
-        With `quantile`, the share of training rows (each without the prototype that it is itself)
-        that are no more familiar: 0.01 says that one training row in a hundred is as strange.
-        """
-        offset = 0.0 if self.design.offset_given else None
-        batch = self.design.apply(data, offset=offset)
-        values = self.mass(batch)
-        if quantile:
-            known = self._calibrated().familiarity
-            values = np.searchsorted(known, values, side="right") / len(known)
-        return self._spread(batch, values, "familiarity")
 
     def density(self, data: Any, at: Any, *, offset: Any = None) -> pd.DataFrame:
         """Density of a numeric response at the values `at`, a column each; of loss="density"."""

@@ -1,0 +1,241 @@
+"""What each kind of plot of a ProsetFit shows; `lodim.plot` and `lodim.planes` draw."""
+
+from inspect import signature
+
+import numpy as np
+
+from lodim import planes, plot
+from lodim.errors import ArgumentError
+from lodim.models.proset import query as queries
+from lodim.models.proset.attribution import REFERENCE, reference_of, shapley_values
+from lodim.models.proset.batchmap import batch_map
+from lodim.models.proset.mixture import Mixture, sums_at
+from lodim.models.proset.query import active, active_names, importance, original, query, zero_offset
+from lodim.planes import Key, Points
+
+GRID = 121  # points of a surface along each axis
+STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
+
+
+def draw(fit, kind, ax, **arguments):
+    """Draw a kind of plot on ax and return the Axes."""
+    kinds = {
+        "weights": weights, "map": map_, "scatter": scatter, "surface": surface,
+        "shapley": shapley,
+    }  # fmt: skip
+    function = plot.choose_kind(kinds, kind)
+    try:
+        signature(function).bind(fit, ax, **arguments)
+    except TypeError as error:
+        raise ArgumentError(f"plot of kind {kind or 'weights'!r}: {error}") from None
+    return function(fit, ax, **arguments)
+
+
+def weights(fit, ax, *, top=20):
+    """Feature weights by batch, the largest first."""
+    on = importance(fit)[:top]
+    if not len(on):
+        raise ArgumentError("no feature has a weight: there is nothing to draw")
+    names = [active_names(fit)[k] for k in on]
+    return planes.weights(names, fit.estimates.v[:, on], ax)
+
+
+def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
+    """Prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
+    t = fit.estimates
+    if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
+        raise ArgumentError(f"batch {batch!r} has no prototypes to map")
+    of = t.of_batch(batch)
+    to_plane = batch_map(t.x[of], t.w[of], t.v[batch - 1])
+    at = None if row is None else query(fit, row, zero_offset(fit))
+    size, said = t.w[of], "prototype weight"
+    if at is not None:
+        size, said = fit.impacts(at.batch)[0, of], "impact"
+    return _plane(
+        fit, ax, to_plane, _map_names(fit, to_plane), of, size, said, data, at, named,
+        title=f"batch {batch}: similarity falls as exp(-d²/2) with the distance d",
+    )  # fmt: skip
+
+
+def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
+    """Prototypes in the plane of two active features, by default the most important ones."""
+    two = _two(fit, features)
+    at = None if row is None else query(fit, row, zero_offset(fit))
+    size, said = fit.estimates.w, "prototype weight"
+    if at is not None:
+        size, said = fit.impacts(at.batch)[0], "impact"
+    of = np.arange(len(fit.estimates))
+    names = [active_names(fit)[k] for k in two]
+    return _plane(
+        fit, ax, lambda x: original(fit, x)[:, two], names, of, size, said, data, at, named
+    )
+
+
+def surface(fit, ax, *, features=None, reference=None, level=None):
+    """Estimates over two active features, the others where the reference is."""
+    two, r = _two(fit, features), reference_of(fit, reference)
+    t = fit.estimates
+    ends = _range(t.x[:, two], r[two])
+    grid = [np.linspace(*end, GRID) for end in ends]
+    x = np.repeat(r[None], GRID * GRID, axis=0)
+    x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)
+    total, mass = sums_at(t, x, fit._threads)
+    base = np.zeros((len(x), fit.family.n_scores))
+    Z = Mixture.of(t, base).estimate(total, mass).reshape(GRID, GRID, -1)
+    scale, mean = fit.design.scale[t.features[two]], fit.design.mean[t.features[two]]
+    axes = [grid[k] * scale[k] + mean[k] for k in (0, 1)]
+    names = [active_names(fit)[k] for k in two]
+    more = {
+        "points": Points(original(fit, t.x)[:, two], t.y, t.w), "edge": _edge(fit, mass),
+        "star": ("reference", original(fit, r[None])[0, two]),
+        "title": _others(fit, two, r),
+    }  # fmt: skip
+    if level is None and fit.levels is not None and len(fit.levels) > 2:
+        key = Key(fit.design.response.name, fit.levels, 0.0, 1.0, "weight")
+        return planes.classes(*axes, Z, key, names, ax, **more)
+    values, key, half = _one_surface(fit, Z, level)
+    return planes.surface(*axes, values, key, names, ax, level=half, **more)
+
+
+def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
+    """Shapley values of one row of `data` (by position), the largest first."""
+    if not hasattr(data, "iloc") or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row}")
+    one = data.iloc[[row]]
+    offset = zero_offset(fit) if fit.design.offset is None else None
+    frame = shapley_values(fit, one, reference, offset=offset)
+    what = fit.design.response.name
+    if fit.levels is not None:
+        frame, level = _of_level(fit, frame, level)
+        what = f"P({what} = {level})"
+    elif level is not None:
+        raise ArgumentError("level is for classes; this response is numeric")
+    if frame["shapley"].isna().any():
+        raise ArgumentError(f"row {one.index[0]} has missing values: it cannot be explained")
+    values = frame.set_index("term")["shapley"]
+    baseline, values = values[REFERENCE], values.drop(REFERENCE)
+    values = values.loc[values.abs().sort_values(ascending=False, kind="stable").index[:top]]
+    title = f"row {one.index[0]}: {what} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
+    names = [_valued(one, name) for name in values.index]
+    return plot.bars(names, values.to_numpy(), f"Shapley value, on {what}", ax, title=title)
+
+
+# What the kinds share ----------------------------------------------------------------------------
+
+
+def _plane(fit, ax, to_plane, names, of, size, said, data, at, named, title=None):
+    """Prototypes `of` with rows of data and a query, where `to_plane` puts them."""
+    t = fit.estimates
+    unit = (t.scale, t.level[0]) if fit.levels is None else (1.0, 0.0)
+    points = Points(to_plane(t.x[of]), t.y[of] * unit[0] + unit[1], size)
+    faint, star = None, None
+    if data is not None:
+        faint = Points(to_plane((rows := _rows(fit, data))[0]), rows[1])
+    if at is not None:
+        star = (f"row {at.label}", to_plane(at.x[None])[0])
+    values = points.value if faint is None else np.concatenate([points.value, faint.value])
+    key = Key.of(fit.design.response.name, fit.levels, values, said)
+    largest = np.argsort(-size, kind="stable")[:named]
+    tags = {int(k): str(fit.labels[of[k]]) for k in largest}
+    return planes.plane(
+        points, key, names, ax, faint=faint, star=star, title=title, tags=tags,
+        square=title is not None,
+    )  # fmt: skip
+
+
+def _rows(fit, data):
+    """Active features and responses of data; NaN without a response."""
+    offset = zero_offset(fit)
+    if queries.has_response(fit, data):
+        batch = fit.design.apply(data, offset=offset, response=True)
+        return active(fit, batch), batch.y
+    batch = fit.design.apply(data, offset=offset)
+    return active(fit, batch), np.full(batch.n, np.nan)
+
+
+def _map_names(fit, to_plane):
+    """Names of the axes: their share of the variance, and the features they are made of."""
+    names = []
+    for k in (0, 1):
+        if k >= to_plane.axes.shape[1]:
+            names.append("(no second direction)")
+            continue
+        loading = to_plane.axes[:, k]
+        largest = np.argsort(-np.abs(loading), kind="stable")[:2]
+        made = [f"{'+−'[int(loading[a] < 0)]} {active_names(fit)[a]}"
+                for a in largest if abs(loading[a]) > 0.2]  # fmt: skip
+        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {'  '.join(made)}")
+    return names
+
+
+def _two(fit, features):
+    """Positions of two active features."""
+    two = queries.chosen(fit, 2 if features is None else features)
+    if len(two) != 2 or two[0] == two[1]:
+        count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
+        raise ArgumentError(f"two different active features are drawn, {count}")
+    return two
+
+
+def _range(x, r):
+    """Ends of the two axes: the prototypes' and the reference's, and a little more."""
+    low, high = np.minimum(x.min(axis=0), r), np.maximum(x.max(axis=0), r)
+    room = 0.08 * np.maximum(high - low, 1e-9)
+    return list(zip(low - room, high + room, strict=True))
+
+
+def _edge(fit, mass):
+    """Where a surface is familiar, and what is beyond."""
+    if fit.calibration is None:
+        return None
+    beyond = mass.reshape(GRID, GRID) - fit.calibration.familiarity[STRANGE]
+    if (beyond > 0).all():
+        return None
+    return beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
+
+
+def _others(fit, two, r):
+    """Where the other features are, as far as there is room to say it."""
+    rest = [k for k in importance(fit) if k not in two]
+    values = original(fit, r[None])[0]
+    said = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
+    more = [f"{len(rest) - 3} more at the reference"] if len(rest) > 3 else []
+    return ", ".join([*said, *more])
+
+
+def _one_surface(fit, Z, level):
+    """The values to draw, their key, and the value whose contour is drawn thick."""
+    name = fit.design.response.name
+    if fit.levels is None:
+        if level is not None:
+            raise ArgumentError("level is for classes; this response is numeric")
+        return Z[..., 0], Key.of(name, None, Z[..., 0].ravel(), "weight"), None
+    k = _level(fit, fit.levels[-1] if level is None else level)
+    key = Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
+    return Z[..., k], key, 0.5
+
+
+def _level(fit, level):
+    if level not in fit.levels:
+        known = ", ".join(map(repr, fit.levels))
+        raise ArgumentError(f"level must be one of {known}, not {level!r}")
+    return fit.levels.index(level)
+
+
+def _of_level(fit, frame, level):
+    """The rows of one class: by default the most probable one, of two the second."""
+    if "level" not in frame:
+        if level not in (None, fit.levels[1]):
+            raise ArgumentError(f"of two classes {fit.levels[1]!r} is shown, not {level!r}")
+        return frame, fit.levels[1]
+    if level is None:
+        level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
+    return frame[frame["level"] == fit.levels[_level(fit, level)]], level
+
+
+def _valued(one, name):
+    """A term with its value in the row, where it is a column."""
+    if name not in one:
+        return name
+    value = one[name].iloc[0]
+    return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
