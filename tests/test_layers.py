@@ -149,7 +149,17 @@ def modules_after(code):
     return set(out.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"cvxpy", "openpyxl", "matplotlib", "statsmodels", "sklearn", "polars", "narwhals", "dask", "tqdm"}
+HEAVY = {
+    "cvxpy",
+    "openpyxl",
+    "matplotlib",
+    "statsmodels",
+    "sklearn",
+    "polars",
+    "narwhals",
+    "dask",
+    "tqdm",
+}
 
 
 def test_import_is_light():
