@@ -109,18 +109,25 @@ def cv_curve(cv, ax=None):
     numeric = pd.api.types.is_numeric_dtype(frame[name])
     penalty = name in cv.penalties and numeric and (frame[name] > 0).all()
     others = [c for c in cv.grid[1:]]
-    for values, part in frame.groupby(others, sort=False) if others else [((), frame)]:
+    series = list(frame.groupby(others, sort=False)) if others else [((), frame)]
+    for k, (values, part) in enumerate(series):
         x = np.log(part[name]) if penalty else part[name] if numeric else part[name].astype(str)
-        label = ", ".join(f"{k}={v}" for k, v in zip(others, values, strict=True)) or None
-        color = None if others else RED
-        ax.errorbar(x, part["mean"], part["se"], fmt="o", ms=4, lw=0.8, capsize=2, color=color,
-                    ecolor=GREY, label=label)  # fmt: skip
+        if numeric and others:  # side by side: the bars of one would hide those of another
+            x = x + 0.5 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
+        label = ", ".join(f"{n}={significant(v)}" for n, v in zip(others, values, strict=True))
+        line = ax.errorbar(x, part["mean"], part["se"], fmt="o", ms=4, lw=0.8, capsize=2,
+                           color=None if others else RED, ecolor=None if others else GREY,
+                           label=label or None)  # fmt: skip
+        if others and numeric:
+            ax.plot(x, part["mean"], lw=0.8, alpha=0.6, color=line[0].get_color())
+            best = [row for row in (cv.index_min, cv.index_1se) if row in part.index]
+            ax.scatter(x[best], part["mean"][best], s=90, facecolor="none", edgecolor="black")
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
         value = frame[name][row]
         where = np.log(value) if penalty else value if numeric else str(value)
         ax.axvline(where, color="black", lw=0.8, ls=style)
     if others:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     if penalty:
         ax.invert_xaxis()
         if not others and cv.stages in frame:
@@ -129,6 +136,12 @@ def cv_curve(cv, ax=None):
     ax.set_ylabel(f"held-out {cv.loss}")
     ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
     return _tidy(ax)
+
+
+def _least_gap(x):
+    """Distance of the two nearest places; zero of a single one."""
+    places = np.unique(x)
+    return np.diff(places).min() if len(places) > 1 else 0.0
 
 
 def _stage_axis(ax, x, stages, name):

@@ -9,11 +9,10 @@ from lodim.errors import ArgumentError
 from lodim.models.proset import query as queries
 from lodim.models.proset.attribution import REFERENCE, reference_of, shapley_values
 from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.mixture import Mixture, sums_at
 from lodim.models.proset.query import active, active_names, importance, original, query, zero_offset
+from lodim.models.proset.surface import surface_over
 from lodim.planes import Key, Points
 
-GRID = 121  # points of a surface along each axis
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
 
 
@@ -75,15 +74,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
     """Estimates over two active features, the others where the reference is."""
     two, r = _two(fit, features), reference_of(fit, reference)
     t = fit.estimates
-    ends = _range(t.x[:, two], r[two])
-    grid = [np.linspace(*end, GRID) for end in ends]
-    x = np.repeat(r[None], GRID * GRID, axis=0)
-    x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)
-    total, mass = sums_at(t, x, fit._threads)
-    base = np.zeros((len(x), fit.family.n_scores))
-    Z = Mixture.of(t, base).estimate(total, mass).reshape(GRID, GRID, -1)
-    scale, mean = fit.design.scale[t.features[two]], fit.design.mean[t.features[two]]
-    axes = [grid[k] * scale[k] + mean[k] for k in (0, 1)]
+    *axes, Z, mass = surface_over(fit, two, r)
     names = [active_names(fit)[k] for k in two]
     more = {
         "points": Points(original(fit, t.x)[:, two], t.y, t.w), "edge": _edge(fit, mass),
@@ -177,18 +168,11 @@ def _two(fit, features):
     return two
 
 
-def _range(x, r):
-    """Ends of the two axes: the prototypes' and the reference's, and a little more."""
-    low, high = np.minimum(x.min(axis=0), r), np.maximum(x.max(axis=0), r)
-    room = 0.08 * np.maximum(high - low, 1e-9)
-    return list(zip(low - room, high + room, strict=True))
-
-
 def _edge(fit, mass):
     """Where a surface is familiar, and what is beyond."""
     if fit.calibration is None:
         return None
-    beyond = mass.reshape(GRID, GRID) - fit.calibration.familiarity[STRANGE]
+    beyond = mass - fit.calibration.familiarity[STRANGE]
     if (beyond > 0).all():
         return None
     return beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"

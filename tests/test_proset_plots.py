@@ -1,0 +1,135 @@
+"""Plots of proset: what is drawn where, read back from the Axes."""
+
+import numpy as np
+import pytest
+
+import lodim as ld
+from lodim.models.proset.attribution import reference_of
+from lodim.models.proset.batchmap import batch_map
+from lodim.models.proset.query import active, chosen
+from lodim.models.proset.surface import surface_over
+from test_proset_explain import fit_of, kinds, people
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def places(ax):
+    """All points that were scattered, (n, 2)."""
+    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections
+                           if hasattr(c, "get_sizes") and len(c.get_offsets())])  # fmt: skip
+
+
+def holds(points, xy):
+    return all(np.abs(points - one).sum(axis=1).min() < 1e-9 for one in xy)
+
+
+@kinds
+@pytest.mark.parametrize("kind_of_plot", ["weights", "map", "scatter", "surface", "shapley"])
+def test_plots_draw_on_the_axes_they_are_given(kind, kind_of_plot, axes):
+    more = {"data": people(5)} if kind_of_plot == "shapley" else {}
+    assert fit_of(kind).plot(kind_of_plot, axes, **more) is axes
+    assert axes.get_xlabel()
+    axes.figure.canvas.draw()
+    own = fit_of(kind).plot(kind_of_plot, **more)
+    assert own is not axes
+
+
+@kinds
+def test_map_shows_prototypes_rows_and_query(kind):
+    fit, data = fit_of(kind), people(30, seed=1)
+    ax = fit.plot("map", data=data, row=data.iloc[[3]], named=4)
+    t = fit.estimates
+    of = t.of_batch(1)
+    to_plane = batch_map(t.x[of], t.w[of], t.v[0])
+    assert holds(places(ax), to_plane(t.x[of]))
+    assert holds(places(ax), to_plane(active(fit, fit.design.apply(data))))
+    assert len(ax.texts) == 4
+    impact = fit.impacts(fit.design.apply(data.iloc[[3]]))[0, of]
+    assert {x.get_text() for x in ax.texts} == {fit.labels[of[k]] for k in np.argsort(-impact)[:4]}
+    words = [x.get_text() for x in ax.get_legend().get_texts()]
+    assert "row p3" in words and "rows of data" in words
+    assert any(w.startswith("impact") for w in words)
+    if fit.levels is not None:
+        assert all(f"{kind} = {level}" in words for level in fit.levels)
+
+
+def test_scatter_is_in_original_units():
+    fit = fit_of("ill")
+    ax = fit.plot("scatter", features=["weight", "age"])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weight", "age")
+    assert holds(places(ax), fit.export()[["weight", "age"]].to_numpy())
+
+
+@kinds
+def test_surface_is_the_prediction(kind):
+    """Some places of it, against predict() with the other features at the reference."""
+    fit = fit_of(kind)
+    two, r = chosen(fit, ["age", "weight"]), reference_of(fit, None)
+    x, y, Z, _ = surface_over(fit, two, r)
+    base = people().loc[fit.reference().index]
+    for i, j in ((0, 0), (5, 100), (-1, -1)):
+        at = base.assign(age=x[j], weight=y[i])
+        out = fit.predict(at) if fit.levels is None else fit.predict(at, "prob")
+        np.testing.assert_allclose(Z[i, j], out.to_numpy().ravel(), rtol=1e-9)
+
+
+def test_shapley_bars_are_the_values():
+    fit, data = fit_of("grade"), people(5, seed=2)
+    ax = fit.plot("shapley", data=data, row=2, level="mid")
+    frame = fit.shapley(data.iloc[[2]])
+    frame = frame[(frame["level"] == "mid") & (frame["term"] != "(reference)")]
+    widths = sorted(bar.get_width() for bar in ax.patches)
+    np.testing.assert_allclose(widths, sorted(frame["shapley"]))
+    assert "row p2" in ax.get_title() and "grade = mid" in ax.get_xlabel()
+
+
+def test_weights_are_drawn_by_batch():
+    fit = fit_of("dose")
+    v = fit.estimates.v
+    ax = fit.plot("weights")
+    drawn = np.sort(places(ax)[:, 0])
+    np.testing.assert_allclose(drawn, np.sort(v[v > 0]))
+    order = fit.tidy().sort_values("std_estimate", ascending=False, kind="stable")
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    assert names == list(order["term"][: fit.df])
+
+
+@pytest.mark.parametrize(
+    "kind_of_plot, arguments, words",
+    [
+        ("pie", {}, "kind must be one of weights, map"),
+        ("map", {"batch": 7}, "batch 7 has no prototypes"),
+        ("map", {"colour": 1}, "colour"),
+        ("scatter", {"features": ["age"]}, "two different active features"),
+        ("scatter", {"features": ["age", "age"]}, "two different active features"),
+        ("scatter", {"features": ["age", "height"]}, "'height' is not an active feature"),
+        ("surface", {"level": "maybe"}, "level must be one of 'no', 'yes'"),
+        ("shapley", {"data": people(2), "row": 5}, "a row 5"),
+        ("shapley", {"data": people(2).assign(age=np.nan)}, "missing values"),
+        ("shapley", {"data": people(2), "level": "no"}, "of two classes 'yes' is shown"),
+    ],
+)
+def test_refused(kind_of_plot, arguments, words):
+    with pytest.raises(ld.ArgumentError, match=words):
+        fit_of("ill").plot(kind_of_plot, **arguments)
+
+
+def test_fits_without_features_or_with_one():
+    nothing = ld.proset("ill ~ age", people(), lambda_v=1e3, lambda_w=1e4, threads=1)
+    for kind, words in (("weights", "nothing to draw"), ("map", "no prototypes"),
+                        ("scatter", "this fit has 0")):  # fmt: skip
+        with pytest.raises(ld.ArgumentError, match=words):
+            nothing.plot(kind)
+    one = ld.proset("ill ~ age", people(), threads=1)
+    assert "no second direction" in one.plot("map", data=people(9)).get_ylabel()
+
+
+def test_rows_without_responses_are_grey():
+    fit, data = fit_of("dose"), people(8, seed=1).drop(columns="dose")
+    assert len(places(fit.plot("map", data=data))) == 8 + len(fit.estimates.of_batch(1))
