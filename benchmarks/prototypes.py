@@ -1,14 +1,16 @@
 """proset beside its author's package on the cases of the report (Ruf 2022, ch. 2).
 
-    python benchmarks/prototypes.py [--data NAME ...] [--seeds 10] [--batches 1 5] [--author]
-                                [--search] [--out FILE]
+    python benchmarks/prototypes.py [--data NAME ...] [--seeds 10] [--batches 1 5]
+                                [--by lodim author] [--search] [--fits FILE] [--out FILE]
 
-70/30 stratified splits, features standardized, the author's default penalties. `--author` needs
-`pip install proset`; it is patched for numpy 2 (np.NaN). `--search` cross-validates lambda_v and
-the number of batches instead. Means over the seeds; fit_s is the median.
+70/30 stratified splits, features standardized, the author's default penalties. The author's package
+is `pip install proset`; it is patched for numpy 2 (np.NaN). `--search` cross-validates lambda_v and
+the number of batches instead. Means over the seeds; fit_s is the median, se the standard error of
+the log-loss. `--fits` holds a row a fit: those that it has are not run again.
 """
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 
@@ -33,6 +35,7 @@ CASES = {
     "cancer": lambda seed: bundled("breast_cancer"),
     "digits": lambda seed: bundled("digits"),
     "checker": lambda seed: ld.checkerboard(6400, seed=seed),
+    "checker45": lambda seed: ld.checkerboard(6400, seed=seed, angle=45.0),
     "xor6": lambda seed: ld.xor(6400, 6, seed=seed),
     "xor6+6": lambda seed: ld.xor(6400, 6, 6, seed=seed),
     "xor5": lambda seed: ld.xor(6400, 5, seed=seed),
@@ -98,7 +101,19 @@ def with_author(train, test, n_batches, seed, search):
     return seconds, n_eval, ended[0][1], loss, accuracy, features, prototypes
 
 
-COLUMNS = ("fit_s", "evaluations", "objective", "log_loss", "balanced", "features", "prototypes")
+KEYS = ["data", "batches", "by"]
+COLUMNS = ["fit_s", "evaluations", "objective", "log_loss", "balanced", "features", "prototypes"]
+WAYS = {"lodim": with_lodim, "author": with_author}
+
+
+def summarized(fits):
+    """A row for each case, number of batches and package: means over the seeds."""
+    groups = fits.groupby(KEYS, sort=False)
+    table = groups[COLUMNS].mean()
+    table["fit_s"] = groups["fit_s"].median()
+    table.insert(4, "se", groups["log_loss"].std(ddof=0) / groups.size() ** 0.5)
+    table.insert(0, "seeds", groups.size())
+    return table.round(4).reset_index()
 
 
 def main():
@@ -106,24 +121,31 @@ def main():
     parser.add_argument("--data", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 5])
-    parser.add_argument("--author", action="store_true")
+    parser.add_argument("--by", nargs="+", default=["lodim"], choices=list(WAYS))
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--fits", type=Path)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    ways = {"lodim": with_lodim} | ({"author": with_author} if asked.author else {})
-    with_lodim(*split("iris2f", 0), 1, 0, False)  # compile
-    rows = []
-    for name in asked.data:
-        for n_batches in [0] if asked.search else asked.batches:
-            for way, fit in ways.items():
-                seeds = range(asked.seeds)
-                one = np.array([fit(*split(name, s), n_batches, s, asked.search) for s in seeds])
-                row = dict(zip(COLUMNS, one.mean(axis=0), strict=True))
-                row |= {"fit_s": np.median(one[:, 0]), "se": one[:, 3].std() / len(one) ** 0.5}
-                rows.append({"data": name, "batches": n_batches or "cv", "by": way} | row)
-                print(pd.DataFrame(rows[-1:]).round(3).to_string(index=False), flush=True)
+    fits = pd.DataFrame(columns=[*KEYS, "seed", *COLUMNS])
+    if asked.fits and asked.fits.exists():
+        fits = pd.read_csv(asked.fits, dtype={"batches": str})
+    known = set(zip(*(fits[k] for k in [*KEYS, "seed"]), strict=True))
+    if "lodim" in asked.by:
+        with_lodim(*split("iris2f", 0), 1, 0, False)  # compile
+    batches = ["cv"] if asked.search else asked.batches
+    for name, b, by in itertools.product(asked.data, batches, asked.by):
+        for seed in range(asked.seeds):
+            if (name, str(b), by, seed) in known:
+                continue
+            one = WAYS[by](*split(name, seed), b, seed, asked.search)
+            row = [name, str(b), by, seed, *one]
+            fits.loc[len(fits)] = row
+            if asked.fits:
+                fits.to_csv(asked.fits, index=False)
+        of = (fits[KEYS] == [name, str(b), by]).all(axis=1)
+        print(summarized(fits[of]).round(3).to_string(index=False), flush=True)
     if asked.out:
-        pd.DataFrame(rows).round(4).to_csv(asked.out, index=False)
+        summarized(fits).to_csv(asked.out, index=False)
 
 
 if __name__ == "__main__":

@@ -242,6 +242,15 @@ def test_density_integrates_to_one_and_has_the_moments():
     np.testing.assert_allclose(variance, fit.predict(new, "variance"), rtol=1e-4)
 
 
+def test_evaluate_says_the_likelihood_of_a_density():
+    df = waves()
+    fit = ld.proset("y ~ .", df, loss="density", weights=np.arange(len(df)) % 3)
+    each = [fit.density(df.iloc[[i]], y).iloc[0, 0] for i, y in enumerate(df["y"])]
+    row = fit.evaluate(df.assign(**{}))
+    assert "nll" not in ld.proset("y ~ .", df).evaluate(df)
+    np.testing.assert_allclose(row["nll"][0], -np.mean(np.log(each)), rtol=1e-6)
+
+
 def test_density_inverts_its_distribution():
     fit = ld.proset("y ~ .", waves(), loss="density")
     batch = fit.design.apply(waves(30, seed=1))
@@ -262,6 +271,16 @@ def test_intervals_cover(regressor):
     q = regressor.predict(new, "quantile", quantiles=[0.1, 0.5, 0.9])
     assert list(q) == ["q0.1", "q0.5", "q0.9"] and (q.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
     assert regressor.evaluate(new)["dev_ratio"][0] > 0.6
+
+
+@pytest.mark.parametrize("loss", ["squared", "density"])
+def test_intervals_of_several_batches_cover(loss):
+    """Later batches are fitted to rows that the first has left out: their errors are too small."""
+    fit = ld.proset("y ~ .", waves(800, seed=3), loss=loss, n_batches=4)
+    new = waves(1500, seed=7)
+    for level in (0.5, 0.9):
+        out = fit.predict(new, "interval", level=level)
+        assert abs(new["y"].between(out["lower"], out["upper"]).mean() - level) < 0.06, level
 
 
 def test_the_unit_of_the_response_does_not_matter(regressor):

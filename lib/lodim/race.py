@@ -8,8 +8,7 @@ from joblib import Parallel, delayed
 
 from lodim.errors import MissingExtraError
 
-HEAT = 10  # stages between two looks at the race
-PATIENCE = 15  # stages without a lower held-out loss before a run of them ends
+HEAT = 10  # stages between two looks at the race, at most
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, progress):
@@ -28,15 +27,15 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress):
 
 
 def _race(runs, n_jobs, progress):
-    """Advance all runs by HEAT stages at a time until none is left.
+    """Advance all runs by some stages at a time until none is left.
 
     A run that chooses its own number of stages leaves early when its lowest loss is more than two
     standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
     """
-    running = runs
+    running, heat = runs, min(HEAT, runs[0].patience)
     with _bar(len(runs), progress) as bar:
         while running:
-            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(HEAT) for r in running)
+            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(heat) for r in running)
             loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
             going = [
                 r
@@ -77,15 +76,15 @@ class _NoBar(nullcontext):
 class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
-    Goes on until `n_stages`, or, where that is None, until PATIENCE stages have brought nothing or
-    the settings' `max_stages`. `rows` has for each stage and fold the mean loss, the weight, and
-    the standard error of that mean.
+    Goes on until `n_stages`, or, where that is None, until the recipe's `patience` of stages have
+    brought nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
+    the weight, and the standard error of that mean.
     """
 
     def __init__(self, problem, splits, settings, loss, n_stages=None):
         stages = problem.recipe.stages
         asked = n_stages or (getattr(settings, stages) if stages else 1)
-        self.patient = asked is None
+        self.patient, self.patience = asked is None, problem.recipe.patience
         self.most = asked or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.growers = [
@@ -115,7 +114,7 @@ class StageLosses:
         if len(self.rows) >= self.most:
             return True
         waited = len(self.rows) - 1 - int(np.argmin(fold_means(self.rows))) if self.rows else 0
-        return self.patient and waited >= PATIENCE
+        return self.patient and waited >= self.patience
 
     @property
     def lowest(self):

@@ -87,6 +87,8 @@ class Recipe:
         Whether `grow` starts from the estimates of a neighbouring setting, given as `warm`.
     check : callable(problem) or None
         Raises where the data do not suit the model.
+    patience : int
+        Stages without a lower held-out loss before a run that chooses their number ends.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Recipe:
     stages: str | None
     warm: bool = True
     check: Callable | None = None
+    patience: int = 15
 
     def run(self, problem, selection=None, warm=None, light=False):
         """The fit of a problem whose settings are all chosen."""

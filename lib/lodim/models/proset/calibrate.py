@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from lodim import tiles
 from lodim.models.proset import distribution
 from lodim.models.proset.kernels import CLASSES, DENSITY
 from lodim.models.proset.prototypes import sums
 from lodim.models.proset.training import Training
 
 PERCENT = np.arange(101) / 100
+RARE = 1e-4  # level of a response below which it is not known how far out it is
 
 
 @dataclass(frozen=True)
@@ -36,60 +37,68 @@ class Calibration:
 def calibrate(problem, prototypes):
     """The Calibration of a fit on its own rows; candidates are drawn again as they were for it."""
     training = Training(problem.batch, problem.family, problem.settings)
-    i, honest = training.split(1).candidates, 1.0
+    splits = []
     for c in range(1, prototypes.n_batches + 1):
-        j = training.split(c).candidates
-        before = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
+        splits.append(training.split(c))
         training.add(prototypes.only(c), c)
-        after = training.weight[j] @ training.losses(training.a[j], training.b[j], j)
-        honest = after if c == 1 else honest * min(1.0, after / max(before, 1e-300))
     familiarity = _percentiles(training.b - 1.0, training.weight)
     none = np.empty(0)
     if training.loss == CLASSES:
         return Calibration(familiarity, none, none, 0.0)
+    i, weight = splits[0].candidates, splits[0].candidate_weight
     if training.loss == DENSITY:
-        levels = _percentiles(_at_response(training, prototypes, i), training.weight[i])
+        z = ndtri(_at_response(training, prototypes))
+        levels = ndtr(np.sqrt(_honest(splits, z**2)) * _percentiles(z[i], weight))
         return Calibration(familiarity, levels, none, 1.0)
-    return _errors(training, prototypes, i, honest, familiarity)
+    each, null, ratio = _errors(training, prototypes, i, weight)
+    spread = float(weight @ ratio[i] ** 2 or 1.0)
+    levels = _percentiles(ratio[i] / np.sqrt(spread), weight)
+    spread *= _honest(splits, ratio**2)
+    return Calibration(familiarity, levels, spread * each, spread * null)
 
 
-def _errors(training, prototypes, i, honest, familiarity):
-    """Variance by prototypes, and how residuals are distributed around it.
+def _honest(splits, square):
+    """By how much squares of the first candidates fall short of those of new rows.
 
-    Later batches are fitted to rows that the first has left out, whose errors are then too small;
-    `honest`, the loss of the first candidates, lowered as each later batch lowers that of its own,
-    is too large, since later candidates were fitted to before. Halfway (in log) intervals cover.
+    They are new to the first batch alone. What each later batch has taken off the rows that it was
+    fitted to is what they lack beside its own candidates.
     """
+    first = splits[0]
+    mean = first.candidate_weight @ square[first.candidates]
+    lack = 0.0
+    for split in splits[1:]:
+        share = len(split.scoring) / (len(split.scoring) + len(split.candidates))
+        new = split.candidate_weight @ square[split.candidates]
+        lack += share * (new - split.scoring_weight @ square[split.scoring])
+    return max(1.0, 1.0 + lack / mean) if mean > 0 else 1.0
+
+
+def _errors(training, prototypes, i, weight):
+    """Variance by prototypes and of the null model, and all residuals in units of its root."""
     square = (training.y - training.a / training.b) ** 2
-    weight = training.weight[i] / training.weight[i].sum()
     null = float(weight @ square[i])
     at = np.searchsorted(training.batch.rows, prototypes.member)
     size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
     each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size
-    X = tiles.pack(tiles.rows(training.batch.X, i))
-    smooth = null + sums(prototypes, each[:, None], X, len(i), training.threads)[:, 0]
+    n = training.batch.n
+    smooth = null + sums(prototypes, each[:, None], training.batch.X, n, training.threads)[:, 0]
     rows, own = training.own(prototypes)
-    self_part = np.bincount(rows, own * each[prototypes.member_of], training.batch.n)[i]
+    self_part = np.bincount(rows, own * each[prototypes.member_of], n)
     # What rounding leaves of a perfect fit is no variance.
     floor = 1e-12 + 1e-3 * null
-    variance = np.maximum((smooth - self_part) / training.b[i], floor)
-    ratio = (training.y - training.a / training.b)[i] / np.sqrt(variance)
-    levels = _percentiles(ratio / np.sqrt(weight @ ratio**2 or 1.0), weight)
-    optimism = honest / max(training.weight[i] @ square[i], 1e-300)
-    spread = float(weight @ ratio**2 or 1.0) * max(1.0, optimism) ** 0.5
-    return Calibration(
-        familiarity, levels, spread * np.maximum(each, floor), spread * max(null, floor)
-    )
+    variance = np.maximum((smooth - self_part) / training.b, floor)
+    ratio = (training.y - training.a / training.b) / np.sqrt(variance)
+    return np.maximum(each, floor), max(null, floor), ratio
 
 
-def _at_response(training, prototypes, i):
-    """Distribution function of the rows i at their responses, without their own prototypes."""
-    X = tiles.pack(tiles.rows(training.batch.X, i))
-    F = distribution.below(prototypes, X, len(i), training.y[i], training.threads)
+def _at_response(training, prototypes):
+    """Distribution function of the rows at their responses, without their own prototypes."""
+    X, n = training.batch.X, training.batch.n
+    F = distribution.below(prototypes, X, n, training.y, training.threads)
     rows, own = training.own(prototypes)
-    mass = np.bincount(rows, own, training.batch.n)[i]
+    mass = np.bincount(rows, own, n)
     # At its own response a prototype's normal has one half of its mass below.
-    return np.clip((F * (training.b[i] + mass) - 0.5 * mass) / training.b[i], 0.0, 1.0)
+    return np.clip((F * (training.b + mass) - 0.5 * mass) / training.b, RARE, 1.0 - RARE)
 
 
 def _percentiles(values, weight):

@@ -48,6 +48,7 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     `active`, w (J,) of the candidates `order`, those with weights above zero first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
+    live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
     theta = upload(np.concatenate([ROOT_HALF * v, w, tail]).astype(X.dtype))
     index = upload(np.concatenate([active, order]))
@@ -59,7 +60,7 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     )  # fmt: skip
     launch(
         _loss_gradient, n_blocks, THREADS,
-        X.array, rows, index, theta, points, D, J, np.count_nonzero(w), loss, partials,
+        X.array, rows, index, theta, points, D, J, live, loss, partials,
     )  # fmt: skip
     launch(_add_partials, -(-(2 + D + J) // TILE), TILE, partials, sums)
     out = sums.copy_to_host()
@@ -68,9 +69,9 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     return out
 
 
-def kernel_sums(X, active, v, V, half, values, out):
+def kernel_sums(X, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host: `kernels.kernel_sums`."""
-    D, J, Q = active.size, half.size, out.shape[1]
+    D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
     there = upload(out)

@@ -202,6 +202,17 @@ class ProsetFit(Explained):
             "arguments": self.arguments, "chosen": list(self.chosen),
         }  # fmt: skip
 
+    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+        """As `Fit.evaluate`; with loss="density" also nll, the mean negative log-density."""
+        frame = super().evaluate(data, offset=offset)
+        t = self.estimates
+        if t.loss == DENSITY:
+            batch = self.design.apply(data, offset=offset, response=True)
+            y = (batch.y - (batch.base(1) + t.level)[:, 0]) / t.scale
+            density = distribution.density(t, batch.X, batch.n, y, self._threads) / t.scale
+            frame["nll"] = -(batch.weight @ np.log(np.maximum(density, 1e-300)))
+        return frame
+
     def update(self, data: Any, **changes: Any) -> Fit:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 

@@ -57,27 +57,47 @@ def multiply(V, T, Z):
         m += FOUR
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
-def similarities(tile, active, v, V, half, T, own, G):
-    """G[j, i] = exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), (J, 64) flat: Eq. 2.3.
+@njit(cache=True, error_model="numpy")
+def scaled(x, v, rows, columns):
+    """Points as the kernels take them, (J', D') padded: x[rows, columns] v, -1/2 norm^2, one.
 
-    tile (p, 64); active (D,) the features that enter; V (J, D') prototypes times v, padded; half
-    (J,) half their squared norms; T and own are room for the tile times v and its half norms.
+    Beside a row's features times v, one, and minus half their squared norm, the product of both is
+    the exponent of the similarity.
     """
-    zero, one_half = tile.dtype.type(0), tile.dtype.type(0.5)
+    J, D = rows.size, columns.size
+    V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
+    for j in range(J):
+        norm = 0.0
+        for k in range(D):
+            z = v[k] * v.dtype.type(x[rows[j], columns[k]])
+            V[j, k] = z
+            norm += float(z) * float(z)
+        V[j, D], V[j, D + 1] = -0.5 * norm, 1.0
+    return V
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def similarities(tile, active, v, V, J, T, G):
+    """G[j, i] = exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), (J', 64) flat: Eq. 2.3.
+
+    tile (p, 64); active (D,) the features that enter; V `scaled` points, J of them; T is room for
+    the tile times v, one, and minus half its norms.
+    """
+    zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
+    own = T[(D + 1) * TILE : (D + 2) * TILE]
     for i in range(TILE):
-        own[i] = zero
-    for k in range(active.size):
+        T[D * TILE + i], own[i] = 1.0, 0.0
+    for k in range(D):
         row, scale = tile[active[k]], v[k]
         for i in range(TILE):
             t = scale * row[i]
             T[k * TILE + i] = t
-            own[i] += one_half * t * t
+            own[i] += minus_half * t * t
     multiply(V, T, G)
-    for j in range(half.size):
-        z, norm = j * TILE, half[j]
+    for j in range(J):
+        row = G[j * TILE : (j + 1) * TILE]
         for i in range(TILE):
-            G[z + i] = exp_negative(min(zero, G[z + i] - norm - own[i]))
+            row[i] = exp_negative(min(zero, row[i]))
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
@@ -121,21 +141,22 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def add_impact(G, j, w, h, A, B):
-    """A += w h G_j, B += w G_j."""
-    row = G[j * TILE : (j + 1) * TILE]
-    for i in range(TILE):
-        g = w * row[i]
-        A[i] += h[i] * g
-        B[i] += g
+def add_impacts(G, first, stop, w, h, A, B):
+    """A += w_j h G_j and B += w_j G_j, of points with the same target."""
+    for j in range(first, stop):
+        row, wj = G[j * TILE : (j + 1) * TILE], w[j]
+        for i in range(TILE):
+            g = wj * row[i]
+            A[i] += h[i] * g
+            B[i] += g
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def spread(G, j, w, h, alpha, beta):
-    """Derivative by w_j; G_j becomes C_j = w_j G_j (alpha h + beta)."""
+def spread(G, j, w, slope):
+    """Derivative by w_j, slope being that by w_j G_j; G_j becomes C_j = w_j G_j slope."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
-        c = row[i] * (alpha[i] * h[i] + beta[i])
+        c = row[i] * slope[i]
         s += c
         row[i] = w * c
     return s
@@ -152,67 +173,71 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def feature_sum(x, Y, k, last):
-    """sum_i (reach_i x_i^2 - 2 x_i Y_ki), reach being the last row of Y."""
-    y, reach, s = Y[k * TILE : (k + 1) * TILE], Y[last * TILE : (last + 1) * TILE], x[0] - x[0]
+def feature_sum(T, Y, k, last):
+    """sum_i (reach_i t_i^2 - 2 t_i Y_ki), reach being the last row of Y, t the k-th of T."""
+    t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
+    reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
-        s += x[i] * (x[i] * reach[i] - (y[i] + y[i]))
+        s += t[i] * (t[i] * reach[i] - (y[i] + y[i]))
     return s
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(
-    lo, hi, partials, X, y, a, b, weight, step, active, v, V, half, columns, w, target, u, loss
+    lo, hi, partials, X, y, a, b, weight, step, active, v, V, w, target, runs, u, loss
 ):  # fmt: skip
     """Partial sums of the scoring rows' loss and its gradient, Eqs. 2.8 to 2.12.
 
     Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij. X
     (n_tiles, p, 64); y, a, b, weight (n_tiles, 64), weight zero on padding; a block has `step`
-    tiles. Candidates come with weights above zero first: V (J', D') and half (J,) hold all of
-    them, columns (D'', L') those L as columns, not
-    times v, and a row of ones; w, target (J,). partials (n_blocks, 2 +
-    D + J): the loss; its derivative by u; sum_ij C_ij (x_id^2 - 2 x_id x_jd) with C_ij = w_j times
-    the derivative by w_j of row i; the derivatives by w.
+    tiles. V `scaled` candidates, those with weights above zero first; w, target (J,); runs (R + 1,)
+    where runs of equal targets begin, and J: no run has weights both zero and above. partials
+    (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd)
+    with C_ij = w_j times the derivative by w_j of row i; the derivatives by w.
     """
     kind = X.dtype
-    D, J = active.size, half.size
-    T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
-    Y = np.empty(columns.shape[0] * TILE, kind)
-    own, h = np.empty(TILE, kind), np.empty(TILE, kind)
+    D, J = active.size, w.size
+    T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
+    Y, h, slope = np.empty(V.shape[1] * TILE, kind), np.empty(TILE, kind), np.empty(TILE, kind)
     A, B = np.empty(TILE, kind), np.empty(TILE, kind)
     alpha, beta = np.empty(TILE, kind), np.empty(TILE, kind)
     live = np.count_nonzero(w)
+    used = -(-live // FOUR) * FOUR
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * step, min((block + 1) * step, X.shape[0])):
-            similarities(X[t], active, v, V, half, T, own, G)
+            similarities(X[t], active, v, V, J, T, G)
             A[:], B[:] = a[t], b[t]
-            for j in range(live):
-                agreement(y[t], target[j], u, loss, h)
-                add_impact(G, j, w[j], h, A, B)
+            for r in range(runs.size - 1):
+                if runs[r] < live:
+                    agreement(y[t], target[runs[r]], u, loss, h)
+                    add_impacts(G, runs[r], runs[r + 1], w, h, A, B)
             out[0] += slopes(y[t], weight[t], A, B, loss, alpha, beta)
-            for j in range(J):
-                agreement(y[t], target[j], u, loss, h)
-                if loss == DENSITY and j < live:
-                    out[1] += w[j] * width_slope(G, j, y[t], target[j], u, h, alpha)
-                out[2 + D + j] += spread(G, j, w[j], h, alpha, beta)
-            multiply(columns, G[: columns.shape[1] * TILE], Y)
+            for r in range(runs.size - 1):
+                agreement(y[t], target[runs[r]], u, loss, h)
+                for i in range(TILE):
+                    slope[i] = alpha[i] * h[i] + beta[i]
+                for j in range(runs[r], runs[r + 1]):
+                    if loss == DENSITY and j < live:
+                        out[1] += w[j] * width_slope(G, j, y[t], target[j], u, h, alpha)
+                    out[2 + D + j] += spread(G, j, w[j], slope)
+            multiply(V[:used].T, G[: used * TILE], Y)
             for k in range(D):
-                out[2 + k] += feature_sum(X[t, active[k]], Y, k, D)
+                out[2 + k] += feature_sum(T, Y, k, D + 1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def kernel_sums(lo, hi, X, step, active, v, V, half, values, out):
+def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
     """out[t, q] += sum_j values_qj G_ij for the rows of tile t: every estimate is made of these.
 
     values (Q', J') with the weights in it, padded; out (n_tiles, Q, 64).
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
-    own, S = np.empty(TILE, kind), np.empty(values.shape[0] * TILE, kind)
+    S = np.empty(values.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, half, T, own, G)
+        similarities(X[t], active, v, V, J, T, G)
         multiply(values, G, S)
         for q in range(out.shape[1]):
             for i in range(TILE):
@@ -220,29 +245,38 @@ def kernel_sums(lo, hi, X, step, active, v, V, half, values, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def agreement_sums(lo, hi, X, y, step, active, v, V, half, w, target, u, loss, A, B):
+def agreement_sums(lo, hi, X, y, step, active, v, V, w, target, u, loss, A, B):
     """A += sum_j w_j h_ij G_ij and B += sum_j w_j G_ij: what a batch brings to each row's estimate.
 
     A, B (n_tiles, 64).
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
-    own, h = np.empty(TILE, kind), np.empty(TILE, kind)
+    h = np.empty(TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, half, T, own, G)
-        for j in range(half.size):
+        similarities(X[t], active, v, V, w.size, T, G)
+        for j in range(w.size):
             agreement(y[t], target[j], u, loss, h)
-            add_impact(G, j, w[j], h, A[t], B[t])
+            add_impacts(G, j, j + 1, w, h, A[t], B[t])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def kernel_rows(lo, hi, X, step, active, v, V, half, w, out):
+def kernel_rows(lo, hi, X, step, active, v, V, w, out):
     """out[t, j] = w_j G_ij, the impact of each prototype on the rows of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
-    own = np.empty(TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, half, T, own, G)
-        for j in range(half.size):
+        similarities(X[t], active, v, V, w.size, T, G)
+        for j in range(w.size):
             for i in range(TILE):
                 out[t, j, i] = w[j] * G[j * TILE + i]
+
+
+@njit(cache=True)
+def square_sums(V, c, out):
+    """out_k += sum_j c_j V_jk^2."""
+    for j in range(c.size):
+        if c[j] != 0.0:
+            for k in range(out.size):
+                z = float(V[j, k])
+                out[k] += c[j] * z * z

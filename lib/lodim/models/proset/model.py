@@ -173,5 +173,6 @@ RECIPE = recipes.Recipe(
     stages="n_batches",
     warm=False,
     check=candidates.check,
+    patience=2,
 )
 recipes.register(proset, RECIPE)

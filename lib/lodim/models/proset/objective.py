@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import tiles
 from lodim.engine import for_blocks, on_host, place
-from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient
+from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
 SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than they bring
@@ -73,6 +73,7 @@ class BatchObjective:
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._rows, self._loss, self._penalty = scoring, loss, penalty
         self._x, self._target = x.astype(scoring.X.dtype), target.astype(scoring.X.dtype)
+        self._by_target = np.argsort(target, kind="stable")
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
         X, self._resident = place(scoring.X, engine), None
         if not on_host(X):
@@ -84,43 +85,37 @@ class BatchObjective:
         """Value and gradient at theta = (v (p,), w (J,), u)."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
-        active, order = np.flatnonzero(v), np.argsort(w == 0, kind="stable")
+        active, order = np.flatnonzero(v), self._by_target
+        live = w[order].astype(self._x.dtype) > 0
+        order = np.concatenate([order[live], order[~live]])
         sums_of = self._sums if self._resident is None else self._resident.sums
         sums = sums_of(v[active], w[order], u, active, order, self._loss)
         D = active.size
         value, gradient = self._penalty(theta)
         gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0
-        slope = np.empty(J)
-        slope[order] = sums[2 + D :]
-        gradient[p : p + J] += slope
+        gradient[p + order] += sums[2 + D :]
         gradient[active] += sums[2 : 2 + D]
         return value + sums[0], gradient
 
-    def _sums(self, wide_v, wide_w, u, active, order, loss):
+    def _sums(self, v, w, u, active, order, loss):
         """Loss of all scoring rows, and its derivatives by u, v (D,) and w (J,)."""
-        rows, kind, D = self._rows, self._rows.X.dtype, active.size
-        v, w, u = wide_v.astype(kind), wide_w.astype(kind), kind.type(u)
-        x = self._x[np.ix_(order, active)]
-        V, half = scaled(x, v)
-        live = np.count_nonzero(w)
-        columns = padded(np.vstack([x[:live].T, np.ones((1, live), kind)]))
+        rows, kind, D = self._rows, self._rows.X.dtype, len(active)
+        small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
+        V = scaled(self._x, small_v, order, active)
+        new = (target[1:] != target[:-1]) | ((small_w[1:] > 0) != (small_w[:-1] > 0))
+        runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)
         n_blocks = -(-len(rows.X) // step)
-        partials = np.empty((n_blocks, 2 + len(active) + len(x)))
+        partials = np.empty((n_blocks, 2 + D + len(w)))
         for_blocks(
             loss_gradient, n_blocks, partials, rows.X, rows.y, rows.a, rows.b, rows.weight, step,
-            active, v, V, half, columns, w, self._target[order], u, loss, threads=self._threads,
+            active, small_v, V, small_w, target, runs, kind.type(u), loss,
+            threads=self._threads,
         )  # fmt: skip
         sums = partials.sum(axis=0)
-        square = (wide_w * sums[2 + D :]) @ x.astype(np.float64) ** 2
-        sums[2 : 2 + D] = -wide_v * (sums[2 : 2 + D] + square)
+        square_sums(V, w * sums[2 + D :], sums[2 : 2 + D])
+        sums[2 : 2 + D] /= -v
         return sums
-
-
-def scaled(x, v):
-    """Prototypes times v, padded, and half their squared norms: (J', D'), (J,)."""
-    V = x * v
-    return padded(V), (0.5 * np.einsum("jd,jd->j", V, V, dtype=np.float64)).astype(V.dtype)
 
 
 def padded(M):

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from lodim.engine import for_blocks, on_host, place
-from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums
-from lodim.models.proset.objective import padded, scaled
+from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums, scaled
+from lodim.models.proset.objective import padded
 from lodim.tiles import TILE, TILES_PER_BLOCK
 
 KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
@@ -141,9 +141,9 @@ def sums(prototypes, values, tiles, n, threads=1, engine="cpu"):
     """sum_j w_j G_j(x) values_jq of each row, (n, Q); values (M, Q). All estimates are of these."""
     out, kernels = np.zeros((len(tiles), values.shape[1], TILE)), []
     for c, of in _batches(prototypes):
-        active, v, V, half = _kernel(prototypes, c, of)
+        active, v, V = _kernel(prototypes, c, of)
         weighted = padded((prototypes.w[of, None] * values[of]).T)
-        kernels.append((active, v, V, half, _widened(weighted, len(V))))
+        kernels.append((active, v, V, len(of), _widened(weighted, len(V))))
     for lo in range(0, len(tiles), PART):
         part = place(tiles[lo : lo + PART], engine)
         for kernel in kernels:
@@ -155,12 +155,12 @@ def impacts(prototypes, tiles, n, threads=1):
     """w_j G_j(x): what each prototype adds to its target in each row, (n, M)."""
     out = np.empty((n, len(prototypes)))
     for c, of in _batches(prototypes):
-        active, v, V, half = _kernel(prototypes, c, of)
+        active, v, V = _kernel(prototypes, c, of)
         step = max(1, MOST_NUMBERS // (TILE * len(of)))
         for lo in range(0, len(tiles), step):
             part = tiles[lo : lo + step]
             one = np.empty((len(part), len(of), TILE))
-            _over(kernel_rows, part, threads, active, v, V, half, prototypes.w[of], one)
+            _over(kernel_rows, part, threads, active, v, V, prototypes.w[of], one)
             rows = slice(lo * TILE, min(n, (lo + step) * TILE))
             flat = one.transpose(0, 2, 1).reshape(-1, len(of))
             out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
@@ -174,11 +174,10 @@ def _batches(prototypes):
 
 
 def _kernel(prototypes, c, of):
-    """The kernels' view of a batch: active features, v, prototypes times v, half their norms."""
+    """The kernels' view of a batch: active features, v, and the prototypes `scaled`."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
-    x = np.ascontiguousarray(prototypes.x[np.ix_(of, on)])
-    return prototypes.features[on], v[on], *scaled(x, v[on])
+    return prototypes.features[on], v[on], scaled(prototypes.x, v[on], of, on)
 
 
 def _widened(values, width):

@@ -5,8 +5,14 @@ import numpy as np
 from lodim import fold, tiles
 from lodim.engine import available_threads, for_blocks
 from lodim.models.proset import candidates
-from lodim.models.proset.kernels import CLASSES, DENSITY, ROOT_TAU, SQUARED, agreement_sums
-from lodim.models.proset.objective import scaled
+from lodim.models.proset.kernels import (
+    CLASSES,
+    DENSITY,
+    ROOT_TAU,
+    SQUARED,
+    agreement_sums,
+    scaled,
+)
 from lodim.models.proset.prototypes import STEP, prior, sums
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
@@ -85,10 +91,10 @@ class Training:
             return self.a, self.b
         a, b = (tiles.pad(z, len(X)) for z in (self.a, self.b))
         on = np.flatnonzero(part.v[0])
-        V, half = scaled(np.ascontiguousarray(part.x[:, on]), part.v[0, on])
+        V = scaled(part.x, part.v[0, on], np.arange(len(part)), on)
         for_blocks(
             agreement_sums, -(-len(X) // STEP), X, tiles.pad(self.y, len(X)), STEP,
-            part.features[on], part.v[0, on], V, half, part.w, part.y, part.u[0], self.loss, a, b,
+            part.features[on], part.v[0, on], V, part.w, part.y, part.u[0], self.loss, a, b,
             threads=self.threads,
         )  # fmt: skip
         a, b = a.ravel()[:n], b.ravel()[:n]
