@@ -119,9 +119,7 @@ def cv_curve(cv, ax=None):
                            color=None if others else RED, ecolor=None if others else GREY,
                            label=label or None)  # fmt: skip
         if others and numeric:
-            ax.plot(x, part["mean"], lw=0.8, alpha=0.6, color=line[0].get_color())
-            best = [row for row in (cv.index_min, cv.index_1se) if row in part.index]
-            ax.scatter(x[best], part["mean"][best], s=90, facecolor="none", edgecolor="black")
+            _join_series(ax, x, part["mean"], line[0].get_color(), (cv.index_min, cv.index_1se))
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
         value = frame[name][row]
         where = np.log(value) if penalty else value if numeric else str(value)
@@ -136,6 +134,13 @@ def cv_curve(cv, ax=None):
     ax.set_ylabel(f"held-out {cv.loss}")
     ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
     return _tidy(ax)
+
+
+def _join_series(ax, x, mean, color, chosen):
+    """A line through the points of a series, and rings around those of the rows `chosen`."""
+    ax.plot(x, mean, lw=0.8, alpha=0.6, color=color)
+    ringed = [row for row in chosen if row in mean.index]
+    ax.scatter(x[ringed], mean[ringed], s=90, facecolor="none", edgecolor="black")
 
 
 def _least_gap(x):
