@@ -78,7 +78,7 @@ def test_rows_of_an_explanation(kind):
     assert list(frame.loc["prototype", "impact"]) == sorted(frame.loc["prototype", "impact"])[::-1]
     assert e.familiarity == pytest.approx(fit.familiarity(new).iloc[1])
     assert e.quantile == fit.familiarity(new, quantile=True).iloc[1]
-    table = fit.prototypes().set_index(["batch", "row"])["weight"].iloc[:, 0]  # not the feature
+    table = fit.export().set_index(["batch", "row"])["prototype_weight"]
     train = people()
     for _, one in frame.loc["prototype"].head(10).iterrows():
         assert one["target"] == pytest.approx(train.loc[one["row"], kind])

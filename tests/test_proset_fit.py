@@ -46,7 +46,7 @@ def regressor(request):
 
 def test_estimates_are_equation_2_4(moons):
     """From the table of prototypes alone, in original units."""
-    new, frame = two_moons(50, seed=1), moons.prototypes()
+    new, frame = two_moons(50, seed=1), moons.export()
     v, scale = moons.feature_weights(), moons.design.scale
     q = np.tile([0.5, 0.5], (50, 1)) * 0 + [1 - two_moons()["kind"].eq("right").mean()] * 2
     q[:, 1] = 1 - q[:, 1]
@@ -55,7 +55,7 @@ def test_estimates_are_equation_2_4(moons):
     for _, one in frame.iterrows():
         d = (new[names].to_numpy() - one[names].to_numpy(float)) * v[one["batch"] - 1, at]
         G = np.exp(-0.5 * ((d / scale[at]) ** 2).sum(axis=1))
-        q[:, int(one["target"] == "right")] += one["weight"] * G
+        q[:, int(one["target"] == "right")] += one["prototype_weight"] * G
     p = q[:, 1] / q.sum(axis=1)
     np.testing.assert_allclose(moons.predict(new), p, atol=1e-10)
     np.testing.assert_allclose(moons.predict(new, "familiarity"), q.sum(axis=1) - 1, rtol=1e-9)
@@ -353,7 +353,7 @@ def test_path_begins_at_nothing(penalty, axes):
 
 
 def test_table_of_prototypes(moons):
-    df, frame = two_moons(), moons.prototypes()
+    df, frame = two_moons(), moons.export()
     assert len(frame) == len(moons.estimates) == moons.glance()["n_prototypes"][0]
     for _, one in frame.head(20).iterrows():
         assert df.loc[one["row"], "kind"] == one["target"]
@@ -375,3 +375,9 @@ def test_files_with_other_numbers_are_refused(moons, tmp_path):
     for name, value in vars(t).items():
         assert np.array_equal(getattr(back, name), value), name
     assert rows.join([t.only(1), t.only(2)]).n_batches == 2
+
+
+def test_without_prototypes_no_feature_is_in_use():
+    one = ld.proset("kind ~ .", two_moons(), lambda_w=1e4)
+    assert len(one.estimates) == 0 and one.df == 0
+    assert (one.tidy()["estimate"] == 0.0).all()

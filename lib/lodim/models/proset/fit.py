@@ -151,21 +151,6 @@ class ProsetFit(Explained):
         frame["dev_ratio"] = 1.0 - log["deviance"] / (self.null_deviance or np.nan)
         return frame
 
-    def prototypes(self) -> pd.DataFrame:
-        """A row a prototype: batch, label of its row, members, target, weight, active features.
-
-        Features are in original units; `members` counts the training rows that are the same in
-        target and active features, and were merged; the weight is that of all of them.
-        """
-        t, d = self.estimates, self.design
-        target = t.scale * t.y + t.level[0] if self.levels is None else self._classes(t.y)
-        frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(self.labels, dtype=object)})
-        frame["members"] = np.bincount(t.member_of, minlength=len(t))
-        frame["target"], frame["weight"] = target, t.w
-        x = t.x * d.scale[t.features] + d.mean[t.features]
-        names = [d.names[k] for k in t.features]
-        return pd.concat([frame, pd.DataFrame(x, columns=names)], axis=1)
-
     def glance(self) -> pd.DataFrame:
         """One row: family, sizes, penalties, df, mean deviances, how the optimizer ended.
 

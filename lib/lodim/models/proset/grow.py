@@ -123,6 +123,7 @@ def _try(training, split, features):
 def _part(training, split, x, v, w, u):
     """The record of one batch: candidates of weight above zero, equal ones merged."""
     live = np.flatnonzero(w)
+    v = v * (len(live) > 0)  # an empty batch uses no feature
     j, x = split.candidates[live], x[live].astype(np.float64)
     y, on = training.y[j], v > 0
     first, weight, of = merge(np.column_stack([x[:, on] * v[on], y]), w[live])
