@@ -89,7 +89,8 @@ def join(learners):
 def _objective(X, y, base, weight, family, settings, training):
     """The stage's objective on the rows of some tiles as a function of the signs b."""
     penalized = np.ones(2 + X.shape[1])
-    penalized[:2] = 0.0, settings.penalize_intercept
+    # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
+    penalized[:2] = 0.0, settings.penalize_intercept and settings.activation != "identity"
     n_penalized = training.p + settings.penalize_intercept
     penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
