@@ -89,7 +89,7 @@ class Recipe:
         Raises where the data do not suit the model.
     patience : int
         Stages without a lower held-out loss before a run that chooses their number ends.
-    defaults : callable(family) or None
+    defaults : callable(family, n) or None
         Values of the settings that are "auto".
     """
 
@@ -160,7 +160,7 @@ def prepare(model, formula, data, arguments):
         )
     levels = design.response.levels
     family = families.make(design.family, 0 if levels is None else len(levels))
-    automatic = recipe.defaults(family) if recipe.defaults else {}
+    automatic = recipe.defaults(family, max(1, len(batch.counted))) if recipe.defaults else {}
     settings = dataclasses.replace(
         settings, **{k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
     )

@@ -67,7 +67,8 @@ def proset(
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": the author's 1e-3 and 1e-8 for classes; 1e-2 and 1e-6 for a numeric
-        response, whose noise weaker ones follow. None: chosen by cross-validation.
+        response, whose noise weaker ones follow, times 1000 / n beyond 1,000 rows. None: chosen by
+        cross-validation.
     l1_ratio_v, l1_ratio_w : float in [0, 1]
         Shares of their L1 penalties.
     loss : {"squared", "density"}
@@ -148,10 +149,11 @@ def proset(
     return RECIPE.run(*choose(problem, {name: QUICK[name] for name in open_}))
 
 
-def defaults(family):
-    """What "auto" means for a family."""
+def defaults(family, n):
+    """What "auto" means for a family and n rows."""
     if family.name == "gaussian":
-        return {"lambda_v": 1e-2, "lambda_w": 1e-6}
+        share = min(1.0, 1000.0 / n)
+        return {"lambda_v": 1e-2 * share, "lambda_w": 1e-6 * share}
     return {"lambda_v": 1e-3, "lambda_w": 1e-8}
 
 
