@@ -6,7 +6,8 @@
 70/30 stratified splits, features standardized, the author's default penalties. The author's package
 is `pip install proset`; it is patched for numpy 2 (np.NaN). `--search` cross-validates lambda_v and
 the number of batches instead. Means over the seeds; fit_s is the median, se the standard error of
-the log-loss. `--fits` holds a row a fit: those that it has are not run again.
+the log-loss. `--fits` holds a row a fit: those that it has are not run again. In the committed
+table fit_s stands only where a fit had the machine, two cores, to itself (few seeds each).
 """
 
 import argparse
@@ -111,7 +112,7 @@ def summarized(fits):
     groups = fits.groupby(KEYS, sort=False)
     table = groups[COLUMNS].mean()
     table["fit_s"] = groups["fit_s"].median()
-    table.insert(4, "se", groups["log_loss"].std(ddof=0) / groups.size() ** 0.5)
+    table.insert(4, "se", groups["log_loss"].std() / groups.size() ** 0.5)
     table.insert(0, "seeds", groups.size())
     return table.round(4).reset_index()
 

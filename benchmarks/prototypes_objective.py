@@ -1,15 +1,19 @@
 """proset's objective with gradient beside its author's, on the same candidates.
 
     python benchmarks/prototypes_objective.py [--data digits checker large] [--repeats 20]
-                                              [--merge] [--out FILE]
+                                              [--merge] [--memory ROWS FEATURES] [--out FILE]
 
 Both are evaluated at the start (all features and candidates have weight); medians in ms.
 "large": 30,000 rows, 10,000 candidates, 100 normal features, 10 classes (the author's package takes
-7 GB). `--merge` times the merging of 10,000 prototypes instead. Needs `pip install proset`.
+7 GB). `--merge` times the merging of 10,000 prototypes instead, `--memory` measures the whole
+process of a fit with 10,000 candidates, cut off after three evaluations. Else it needs
+`pip install proset`.
 """
 
 import argparse
+import resource
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +21,7 @@ import numpy as np
 import pandas as pd
 from prototypes import split
 
+import lodim as ld
 from lodim.models.proset.kernels import CLASSES
 from lodim.models.proset.merge import merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
@@ -106,15 +111,32 @@ def merging():
     return {"points": len(points), "kept": len(first), "seconds": time.perf_counter() - start}
 
 
+def memory(n, p):
+    """Seconds and peak memory, in GiB, of a process that makes data and fits them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((n + 10_000, p)), columns=[f"x{k}" for k in range(p)])
+    X["y"] = np.where(X["x0"] * X["x1"] > 0, "a", "b")
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        ld.proset("y ~ .", X, n_candidates=10_000, control={"max_iter": 3})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"scoring": n, "candidates": 10_000, "features": p, "peak_gib": peak,
+            "seconds": time.perf_counter() - start}  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=["digits", "checker", "large"])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--merge", action="store_true")
+    parser.add_argument("--memory", nargs=2, type=int)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     if asked.merge:
         table = pd.DataFrame([merging()])
+    elif asked.memory:
+        table = pd.DataFrame([memory(*asked.memory)])
     else:
         repeats = {"large": max(1, asked.repeats // 10)}
         table = pd.DataFrame([compared(n, repeats.get(n, asked.repeats)) for n in asked.data])

@@ -89,6 +89,8 @@ class Recipe:
         Raises where the data do not suit the model.
     patience : int
         Stages without a lower held-out loss before a run that chooses their number ends.
+    defaults : callable(family, n) or None
+        Values of the settings that are "auto".
     """
 
     name: str
@@ -101,6 +103,7 @@ class Recipe:
     warm: bool = True
     check: Callable | None = None
     patience: int = 15
+    defaults: Callable | None = None
 
     def run(self, problem, selection=None, warm=None, light=False):
         """The fit of a problem whose settings are all chosen."""
@@ -157,6 +160,10 @@ def prepare(model, formula, data, arguments):
         )
     levels = design.response.levels
     family = families.make(design.family, 0 if levels is None else len(levels))
+    automatic = recipe.defaults(family, max(1, len(batch.counted))) if recipe.defaults else {}
+    settings = dataclasses.replace(
+        settings, **{k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
+    )
     given = arguments | shared | {"control": control or None}
     problem = Problem(
         model, recipe, design, batch, family, settings, shared["standardize"], _kept(given)

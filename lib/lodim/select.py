@@ -87,7 +87,7 @@ def cv(
     formula: str,
     data: Any,
     *,
-    grid: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Any] | pd.DataFrame | None = None,
     folds: Any = 10,
     loss: str = "deviance",
     rule: str = "min",
@@ -105,10 +105,10 @@ def cv(
         Such as `lodim.gbmap`.
     formula, data, **arguments
         As the model takes them.
-    grid : mapping, optional
+    grid : mapping or DataFrame, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, and of other arguments the values
-        that are listed first.
+        that are listed first. A DataFrame has a row for each point to try, simplest first.
         Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
         among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
@@ -176,7 +176,7 @@ def cv(
     refitted = problem.settle(chosen[where], given=names, chosen=names)
     best = problem.recipe.run(refitted, selection=frame)
     return CV(
-        problem.call, frame, tuple(grid), where_min, where_1se, rule, loss, best,
+        problem.call, frame, tuple(map(str, grid)), where_min, where_1se, rule, loss, best,
         penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
     )  # fmt: skip
 
@@ -256,14 +256,21 @@ def _check_grid(grid, problem):
 
 def _without(arguments, grid):
     """The model's arguments; a setting in the grid is not also given by itself."""
-    for name in grid or ():
+    for name in () if grid is None else grid:
         if name in arguments:
             raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
     return arguments
 
 
 def _combinations(grid, recipe):
-    """All combinations, the simplest models first: large penalties, few stages."""
+    """All combinations, the simplest models first: large penalties, few stages; rows as given."""
+    if isinstance(grid, pd.DataFrame):
+        if grid.empty:
+            raise ArgumentError("the grid has no row")
+        return [
+            {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
+            for row in grid.to_dict("records")
+        ]
     values = {}
     for name, tried in dict(grid).items():
         tried = list(np.atleast_1d(np.asarray(tried)))

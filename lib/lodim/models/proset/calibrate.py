@@ -48,28 +48,29 @@ def calibrate(problem, prototypes):
     i, weight = splits[0].candidates, splits[0].candidate_weight
     if training.loss == DENSITY:
         z = ndtri(_at_response(training, prototypes))
-        levels = ndtr(np.sqrt(_honest(splits, z**2)) * _percentiles(z[i], weight))
+        levels = ndtr(_honest(splits, np.abs(z)) * _percentiles(z[i], weight))
         return Calibration(familiarity, levels, none, 1.0)
     each, null, ratio = _errors(training, prototypes, i, weight)
     spread = float(weight @ ratio[i] ** 2 or 1.0)
     levels = _percentiles(ratio[i] / np.sqrt(spread), weight)
-    spread *= _honest(splits, ratio**2)
+    spread *= _honest(splits, np.abs(ratio)) ** 2
     return Calibration(familiarity, levels, spread * each, spread * null)
 
 
-def _honest(splits, square):
-    """By how much squares of the first candidates fall short of those of new rows.
+def _honest(splits, size):
+    """By how much errors of the first candidates are too small for new rows: a factor.
 
     They are new to the first batch alone. What each later batch has taken off the rows that it was
-    fitted to is what they lack beside its own candidates.
+    fitted to is what they lack beside its own candidates. (Sizes; squares would listen to the
+    farthest rows alone, and blow up the middle.)
     """
     first = splits[0]
-    mean = first.candidate_weight @ square[first.candidates]
+    mean = first.candidate_weight @ size[first.candidates]
     lack = 0.0
     for split in splits[1:]:
         share = len(split.scoring) / (len(split.scoring) + len(split.candidates))
-        new = split.candidate_weight @ square[split.candidates]
-        lack += share * (new - split.scoring_weight @ square[split.scoring])
+        new = split.candidate_weight @ size[split.candidates]
+        lack += share * (new - split.scoring_weight @ size[split.scoring])
     return max(1.0, 1.0 + lack / mean) if mean > 0 else 1.0
 
 

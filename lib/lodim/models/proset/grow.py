@@ -16,7 +16,6 @@ from lodim.models.proset.training import Training
 from lodim.solve import Minimum, bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
-WORTH = 2.0  # standard errors by which new features must lower the candidates' loss
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _fit_batch(training, c, used):
 
     Later batches are fitted twice where some features have no weight yet: with the features `used`
     by the earlier ones, and with all. All are taken only where they lower the loss of fresh
-    candidates, to which no batch has been fitted, by WORTH standard errors: else later batches,
+    candidates, to which no batch has been fitted, by `worth` standard errors: else later batches,
     whose gains are small, switch on noise. (On rows that an earlier batch was fitted to, the trial
     that changes least looks best.)
     """
@@ -78,7 +77,7 @@ def _fit_batch(training, c, used):
     if used.any() and (trial.part.v[0, ~used] > 0).any():
         narrow = _try(training, split, used)
         gain, error = _gain(training, split, narrow, trial)
-        if gain <= WORTH * error:
+        if gain <= training.settings.worth * error:
             trial = narrow
     end = trial.end
     entry = {

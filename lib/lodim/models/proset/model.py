@@ -26,8 +26,8 @@ def proset(
     family: str | None = None,
     n_batches: int | None = 1,
     n_candidates: int = 1000,
-    lambda_v: float | None = 1e-3,
-    lambda_w: float | None = 1e-8,
+    lambda_v: float | str | None = "auto",
+    lambda_w: float | str | None = "auto",
     l1_ratio_v: float = 0.05,
     l1_ratio_w: float = 0.05,
     loss: str = "squared",
@@ -65,9 +65,11 @@ def proset(
     n_candidates : int
         Rows drawn as candidates for each batch, as evenly as possible from the easy and the hard
         rows of each class, and at most half of these.
-    lambda_v, lambda_w : float, optional
+    lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
-        weights. None: chosen by cross-validation.
+        weights. "auto": the author's 1e-3 and 1e-8 for classes; 1e-2 and 1e-6 for a numeric
+        response, whose noise weaker ones follow, times 1000 / n beyond 1,000 rows. None: chosen by
+        cross-validation.
     l1_ratio_v, l1_ratio_w : float in [0, 1]
         Shares of their L1 penalties.
     loss : {"squared", "density"}
@@ -94,6 +96,8 @@ def proset(
     control : dict, optional
         max_fraction (0.5, most of a group that are candidates: eta), hard_share (0.1, rows of each
         class that are its hard ones), max_rows (None, rows drawn for each batch, stratified),
+        worth (2, standard errors by which features new to a later batch must lower the loss; fewer
+        suit small data without noise features),
         precision ("float32", of the fit's arithmetic within a tile of 64 rows; sums are in float64,
         and predictions in `dtype`), max_iter (2,000 evaluations), tol and ftol (1e-5 and 2e-7,
         projected gradient and relative fall of the objective at which a batch is done), lambda_u
@@ -134,6 +138,12 @@ def proset(
     candidates that no batch has been fitted to: gains of later batches are small, and else noise
     comes in. (4) w is optimized in units of sqrt(J) for J candidates.
 
+    Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
+    frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;
+    then over grid={"n_batches": [1, ..., 10]}. The author's later search is one: grid={"lambda_v":
+    np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}; rule="1se" prefers a large lambda_v, then
+    few batches. Batches of a point share one run.
+
     The first batch brings most. No batch depends on a later one: `update(data, n_batches=...)` adds
     batches to a fit and leaves the earlier ones as they are.
 
@@ -148,6 +158,14 @@ def proset(
     if not open_ and n_batches is not None:
         return RECIPE.run(problem)
     return RECIPE.run(*choose(problem, {name: QUICK[name] for name in open_}))
+
+
+def defaults(family, n):
+    """What "auto" means for a family and n rows."""
+    if family.name == "gaussian":
+        share = min(1.0, 1000.0 / n)
+        return {"lambda_v": 1e-2 * share, "lambda_w": 1e-6 * share}
+    return {"lambda_v": 1e-3, "lambda_w": 1e-8}
 
 
 def extend(fit, data, n_batches):
@@ -174,5 +192,6 @@ RECIPE = recipes.Recipe(
     warm=False,
     check=candidates.check,
     patience=2,
+    defaults=defaults,
 )
 recipes.register(proset, RECIPE)

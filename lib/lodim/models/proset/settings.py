@@ -1,6 +1,7 @@
 """The arguments of proset, checked."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from lodim.checks import check, check_choice, check_count, check_share, check_size
 from lodim.engine import ENGINES
@@ -13,13 +14,14 @@ PRECISIONS = ("float32", "float64")
 class Settings:
     """What a fit of proset is asked for; `proset` says what each means.
 
-    n_batches, lambda_v and lambda_w may be open (None).
+    n_batches, lambda_v and lambda_w may be open (None), and the latter "auto" until the family is
+    known.
     """
 
     n_batches: int | None
     n_candidates: int
-    lambda_v: float | None
-    lambda_w: float | None
+    lambda_v: Any
+    lambda_w: Any
     l1_ratio_v: float
     l1_ratio_w: float
     loss: str
@@ -30,6 +32,7 @@ class Settings:
     max_fraction: float = 0.5
     hard_share: float = 0.1
     max_rows: int | None = None
+    worth: float = 2.0
     max_iter: int = 2000
     tol: float = 1e-5
     ftol: float = 2e-7
@@ -45,9 +48,9 @@ class Settings:
             check_count(self, name)
         check_count(self, "seed", 0)
         for name in ("lambda_v", "lambda_w"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, "auto"):
                 check_size(self, name)
-        for name in ("lambda_u", "tol", "ftol"):
+        for name in ("lambda_u", "worth", "tol", "ftol"):
             check_size(self, name)
         for name in ("l1_ratio_v", "l1_ratio_w"):
             check_share(self, name)
