@@ -404,7 +404,10 @@ def test_files_with_other_numbers_are_refused(moons, tmp_path):
     assert rows.join([t.only(1), t.only(2)]).n_batches == 2
 
 
-def test_without_prototypes_no_feature_is_in_use():
+def test_without_prototypes_no_feature_is_in_use(tmp_path):
     one = ld.proset("kind ~ .", two_moons(), lambda_w=1e4)
+    one.save(tmp_path / "empty.lodim")
+    again = ld.load(tmp_path / "empty.lodim").predict(two_moons())
+    np.testing.assert_array_equal(again, one.predict(two_moons()))
     assert len(one.estimates) == 0 and one.df == 0
     assert (one.tidy()["estimate"] == 0.0).all()

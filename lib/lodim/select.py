@@ -156,8 +156,8 @@ def cv(
     if grid is None:
         penalty = next(iter(problem.recipe.penalties))
         given = arguments.get(penalty)
-        tried = paths.lambda_grid(problem, penalty, n_lambda) if given is None else [given]
-        grid = {penalty: tried}
+        fixed = isinstance(given, int | float)
+        grid = {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n_lambda)}
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe)
     points = [replace(problem.settings, **point) for point in combinations]

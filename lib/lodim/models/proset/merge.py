@@ -33,4 +33,5 @@ def merge(points, w):
     first, group = np.unique(group, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
     of = np.argsort(order)[group.ravel()]
-    return first[order], np.bincount(of, w, len(first)), of
+    # Without any weights NumPy's bincount gives whole numbers.
+    return first[order], np.bincount(of, w, len(first)).astype(np.float64), of
