@@ -231,12 +231,20 @@ def test_in_a_race_the_hopeless_leave_and_the_winner_is_the_same():
     high = lambda x: (low(x)[0] + 100.0, low(x)[1])  # noqa: E731
     starts = rng.normal(size=(2, d))
     options = {"tol": 1e-9, "ftol": 0.0, "max_iter": 500}
-    alone_, raced = Functions([low, high], d), Functions([low, high], d)
+    alone_, raced = Scaled([low, high], d), Scaled([low, high], d)
     both, race = lbfgs(alone_, starts, **options), lbfgs(raced, starts, **options, race=True)
     assert both.converged.all() and race.converged.tolist() == [True, False]
     assert raced.calls[1] < alone_.calls[1]
     np.testing.assert_array_equal(race.theta[0], both.theta[0])
     np.testing.assert_allclose(race.theta[0], solution, atol=1e-6)
+
+
+def test_without_scaling_nobody_leaves_a_race():
+    rng = np.random.default_rng(7)
+    functions = [quadratic(rng, 6, 1e6)[0], quadratic(rng, 6, 10.0)[0]]
+    starts, options = rng.normal(size=(2, 6)), {"tol": 1e-8, "ftol": 0.0, "max_iter": 3000}
+    ends = [lbfgs(Functions(functions, 6), starts, **options, race=race) for race in (False, True)]
+    np.testing.assert_array_equal(ends[0].theta, ends[1].theta)
 
 
 def test_in_a_race_one_that_may_still_win_goes_on():

@@ -10,8 +10,7 @@ from lodim.objective import pseudo_slope
 RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
-TRUSTED = 5  # pairs from which the quadratic model of an objective that is not scaled is believed
-HOPE = 10.0  # times what its quadratic model promises that a problem is thought able to gain
+HOPE = 10.0  # times what its gradient promises that a problem of a race is thought able to gain
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 
 @njit(cache=True, forceinline=True)
-def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, alpha, history, step):
+def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step):
     """From an accepted point choose the next direction and trial.
 
     Returns the largest slope there, and what the quadratic model promises that is left to gain.
@@ -136,8 +135,7 @@ def _leave(c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, al
     step[c] = 1.0 if pairs else 1.0 / max(1.0, np.sqrt(_dot(slope[c], slope[c])))
     history[c, 0], history[c, 1] = pairs, newest
     _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
-    believed = scaled or pairs >= TRUSTED
-    return largest, -0.5 * _dot(direction[c], slope[c]) if believed else np.inf
+    return largest, -0.5 * _dot(direction[c], slope[c])
 
 
 @njit(cache=True)
@@ -167,7 +165,7 @@ def _advance(
         flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
         best[c] = v
         largest[c], promise[c] = _leave(
-            c, at, trial, l1, scaled, theta, gradient, slope, direction, S, Y, alpha, history, step
+            c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step
         )
         n_iter[c] += started
         if largest[c] <= tol or flat[c] == 2 or (scaled and promise[c] <= ftol * abs(v)):
@@ -197,8 +195,10 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
         steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
         the quadratic model promises no more than that.
     race : bool
-        Only the lowest end is wanted: a problem leaves, not converged, where ten times what its
-        quadratic model promises would not bring it below the lowest value.
+        Only the lowest end is wanted of a scaled objective: a problem leaves, not converged, where
+        ten times what its gradient promises would not bring it below the lowest value. (The
+        quadratic model of an objective that is not scaled promises far too little where features
+        are correlated, and the winner would leave.)
 
     Returns
     -------
@@ -221,7 +221,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
             trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
             promise, flat, n_iter, status,
         )  # fmt: skip
-        if race:
+        if race and objective.scaled:
             status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)

@@ -132,7 +132,7 @@ def _fit_stage(full, part, theta, sign, followed, settings):
     keep = _best_of_each(sign, value, followed)
     sign, theta = sign[keep], theta[keep]
     if part is None:
-        end = lbfgs(full(sign), theta, **stop, race=True)
+        end = lbfgs(full(sign), theta, **stop)
     else:
         sign, theta = _lead(part, sign, theta, stop)
         curved = settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED
@@ -161,7 +161,7 @@ def _lead(part, sign, theta, stop):
 def _refine(objective, part, theta, stop):
     """The end on all rows of what a part of them led to, by the part's curvature if it is given."""
     if part is None:
-        return lbfgs(objective, theta, **stop, race=True)
+        return lbfgs(objective, theta, **stop)
     curved = Preconditioned(objective, part.hessian(theta))
     end = lbfgs(curved, curved.to(theta), **stop, race=True)
     return replace(end, theta=curved.back(end.theta))
