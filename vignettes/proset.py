@@ -74,18 +74,27 @@ ax = path_v.plot()
 # Some of these measurements, such as radius and perimeter, say almost the same. Which of them comes
 # in is decided by little, and lines that jump from one to another say so.
 #
-# As `lambda_w` falls, prototypes enter.
-
-# %%
-path_w = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=30, penalty="lambda_w")
-along = pd.concat([each.glance() for each in path_w.fits], ignore_index=True)
-along[["lambda_w", "n_prototypes", "df", "dev_ratio"]].iloc[::4]
+# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part. By
+# default that is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
+# prototypes that are like each other. With the L1 part alone few come in at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.step(np.log(along["lambda_w"]), along["n_prototypes"], where="mid", color="C0")
+for l1_ratio_w in (0.05, 1.0):
+    path_w = ld.path(
+        ld.proset,
+        "diagnosis ~ .",
+        data=train,
+        penalty="lambda_w",
+        n_lambda=25,
+        lambda_v=0.03,
+        l1_ratio_w=l1_ratio_w,
+    )
+    counts = [len(each.estimates) for each in path_w.fits]
+    ax.step(np.log(path_w.lambdas), counts, where="mid", label=f"l1_ratio_w={l1_ratio_w}")
 ax.invert_xaxis()
-ax.set(xlabel="log(lambda_w)", ylabel="prototypes")
+ax.set(xlabel="log(lambda_w)", ylabel="prototypes (lambda_v=0.03)")
+ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
@@ -114,8 +123,8 @@ table.insert(1, "prototypes", [len(each.estimates) for each in compared.values()
 table
 
 # %% [markdown]
-# Rows that were kept out of everything, so `log_loss` and `accuracy` are what to expect of each.
-# The sparser model is the one to explain.
+# These rows were kept out of everything, so `log_loss` and `accuracy` are what to expect. The
+# selected model has a fraction of the prototypes: this is the one to explain.
 #
 # ## Summary
 
@@ -128,8 +137,8 @@ print(tumour.summary())
 # and the weights are fitted to them alone. Candidates that keep a weight are the `Prototypes`.
 # `Loss` is the mean deviance, twice the log-loss; `Eval.` counts evaluations of the objective.
 #
-# **Features.** `Weight` is v, per unit of the feature, `Per SD` per standard deviation, which makes
-# features comparable.
+# **Active features.** `Weight` is v, per unit of the feature, `Per SD` per standard deviation,
+# which makes features comparable.
 #
 # **Familiarity.** The sum of all w_j G(x − x_j), in which the null model counts as 1: how much
 # of the training data a row is like (Eq. 4.5). Near zero, nothing is known of such rows, and the
@@ -189,9 +198,9 @@ errors = pd.DataFrame(
 errors
 
 # %% [markdown]
-# Most probabilities are near one half: the model does not know, and says so. The first row of the
-# table is another matter, a malignant tumour that the model takes for benign with most confidence.
-# Why?
+# Where the probability is well away from 0 and 1 the model is in doubt, and says so. The first row
+# of the table is another matter: the malignant tumour that the model takes for benign with most
+# confidence. Why?
 
 # %%
 missed = test.loc[[errors.index[0]]]
@@ -217,19 +226,21 @@ print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantil
 
 # %% [markdown]
 # The quantile says whether the model was out of its depth. Near zero, the answer were: nothing like
-# this patient has been seen. Here it is not, so that the answer is: in these measurements the
-# tumour is one of many benign ones. No other threshold, and no more rows of this kind, would
-# find it; another measurement might. The map says the same: prototypes are as large as their impact
-# on the patient, who is the star.
+# this patient has been seen. Here it is not, so that the answer is: in these measurements this
+# tumour looks like many that are benign. To move the threshold would not find it without many false
+# alarms; another measurement might. The map says the same: the patient is the star, amid the pale
+# points of the benign, and prototypes are as large as their impact on the estimate.
 
 # %%
 ax = tumour.plot("map", data=train, row=missed, named=3)
 
 # %% [markdown]
-# The least familiar of the misclassified is the other kind of error.
+# The least familiar of the misclassified is the other kind of error: a patient apart from both
+# classes, of whom the model knows little.
 
 # %%
 strange = test.loc[[errors["familiarity"].idxmin()]]
+print(f"row {strange.index[0]}: quantile {errors['quantile'].min():.2f}")
 ax = tumour.plot("scatter", data=train, row=strange, named=3)
 
 # %% [markdown]
@@ -280,13 +291,14 @@ print(
 # weights of its own, and is fitted to what the batches before it leave; these stay as they are.
 
 # %%
-more = tumour.update(train, n_batches=3)
+more = fit.update(train, n_batches=3)
 print(more)
-more.evaluate(test)
+both = {1: fit, 3: more}
+pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"]).droplevel(1)
 
 # %% [markdown]
-# Here later batches bring little, as on most data: hence one is the default. The count can be
-# chosen by cross-validation too: `n_batches=None`.
+# Later batches bring little here, and many prototypes to look at: one batch is the default. The
+# count can be chosen by cross-validation too: `n_batches=None`.
 #
 # ## Numbers instead of classes
 #
@@ -315,14 +327,16 @@ more.evaluate(test)
 # and quantiles are its own, at levels that are corrected by the candidates. It may have several
 # modes; its mean is the less exact one.
 #
-# The strength of concrete (MPa) by mixture (kg/m³) and age (days), with every third row kept out:
+# The strength of concrete (MPa) by mixture (kg/m³) and age (days), with every third row kept out.
+# Most samples are tested young, a few after a year; what is alike is better told from log(age).
 
 # %%
 concrete = ld.data("concrete")
 third = np.arange(len(concrete)) % 3 == 0
 mixtures, new = concrete[~third], concrete[third]
-strength = ld.proset("strength ~ .", data=mixtures)
-density = ld.proset("strength ~ .", data=mixtures, loss="density")
+formula = "strength ~ . - age + np.log(age)"
+strength = ld.proset(formula, data=mixtures)
+density = ld.proset(formula, data=mixtures, loss="density")
 print(strength)
 pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).droplevel(1)
 
@@ -332,29 +346,26 @@ pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).dropl
 
 # %%
 first = new.iloc[:4]
-pd.concat(
-    {
-        "observed": first["strength"],
-        "mean": strength.predict(first),
-        "sd": np.sqrt(strength.predict(first, "variance")),
-        "90 %": strength.predict(first, "interval", level=0.9),
-        "quantiles": strength.predict(first, "quantile", quantiles=[0.25, 0.5, 0.75]),
-    },
-    axis=1,
-)
+parts = {
+    "observed": first["strength"],
+    "mean": strength.predict(first),
+    "sd": np.sqrt(strength.predict(first, "variance")),
+}
+intervals = strength.predict(first, "interval", level=0.9).add_suffix(" 90 %")
+pd.concat([pd.DataFrame(parts), intervals, strength.predict(first, "quantile")], axis=1)
 
 # %%
 print(strength.explain(first.iloc[[0]], features=4))
 
 # %%
-ax = strength.plot("surface", features=["age", "cement"])
+ax = strength.plot("surface", features=["np.log(age)", "cement"])
 
 # %% [markdown]
 # ### Are the intervals right?
 #
 # An interval of level 0.9 is to hold nine of ten new responses. The picture counts, for many
 # levels, how many of the rows that were kept out are inside, on four data sets and for both losses.
-# On the diagonal they are right; above, too wide. The grey band is what chance alone does to the
+# On the diagonal they are right; above it, too wide. The grey band is what chance alone does to the
 # smallest of the four data sets (two standard errors).
 
 # %%
@@ -368,18 +379,19 @@ def coverage(fitted, rows, response):
     return np.array([((y >= i[:, 0]) & (y <= i[:, 1])).mean() for i in at])
 
 
-observed = {}
+observed, fewest = {}, np.inf
 for name in ("concrete", "abalone", "autompg", "wine_red"):
     data = ld.data(name).dropna()
     response, out = data.columns[0], np.arange(len(data)) % 3 == 0
     for loss in ("squared", "density"):
         fitted = ld.proset(f"{response} ~ .", data=data[~out], loss=loss)
         observed[loss, f"{name} ({out.sum()} rows)"] = coverage(fitted, data[out], response)
+    fewest = min(fewest, out.sum())
 observed = pd.DataFrame(observed, index=pd.Index(levels.round(2), name="nominal"))
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
-chance = 2 * np.sqrt(levels * (1 - levels) / 131)
+chance = 2 * np.sqrt(levels * (1 - levels) / fewest)
 for ax, loss in zip(axes, ("squared", "density"), strict=True):
     ax.fill_between(levels, levels - chance, levels + chance, color="0.9")
     ax.axline((0, 0), slope=1, color="0.4", linewidth=0.8)
@@ -390,6 +402,9 @@ for ax, loss in zip(axes, ("squared", "density"), strict=True):
 
 # %%
 observed.loc[[0.5, 0.8, 0.9, 0.95]].T
+
+# %% [markdown]
+# Where they are wrong they are mostly too wide, so that they hold somewhat more than they promise.
 
 # %% [markdown]
 # ### Two modes
@@ -421,8 +436,8 @@ mesh = axes[1].contourf(grid["x"], at, Z, levels=12, cmap="Blues", zorder=1)
 bar = figure.colorbar(mesh, ax=axes[1], label="density of y at x")
 
 # %% [markdown]
-# The intervals on the left are honest, and hold mostly values that never occur. On the right is the
-# fork. At x = 1.5 in numbers, beside the density that the data were drawn from:
+# The intervals on the left hold what they promise, but mostly values that never occur. On the right
+# is the fork. At x = 1.5 in numbers, beside the density that the data were drawn from:
 
 # %%
 some = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])
@@ -436,15 +451,15 @@ pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="
 # ## What the numbers do not mean
 #
 # - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
-#   draw the border; another `seed` draws other candidates, and finds other prototypes for almost the
-#   same estimate.
+#   draw the border. Another `seed` draws other candidates, and finds other prototypes for almost
+#   the same estimate.
 # - A feature of weight zero is not without information. Another one may say the same, as perimeter
 #   and radius do; a slightly different penalty may change one for the other.
 # - Large familiarity does not say that an estimate is right: the wrong diagnosis above was
 #   familiar. Small familiarity says that the estimate rests on little.
-# - The explanation is of the *model*. It is complete, since nothing else goes into the estimate, but
-#   that patients are alike in a handful of measurements is no cause of anything.
+# - The explanation is of the *model*. It is complete, since nothing else goes into the estimate;
+#   but that patients are alike in a handful of measurements is no cause of anything.
 # - Shapley values depend on the row that is compared with. Choose another one by `reference=`.
 # - There are no standard errors and no p-values, as with all penalized models that select.
-# - Intervals hold for new rows like the training rows, on average over them; not for each x, and not
-#   where familiarity is low.
+# - Intervals hold for new rows like the training rows, on average over them; not for each x, and
+#   not where familiarity is low.
