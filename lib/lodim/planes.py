@@ -135,6 +135,9 @@ def _tag(ax, xy, radius, tags):
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
     right = at[:, 0] >= at[:, 0].mean() if len(at) else np.zeros(0, bool)
+    room = size + 10.0 + 6.0 * np.array([len(text) for text in texts])
+    low, high = ax.transAxes.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0] / points
+    right = (right & (at[:, 0] + room <= high)) | (at[:, 0] - room < low)
     for side in (right, ~right):
         order = np.flatnonzero(side)[np.argsort(at[side, 1], kind="stable")]
         heights = _apart(at[order, 1], 11.0)

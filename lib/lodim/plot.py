@@ -47,7 +47,7 @@ def path(path, ax=None, top=10):
         raise ArgumentError("a penalty of 0 has no place on a log axis; leave it out of lambdas")
     x = np.log(wide.index.to_numpy())
     size = wide.iloc[0].abs().sort_values(ascending=False)
-    named = list(size.index[:top])
+    named = list(size[size > 0].index[:top])
     ends = {}
     for column in wide.columns:
         on = column in named

@@ -211,7 +211,7 @@ def _text(value):
     """An argument as it would be typed; three dots for an array."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return repr(value) if isinstance(value, str | int | bool | dict) else "..."
+    return repr(value) if isinstance(value, str | int | bool | dict | None) else "..."
 
 
 def _same(value, default):

@@ -173,7 +173,8 @@ def cv(
     where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     where = where_min if rule == "min" else where_1se
-    refitted = problem.settle(chosen[where], given=names, chosen=names)
+    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
+    refitted = problem.settle(chosen[where], given=names, chosen=tried)
     best = problem.recipe.run(refitted, selection=frame)
     return CV(
         problem.call, frame, tuple(map(str, grid)), where_min, where_1se, rule, loss, best,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.errors import DataError
+from lodim.errors import ArgumentError, DataError
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,14 @@ def check(problem):
     """Raise unless every class has rows to be candidates and rows to score: condition 2.14.
 
     ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 - eta)). In the folds of a
-    cross-validation a class with fewer has scoring rows alone.
+    cross-validation a class with fewer has scoring rows alone. A loss that classes do not have is
+    refused too.
     """
-    eta, levels, batch = (
-        problem.settings.max_fraction,
-        problem.design.response.levels,
-        problem.batch,
-    )
+    levels = problem.design.response.levels
+    if levels and problem.settings.loss != "squared":
+        said = problem.settings.loss
+        raise ArgumentError(f"loss={said!r} is for numeric responses; this one has classes")
+    eta, batch = problem.settings.max_fraction, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2 * int(half) - 1
     code = batch.y[batch.counted].astype(int) if levels else np.zeros(len(batch.counted), int)

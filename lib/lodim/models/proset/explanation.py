@@ -11,6 +11,7 @@ from lodim.report import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
 MOST_ROWS, MOST_FEATURES = 16, 8  # of the printed tables
+STAR = "*"  # of the dominant set: heads its column too, whose width is wanted elsewhere
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +101,8 @@ def labels(frame):
     """What each row is, in words."""
     named = {
         QUERY: lambda r: f"row {r['row']}", PRIOR: lambda r: "null model",
-        PROTOTYPE: lambda r: f"prototype {r['row']}", OTHERS: lambda r: f"{r['row']} more",
+        PROTOTYPE: lambda r: f"prototype {r['row']}",
+        OTHERS: lambda r: f"{str(r['row']).split()[0]} more",
     }  # fmt: skip
     return [named[r["role"]](r) for r in frame.to_dict("records")]
 
@@ -112,7 +114,7 @@ def _contributions(e):
     columns = {} if e.frame["batch"].nunique() < 2 else {"Batch": frame["batch"]}
     columns |= {
         "Target": frame["target"], "Weight": frame["prototype_weight"],
-        "Simil.": frame["similarity"], "Impact": frame["impact"], "Dom.": frame["dominant"],
+        "Simil.": frame["similarity"], "Impact": frame["impact"], STAR: frame["dominant"],
     }  # fmt: skip
     columns |= {c: frame[c] for c in added} if classes else {"Adds": frame["contribution"]}
     if not classes:
@@ -120,7 +122,7 @@ def _contributions(e):
     table = pd.DataFrame(columns).set_axis(labels(frame), axis=0)
     formats = dict.fromkeys(table, _blank) | dict.fromkeys(("Weight", "Impact"), _fixed(2))
     formats |= dict.fromkeys(("Simil.", *(added if classes else ())), _fixed(3))
-    formats["Dom."] = lambda v: "" if pd.isna(v) or not v else "*"
+    formats[STAR] = lambda v: "" if pd.isna(v) or not v else STAR
     return Table("Contributions", table, formats)
 
 
@@ -140,7 +142,7 @@ def _few(e):
     top, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
     n = e.n_prototypes - int((top["role"] == PROTOTYPE).sum())
     other = rest.iloc[-1:].copy()
-    other["role"], other["row"], other["target"] = OTHERS, f"{n} prototypes", None
+    other["role"], other["row"], other["target"] = OTHERS, str(n), None
     sums = [c for c in rest if c.startswith("p[")] + ["prototype_weight", "impact"]
     for name in [c for c in (*sums, "contribution") if c in rest]:
         other[name] = rest[name].sum()

@@ -31,6 +31,10 @@ def _others(fit, data, taken):
     rows = data.iloc[t.row]
     if [str(v) for v in rows.index] != [str(v) for v in fit.labels]:
         raise DataError("the row labels of data are not those of the data the fit was made of")
+    active, names = original(fit, t.x), active_names(fit)
+    for k, name in enumerate(names):
+        if name in data and not np.allclose(rows[name].to_numpy(float), active[:, k]):
+            raise DataError(f"{name!r} in data has other values than in the data of the fit")
     answer = fit.design.response
     left_out = {*active_names(fit), *(() if answer.called else (answer.name,))}
     rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)

@@ -298,5 +298,6 @@ def _shares(values, name):
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
     if shares.ndim != 1 or not shares.size or not ((shares > 0) & (shares < 1)).all():
-        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r}")
+        given = values[0] if name == "level" else values
+        raise ArgumentError(f"{name} must be between 0 and 1, not {given!r}")
     return shares

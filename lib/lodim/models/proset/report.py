@@ -7,6 +7,7 @@ from lodim.models.proset.prototypes import KINDS
 from lodim.report import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the features' table
+MOST_NAMES = 10  # of features without weight
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
@@ -94,8 +95,10 @@ def _batches(fit):
 
 def _features(fit):
     frame = fit.tidy()
-    order = frame["std_estimate"].sort_values(ascending=False, kind="stable").index
-    shown = frame.loc[order[:MOST_FEATURES]]
+    active = frame[frame["std_estimate"] > 0].sort_values(
+        "std_estimate", ascending=False, kind="stable"
+    )
+    shown = active.head(MOST_FEATURES)
     table = pd.DataFrame(
         {
             "Weight": shown["estimate"].to_numpy(), "Per SD": shown["std_estimate"].to_numpy(),
@@ -104,16 +107,16 @@ def _features(fit):
     )  # fmt: skip
     notes = [
         "Weight: inverse width of the kernel, per unit of the feature and per standard deviation, "
-        "largest of the batches; a feature of weight 0 plays no part."
+        "largest of the batches."
     ]
-    if len(frame) > MOST_FEATURES:
-        rest = frame.loc[order[MOST_FEATURES:], "std_estimate"]
-        notes.append(
-            f"{len(rest)} more features are left out, {int((rest > 0).sum())} of them active; "
-            "see tidy()."
-        )
+    if len(active) > len(shown):
+        notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
+    rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
+    if rest:
+        more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
+        notes.append(f"Without a part (weight 0): {', '.join(rest[:MOST_NAMES])}{more}.")
     formats = {"Weight": significant, "Per SD": significant}
-    return Table("Features", table, formats, tuple(notes))
+    return Table("Active features", table, formats, tuple(notes))
 
 
 def _familiarity(fit):
@@ -144,7 +147,7 @@ def _notes(fit):
                      "nothing was left to gain.")  # fmt: skip
     if fit.selection is not None:
         notes.append(
-            f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
+            f"{_words(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
             f"least mean held-out loss {significant(fit.selection['mean'].min())}."
         )
     if fit.design.constant:
@@ -165,4 +168,8 @@ def _how(fit, name):
 
 
 def _chosen(fit):
-    return f" ({' and '.join(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
+    return f" ({_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
+
+
+def _words(names):
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,465 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Prototype sets
+#
+# `proset` (Ruf 2022) makes a model of examples. It picks a few training rows, the *prototypes*
+# x_j, with weights w_j > 0, and estimates the probability of class k at x by
+#
+# > p_k(x) = (p0_k + Σ_j 1[y_j = k] w_j G(x − x_j)) / (1 + Σ_j w_j G(x − x_j)),
+# > G(z) = exp(−½ Σ_d (v_d z_d)²)  (Eqs. 2.3, 2.4)
+#
+# where p0 is the shares of the classes in the training data. Every prototype votes for its own
+# class, louder the heavier it is and the more x is like it; the null model p0 has a vote of size
+# one. The feature weights v_d ≥ 0 say what "like" means: a difference of 1 / v_d in feature d alone
+# lowers the similarity G to exp(−½), about 0.6, and a feature with v_d = 0 plays no part.
+#
+# Both kinds of weights are penalized, by `lambda_v` and `lambda_w` (Eq. 2.8), so that few features
+# and few prototypes stay. So an estimate can be answered for as a clinician would: this cell is
+# called malignant since it looks like *these* cells, in *these* measurements.
+#
+# This document diagnoses breast tumours, follows one wrong diagnosis back to the cells that it
+# came from, and then does numbers: the strength of concrete, with prediction intervals.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import lodim as ld
+
+pd.set_option("display.precision", 4)
+
+cells = ld.data("breast_cancer")
+cells.shape
+
+# %% [markdown]
+# Ten measurements of the nuclei in an image, each as mean, standard error and worst (the mean of
+# the three largest). Every third patient is kept out, to evaluate.
+
+# %%
+kept = np.arange(len(cells)) % 3 == 0
+train, test = cells[~kept], cells[kept]
+fit = ld.proset("diagnosis ~ .", data=train)
+print(fit)
+
+# %% [markdown]
+# The print has a row for each batch of prototypes (here one): `Df`, the number of features with a
+# weight above zero; `Prototypes`, how many; `%Dev`, the per cent of the null deviance explained on
+# the training rows. A training row that is a prototype would explain itself; there it is left out.
+#
+# ## Selection
+#
+# The defaults (`lambda_v=1e-3`, `lambda_w=1e-8`) are Ruf's. The paths show what penalties do. As
+# `lambda_v` falls, features enter, and leave again where another does better:
+
+# %%
+path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
+ax = path_v.plot()
+
+# %% [markdown]
+# Some of these measurements, such as radius and perimeter, say almost the same. Which of them comes
+# in is decided by little, and lines that jump from one to another say so.
+#
+# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part. By
+# default that is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
+# prototypes that are like each other. With the L1 part alone few come in at a time.
+
+# %%
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for l1_ratio_w in (0.05, 1.0):
+    path_w = ld.path(
+        ld.proset,
+        "diagnosis ~ .",
+        data=train,
+        penalty="lambda_w",
+        n_lambda=25,
+        lambda_v=0.03,
+        l1_ratio_w=l1_ratio_w,
+    )
+    counts = [len(each.estimates) for each in path_w.fits]
+    ax.step(np.log(path_w.lambdas), counts, where="mid", label=f"l1_ratio_w={l1_ratio_w}")
+ax.invert_xaxis()
+ax.set(xlabel="log(lambda_w)", ylabel="prototypes (lambda_v=0.03)")
+ax.legend(frameon=False)
+ax.spines[["top", "right"]].set_visible(False)
+
+# %% [markdown]
+# Cross-validation decides: here over a grid of both penalties (Ruf's Algorithm 2.2, on a grid
+# instead of at random), by five folds. `min` is the point of least mean held-out deviance, `1se`
+# the sparsest within one standard error of it.
+
+# %%
+cv = ld.cv(
+    ld.proset,
+    "diagnosis ~ .",
+    data=train,
+    grid={"lambda_v": np.geomspace(0.1, 1e-3, 7), "lambda_w": [1e-4, 1e-6, 1e-8]},
+    folds=5,
+    rule="1se",
+)
+print(cv)
+ax = cv.plot()
+
+# %%
+tumour = cv.best  # refitted by the rule that was asked for
+compared = {"defaults": fit, "1se": tumour}
+table = pd.concat({name: each.evaluate(test) for name, each in compared.items()}).droplevel(1)
+table.insert(0, "features", [each.df for each in compared.values()])
+table.insert(1, "prototypes", [len(each.estimates) for each in compared.values()])
+table
+
+# %% [markdown]
+# These rows were kept out of everything, so `log_loss` and `accuracy` are what to expect. The
+# selected model has a fraction of the prototypes: this is the one to explain.
+#
+# ## Summary
+
+# %%
+print(tumour.summary())
+
+# %% [markdown]
+# **Batches.** `Candidates` are rows that were drawn to become prototypes, as evenly as possible
+# from the easy and the hard rows of each class (Algorithm 2.1); the `Scoring` rows are the others,
+# and the weights are fitted to them alone. Candidates that keep a weight are the `Prototypes`.
+# `Loss` is the mean deviance, twice the log-loss; `Eval.` counts evaluations of the objective.
+#
+# **Active features.** `Weight` is v, per unit of the feature, `Per SD` per standard deviation,
+# which makes features comparable.
+#
+# **Familiarity.** The sum of all w_j G(x − x_j), in which the null model counts as 1: how much
+# of the training data a row is like (Eq. 4.5). Near zero, nothing is known of such rows, and the
+# estimate is that of the null model.
+
+# %%
+ax = tumour.plot("weights")
+
+# %% [markdown]
+# ## What a prototype is
+#
+# A patient of the training data. These are all there is of the model, the heaviest first within
+# their batch; `row` is the label in the data, `members` counts rows that are the same.
+
+# %%
+tumour.export().head(8)
+
+# %% [markdown]
+# The map is a principal component analysis of the prototypes, after each feature has been
+# multiplied by its weight (Eqs. 4.1 to 4.4), so that distance on it is, as far as two axes can show
+# it, the distance of which similarity falls. Pale points are the training rows.
+
+# %%
+ax = tumour.plot("map", data=train)
+
+# %% [markdown]
+# The prototypes need not stand where the rows are dense. Wide kernels at the outer ends of both
+# classes draw a smooth border between them with few prototypes; with a smaller `lambda_v` kernels
+# are narrower, and more prototypes stand nearer to the border.
+#
+# The same in the two features of the largest weight, and the estimate as a surface over them, with
+# all other features where a typical row (`tumour.reference()`, Algorithm 4.2) has them. Hatched is
+# where hardly a training row is: what the surface says there is extrapolation.
+
+# %%
+ax = tumour.plot("scatter", data=train)
+
+# %%
+ax = tumour.plot("surface")
+
+# %% [markdown]
+# ## A wrong diagnosis
+#
+# Which of the patients that were kept out are misclassified? `quantile` is the share of the
+# training rows that are no more familiar than the patient.
+
+# %%
+wrong = test[tumour.predict(test, "class") != test["diagnosis"]]
+errors = pd.DataFrame(
+    {
+        "diagnosis": wrong["diagnosis"],
+        "P(malignant)": tumour.predict(wrong),
+        "familiarity": tumour.familiarity(wrong),
+        "quantile": tumour.familiarity(wrong, quantile=True),
+    }
+).sort_values("P(malignant)")
+errors
+
+# %% [markdown]
+# Where the probability is well away from 0 and 1 the model is in doubt, and says so. The first row
+# of the table is another matter: the malignant tumour that the model takes for benign with most
+# confidence. Why?
+
+# %%
+missed = test.loc[[errors.index[0]]]
+explanation = tumour.explain(missed)
+print(explanation)
+
+# %% [markdown]
+# The first line is the patient, with the estimate; each other line is what adds to it: the null
+# model, and then prototypes by `Impact`, weight times similarity. What a line adds to the
+# probability of its class is its impact over the sum of all impacts (with the null model's, 1), so
+# the columns `p[...]` add up to the estimate. A star marks the *dominant set* (Algorithm 4.1): the
+# first lines, as many as are enough to settle the class whatever the class of all others were.
+#
+# Below stand the measurements beside each other, so that a clinician can judge whether these are
+# the patients to compare with.
+
+# %%
+dominant = explanation.frame.query("dominant == True and role == 'prototype'")
+dominant["target"].value_counts().rename("prototypes in the dominant set").to_frame()
+
+# %%
+print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
+
+# %% [markdown]
+# The quantile says whether the model was out of its depth. Near zero, the answer were: nothing like
+# this patient has been seen. Here it is not, so that the answer is: in these measurements this
+# tumour looks like many that are benign. To move the threshold would not find it without many false
+# alarms; another measurement might. The map says the same: the patient is the star, amid the pale
+# points of the benign, and prototypes are as large as their impact on the estimate.
+
+# %%
+ax = tumour.plot("map", data=train, row=missed, named=3)
+
+# %% [markdown]
+# The least familiar of the misclassified is the other kind of error: a patient apart from both
+# classes, of whom the model knows little.
+
+# %%
+strange = test.loc[[errors["familiarity"].idxmin()]]
+print(f"row {strange.index[0]}: quantile {errors['quantile'].min():.2f}")
+ax = tumour.plot("scatter", data=train, row=strange, named=3)
+
+# %% [markdown]
+# ### Which measurements did it?
+#
+# Shapley values split the difference between the estimate of the patient and that of the typical
+# row among the features (Section 4.3.2); with so few features all coalitions are enumerated.
+
+# %%
+tumour.shapley(missed)
+
+# %%
+ax = tumour.plot("shapley", data=missed)
+
+# %% [markdown]
+# The line `(reference)` is the estimate of the typical row; all lines add up to the patient's. To
+# the right are the measurements that speak for malignant, in comparison with the typical row.
+#
+# ## To other people
+#
+# `shrink()` gives the same model with the columns that it needs, for a form with few fields.
+
+# %%
+small = tumour.shrink()
+fields = [name for name in small.design.names]
+print(fields)
+print(f"equal: {small.predict(test[fields]).equals(tumour.predict(test))}")
+
+# %% [markdown]
+# For those who like to see it in a spreadsheet: all prototypes, or the explanation of one row,
+# formatted. A fit is saved in one file, without pickle.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    sheet, file = Path(folder) / "patient.xlsx", Path(folder) / "tumour.lodim"
+    tumour.to_excel(sheet, row=missed)
+    print("sheets:", ", ".join(pd.ExcelFile(sheet).sheet_names))
+    tumour.save(file)
+    size, again = file.stat().st_size, ld.load(file)
+print(
+    f"{size / 1024:.0f} KiB, equal predictions: {tumour.predict(test).equals(again.predict(test))}"
+)
+
+# %% [markdown]
+# ## More batches
+#
+# One set of feature weights may be too few. A further batch of prototypes comes with feature
+# weights of its own, and is fitted to what the batches before it leave; these stay as they are.
+
+# %%
+more = fit.update(train, n_batches=3)
+print(more)
+both = {1: fit, 3: more}
+pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"]).droplevel(1)
+
+# %% [markdown]
+# Later batches bring little here, and many prototypes to look at: one batch is the default. The
+# count can be chosen by cross-validation too: `n_batches=None`.
+#
+# ## Numbers instead of classes
+#
+# For a numeric response Ruf's report leaves a chapter empty; this is lodim's own. With the response
+# in standard deviations from its mean, and B(x) = 1 + Σ_j w_j G(x − x_j), there are two losses.
+#
+# **`loss="squared"`** (the default) minimizes the mean square of y − m(x) over the scoring rows,
+#
+# > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
+# > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x),
+#
+# a weighted mean of the responses of prototypes, and of 0, the null model's. The variance is made
+# in the same way, of the squared residuals e_j that prototypes have where they are themselves left
+# out, and of s₀², the null model's. Quantiles are m(x) + s(x) q with the quantiles q of residuals
+# over s(x) among the candidates: to their responses no weight was fitted.
+#
+# **`loss="density"`** maximizes the likelihood of a whole distribution,
+#
+# > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x),
+#
+# a mixture of normals, one at the response of each prototype, all 1/u wide; u is fitted with each
+# batch. Its mean is m(x) with other weights, its variance is
+#
+# > (1 + Σ_j w_j G(x − x_j)(y_j² + 1/u²)) / B(x) − mean(x)²,
+#
+# and quantiles are its own, at levels that are corrected by the candidates. It may have several
+# modes; its mean is the less exact one.
+#
+# The strength of concrete (MPa) by mixture (kg/m³) and age (days), with every third row kept out.
+# Most samples are tested young, a few after a year; what is alike is better told from log(age).
+
+# %%
+concrete = ld.data("concrete")
+third = np.arange(len(concrete)) % 3 == 0
+mixtures, new = concrete[~third], concrete[third]
+formula = "strength ~ . - age + np.log(age)"
+strength = ld.proset(formula, data=mixtures)
+density = ld.proset(formula, data=mixtures, loss="density")
+print(strength)
+pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).droplevel(1)
+
+# %% [markdown]
+# `deviance` is the mean squared error, `dev_ratio` the R² of the rows kept out. A prediction
+# with its uncertainty, and where it comes from:
+
+# %%
+first = new.iloc[:4]
+parts = {
+    "observed": first["strength"],
+    "mean": strength.predict(first),
+    "sd": np.sqrt(strength.predict(first, "variance")),
+}
+intervals = strength.predict(first, "interval", level=0.9).add_suffix(" 90 %")
+pd.concat([pd.DataFrame(parts), intervals, strength.predict(first, "quantile")], axis=1)
+
+# %%
+print(strength.explain(first.iloc[[0]], features=4))
+
+# %%
+ax = strength.plot("surface", features=["np.log(age)", "cement"])
+
+# %% [markdown]
+# ### Are the intervals right?
+#
+# An interval of level 0.9 is to hold nine of ten new responses. The picture counts, for many
+# levels, how many of the rows that were kept out are inside, on four data sets and for both losses.
+# On the diagonal they are right; above it, too wide. The grey band is what chance alone does to the
+# smallest of the four data sets (two standard errors).
+
+# %%
+levels = np.linspace(0.05, 0.95, 19)
+
+
+def coverage(fitted, rows, response):
+    """Shares of rows whose response is inside of the interval, for each level."""
+    y = rows[response].to_numpy()
+    at = [fitted.predict(rows, "interval", level=level).to_numpy() for level in levels]
+    return np.array([((y >= i[:, 0]) & (y <= i[:, 1])).mean() for i in at])
+
+
+observed, fewest = {}, np.inf
+for name in ("concrete", "abalone", "autompg", "wine_red"):
+    data = ld.data(name).dropna()
+    response, out = data.columns[0], np.arange(len(data)) % 3 == 0
+    for loss in ("squared", "density"):
+        fitted = ld.proset(f"{response} ~ .", data=data[~out], loss=loss)
+        observed[loss, f"{name} ({out.sum()} rows)"] = coverage(fitted, data[out], response)
+    fewest = min(fewest, out.sum())
+observed = pd.DataFrame(observed, index=pd.Index(levels.round(2), name="nominal"))
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
+chance = 2 * np.sqrt(levels * (1 - levels) / fewest)
+for ax, loss in zip(axes, ("squared", "density"), strict=True):
+    ax.fill_between(levels, levels - chance, levels + chance, color="0.9")
+    ax.axline((0, 0), slope=1, color="0.4", linewidth=0.8)
+    observed[loss].plot(ax=ax, legend=loss == "squared")
+    ax.set(title=f'loss="{loss}"', xlabel="nominal level", ylabel="share of new rows inside")
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.spines[["top", "right"]].set_visible(False)
+
+# %%
+observed.loc[[0.5, 0.8, 0.9, 0.95]].T
+
+# %% [markdown]
+# Where they are wrong they are mostly too wide, so that they hold somewhat more than they promise.
+
+# %% [markdown]
+# ### Two modes
+#
+# Where the same x may give either of two responses, a mean and its error say little. Here y is near
+# x or near −x, with equal chances, for x between 0 and 2:
+
+# %%
+rng = np.random.default_rng(0)
+x = rng.uniform(0.0, 2.0, 1500)
+forked = pd.DataFrame(
+    {"y": rng.choice([-1.0, 1.0], 1500) * x + rng.normal(0.0, 0.15, 1500), "x": x}
+)
+one, two = (ld.proset("y ~ x", data=forked, loss=loss) for loss in ("squared", "density"))
+grid = pd.DataFrame({"x": np.linspace(0.0, 2.0, 121)})
+at = np.linspace(-2.6, 2.6, 157)
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
+shown = forked.iloc[::3]
+for ax, each in zip(axes, (one, two), strict=True):
+    ax.scatter(shown["x"], shown["y"], s=3, color="0.5", zorder=2)
+    ax.set(title=f'loss="{each.settings.loss}"', xlabel="x", xlim=(0, 2), ylim=(-2.6, 2.6))
+interval = one.predict(grid, "interval")
+axes[0].fill_between(grid["x"], interval["lower"], interval["upper"], color="C0", alpha=0.2)
+axes[0].plot(grid["x"], one.predict(grid), color="C0")
+axes[0].set_ylabel("y, mean and 90 % interval")
+Z = two.density(grid, at).to_numpy().T
+mesh = axes[1].contourf(grid["x"], at, Z, levels=12, cmap="Blues", zorder=1)
+bar = figure.colorbar(mesh, ax=axes[1], label="density of y at x")
+
+# %% [markdown]
+# The intervals on the left hold what they promise, but mostly values that never occur. On the right
+# is the fork. At x = 1.5 in numbers, beside the density that the data were drawn from:
+
+# %%
+some = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])
+true = sum(np.exp(-0.5 * ((some - c) / 0.15) ** 2) for c in (-1.5, 1.5)) / (
+    0.3 * np.sqrt(2 * np.pi)
+)
+estimated = two.density(pd.DataFrame({"x": [1.5]}), some).iloc[0].to_numpy()
+pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="y")).T.round(3)
+
+# %% [markdown]
+# ## What the numbers do not mean
+#
+# - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
+#   draw the border. Another `seed` draws other candidates, and finds other prototypes for almost
+#   the same estimate.
+# - A feature of weight zero is not without information. Another one may say the same, as perimeter
+#   and radius do; a slightly different penalty may change one for the other.
+# - Large familiarity does not say that an estimate is right: the wrong diagnosis above was
+#   familiar. Small familiarity says that the estimate rests on little.
+# - The explanation is of the *model*. It is complete, since nothing else goes into the estimate;
+#   but that patients are alike in a handful of measurements is no cause of anything.
+# - Shapley values depend on the row that is compared with. Choose another one by `reference=`.
+# - There are no standard errors and no p-values, as with all penalized models that select.
+# - Intervals hold for new rows like the training rows, on average over them; not for each x, and
+#   not where familiarity is low.
