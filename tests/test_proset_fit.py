@@ -183,6 +183,15 @@ def test_update_keeps_the_batches(moons):
     assert one.update(two_moons(seed=3)).settings == one.settings
 
 
+def test_update_keeps_penalties_that_were_chosen():
+    df = two_moons(120)
+    one = ld.proset("kind ~ .", df, lambda_v=None)
+    more = one.update(df, n_batches=2)
+    assert more.settings.lambda_v == one.settings.lambda_v
+    assert more.chosen == one.chosen == ("lambda_v",)
+    assert np.array_equal(more.estimates.first(1).w, one.estimates.w)
+
+
 def test_watched_scores_are_those_of_the_fit(moons):
     new = two_moons(90, seed=4)
     problem = ld.recipe.prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})
