@@ -237,6 +237,15 @@ def _all_features(fit, problem):
     return tiles.rows(problem.batch.X, fit.estimates.row)
 
 
+def test_heavy_prototypes_in_float32_leave_estimates_above_zero():
+    """G of a row with itself is not one in float32: its own prototype would not go away."""
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame({"a": rng.lognormal(0, 2, 600), "b": rng.normal(size=600)})
+    df["y"] = np.where(np.log(df["a"]) + 0.3 * rng.normal(size=600) > 0, "p", "q")
+    fit = ld.proset("y ~ .", df, dtype="float32", lambda_v=1e-6, lambda_w=0.0)
+    assert fit.estimates.w.max() > 1e4 and np.isfinite(fit.log["deviance"]).all()
+
+
 # Numbers ---------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,8 @@ def grow(batch, family, settings, watch=None, kept=None):
             used |= part.v[0] > 0
             ended = len(part) == 0
             log["deviance"] = training.deviance()
+            finite = np.isfinite([log["objective"], log["deviance"]]).all()
+            log["converged"] = bool(log["converged"] and finite)
             if held is not None:
                 held.add(part)
         yield part, log, None if held is None else held.score()
