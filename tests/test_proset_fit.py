@@ -192,6 +192,14 @@ def test_update_keeps_penalties_that_were_chosen():
     assert np.array_equal(more.estimates.first(1).w, one.estimates.w)
 
 
+def test_batches_are_added_with_the_same_response_alone():
+    df = waves(150)
+    one = ld.proset("y ~ .", df)
+    for y in (-df["y"], df["y"].to_numpy()[::-1], 2 * df["y"]):
+        with pytest.raises(ld.DataError, match="the response of the fit"):
+            one.update(df.assign(y=y), n_batches=2)
+
+
 def test_watched_scores_are_those_of_the_fit(moons):
     new = two_moons(90, seed=4)
     problem = ld.recipe.prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})

@@ -156,4 +156,8 @@ def _again(prototypes, c, training):
     same = np.array_equal(training.batch.rows[at], part.row)
     if not (same and np.array_equal(x[:, part.features], part.x)):
         raise DataError("batches can be added on the rows of the fit alone; these are others")
+    levels = [*training.level, training.scale], [*part.level, part.scale]
+    near = [(training.y[at], part.y), levels]
+    if not all(np.allclose(new, old, rtol=1e-8, atol=1e-8) for new, old in near):
+        raise DataError("batches can be added with the response of the fit alone; this is another")
     return part.over_all(x)
