@@ -38,13 +38,15 @@ def group(label, goodness, hard_share):
 def share_out(sizes, n_candidates, max_fraction):
     """Algorithm 2.1: how many to draw of each group, as even as possible, (G,).
 
-    At most `max_fraction` of a group: the rest of it stays to score.
+    At most `max_fraction` of a group, and never all of it: the rest stays to score. Whole numbers
+    from the start: shares of less than one half would all round to nothing.
     """
-    drawn, left = np.zeros(len(sizes)), float(n_candidates)
+    most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
+    drawn, left = np.zeros(len(sizes), int), int(n_candidates)
     for i, g in enumerate(np.argsort(sizes, kind="stable")):
-        drawn[g] = min(left / (len(sizes) - i), max_fraction * sizes[g])
+        drawn[g] = min(left // (len(sizes) - i), most[g])
         left -= drawn[g]
-    return np.rint(drawn).astype(int)
+    return drawn
 
 
 def draw(groups, weight, settings, rng):
