@@ -320,6 +320,13 @@ def test_the_unit_of_the_response_does_not_matter(regressor):
     np.testing.assert_allclose(other.predict(df), 1000 * regressor.predict(df), rtol=1e-4)
 
 
+def test_losses_that_play_no_part_are_refused():
+    with pytest.raises(ld.ArgumentError, match="loss='density'"):
+        ld.proset("kind ~ .", two_moons(), loss="density")
+    with pytest.raises(ld.ArgumentError, match="lambda_u=0.1 with loss='squared'"):
+        ld.proset("y ~ .", waves(), control={"lambda_u": 0.1})
+
+
 def test_refused_predictions(regressor, moons):
     df = waves()
     for arguments, words in (

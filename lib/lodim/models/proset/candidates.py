@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.errors import DataError
+from lodim.errors import ArgumentError, DataError
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def check(problem):
         problem.design.response.levels,
         problem.batch,
     )
+    _check_loss(problem, levels)
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2 * int(half) - 1
     code = batch.y[batch.counted].astype(int) if levels else np.zeros(len(batch.counted), int)
@@ -106,3 +107,17 @@ def check(problem):
                 f"{who} {n} rows that count, and proset needs {least}: some to be prototypes and "
                 f"some to score them (max_fraction={eta})"
             )
+
+
+def _check_loss(problem, levels):
+    """Raise where the loss, or the penalty of its widths, would play no part."""
+    loss, control = problem.settings.loss, problem.arguments["control"] or {}
+    if levels and loss != "squared":
+        raise ArgumentError(
+            f"loss is for numeric responses, and this one has classes: leave out loss={loss!r}"
+        )
+    if loss != "density" and "lambda_u" in control:
+        raise ArgumentError(
+            "control's lambda_u is for loss='density' alone: leave out "
+            f"lambda_u={control['lambda_u']!r} with loss={loss!r}"
+        )
