@@ -220,6 +220,14 @@ def test_xor_finds_its_features_and_more_batches_do_no_harm():
     assert losses[0] < 0.35 and losses[1] < losses[0] + 0.005
 
 
+def test_a_few_fresh_candidates_switch_on_no_feature():
+    df = two_moons(60)
+    more = {"n_candidates": 8, "lambda_v": 1e-4, "n_batches": 4, "control": {"worth": 0.0}}
+    fit = ld.proset("kind ~ .", df, **more)
+    first, *later = fit.feature_weights() > 0
+    assert later and not any((v & ~first).any() for v in later)
+
+
 def test_an_empty_batch_ends_the_growth():
     fit = ld.proset("kind ~ .", two_moons(), lambda_w=1e4, n_batches=5)
     assert len(fit.estimates) == 0 and fit.estimates.n_batches == 1 and fit.df == 0

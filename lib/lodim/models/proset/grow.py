@@ -16,6 +16,7 @@ from lodim.models.proset.training import Training
 from lodim.solve import Minimum, bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
+FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,13 @@ def _part(training, split, x, v, w, u):
 
 
 def _gain(training, split, before, after):
-    """How much lower fresh candidates' loss is after than before, and its standard error."""
+    """How much lower fresh candidates' loss is after than before, and its standard error.
+
+    Of a few the standard error is near zero, and any gain would pass: none is seen then.
+    """
     fresh = training.fresh[split.candidates]
+    if fresh.sum() < FEWEST_FRESH:
+        return -np.inf, 0.0
     j, weight = split.candidates[fresh], split.candidate_weight[fresh]
     weight = weight / max(weight.sum(), 1e-300)
     each = training.losses(before.a[j], before.b[j], j) - training.losses(after.a[j], after.b[j], j)
