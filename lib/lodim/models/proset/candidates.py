@@ -38,13 +38,15 @@ def group(label, goodness, hard_share):
 def share_out(sizes, n_candidates, max_fraction):
     """Algorithm 2.1: how many to draw of each group, as even as possible, (G,).
 
-    At most `max_fraction` of a group: the rest of it stays to score.
+    At most `max_fraction` of a group, and never all of it: the rest stays to score. Whole numbers
+    from the start: shares of less than one half would all round to nothing.
     """
-    drawn, left = np.zeros(len(sizes)), float(n_candidates)
+    most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
+    drawn, left = np.zeros(len(sizes), int), int(n_candidates)
     for i, g in enumerate(np.argsort(sizes, kind="stable")):
-        drawn[g] = min(left / (len(sizes) - i), max_fraction * sizes[g])
+        drawn[g] = min(left // (len(sizes) - i), most[g])
         left -= drawn[g]
-    return np.rint(drawn).astype(int)
+    return drawn
 
 
 def draw(groups, weight, settings, rng):
@@ -91,9 +93,7 @@ def check(problem):
     refused too.
     """
     levels = problem.design.response.levels
-    if levels and problem.settings.loss != "squared":
-        said = problem.settings.loss
-        raise ArgumentError(f"loss={said!r} is for numeric responses; this one has classes")
+    _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2 * int(half) - 1
@@ -105,3 +105,17 @@ def check(problem):
                 f"{who} {n} rows that count, and proset needs {least}: some to be prototypes and "
                 f"some to score them (max_fraction={eta})"
             )
+
+
+def _check_loss(problem, levels):
+    """Raise where the loss, or the penalty of its widths, would play no part."""
+    loss, control = problem.settings.loss, problem.arguments["control"] or {}
+    if levels and loss != "squared":
+        raise ArgumentError(
+            f"loss is for numeric responses, and this one has classes: leave out loss={loss!r}"
+        )
+    if loss != "density" and "lambda_u" in control:
+        raise ArgumentError(
+            "control's lambda_u is for loss='density' alone: leave out "
+            f"lambda_u={control['lambda_u']!r} with loss={loss!r}"
+        )

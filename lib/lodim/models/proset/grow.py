@@ -16,6 +16,7 @@ from lodim.models.proset.training import Training
 from lodim.solve import Minimum, bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
+FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ def grow(batch, family, settings, watch=None, kept=None):
             used |= part.v[0] > 0
             ended = len(part) == 0
             log["deviance"] = training.deviance()
+            finite = np.isfinite([log["objective"], log["deviance"]]).all()
+            log["converged"] = bool(log["converged"] and finite)
             if held is not None:
                 held.add(part)
         yield part, log, None if held is None else held.score()
@@ -136,8 +139,13 @@ def _part(training, split, x, v, w, u):
 
 
 def _gain(training, split, before, after):
-    """How much lower fresh candidates' loss is after than before, and its standard error."""
+    """How much lower fresh candidates' loss is after than before, and its standard error.
+
+    Of a few the standard error is near zero, and any gain would pass: none is seen then.
+    """
     fresh = training.fresh[split.candidates]
+    if fresh.sum() < FEWEST_FRESH:
+        return -np.inf, 0.0
     j, weight = split.candidates[fresh], split.candidate_weight[fresh]
     weight = weight / max(weight.sum(), 1e-300)
     each = training.losses(before.a[j], before.b[j], j) - training.losses(after.a[j], after.b[j], j)
@@ -154,4 +162,8 @@ def _again(prototypes, c, training):
     same = np.array_equal(training.batch.rows[at], part.row)
     if not (same and np.array_equal(x[:, part.features], part.x)):
         raise DataError("batches can be added on the rows of the fit alone; these are others")
+    levels = [*training.level, training.scale], [*part.level, part.scale]
+    near = [(training.y[at], part.y), levels]
+    if not all(np.allclose(new, old, rtol=1e-8, atol=1e-8) for new, old in near):
+        raise DataError("batches can be added with the response of the fit alone; this is another")
     return part.over_all(x)

@@ -1,5 +1,6 @@
 """proset(): prototype sets, from a formula to a fit."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -172,6 +173,10 @@ def extend(fit, data, n_batches):
     """The fit with batches added to those it has; `data` holds the rows of the fit."""
     arguments = fit.repeated({"n_batches": n_batches})
     problem = recipes.prepare(proset, fit.design.formula, data, arguments)
+    # The call may have left penalties open: the batches to come take those that were chosen.
+    settings = replace(fit.settings, n_batches=n_batches)
+    chosen = [name for name in fit.chosen if name != "n_batches"]
+    problem = problem.settle(settings, chosen=chosen)
     kept = fit.estimates, fit.log
     grower = grow(problem.batch, problem.family, problem.settings, kept=kept)
     prototypes, log = collect([part[:2] for part in islice(grower, n_batches)])

@@ -13,7 +13,7 @@ from lodim.models.proset.kernels import (
     agreement_sums,
     scaled,
 )
-from lodim.models.proset.prototypes import STEP, prior, sums
+from lodim.models.proset.prototypes import PART, STEP, prior
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist
@@ -86,20 +86,33 @@ class Training:
 
     def with_batch(self, part):
         """a, b of the rows with one batch of prototypes more."""
-        X, n = self.batch.X, self.batch.n
         if not len(part):
             return self.a, self.b
-        a, b = (tiles.pad(z, len(X)) for z in (self.a, self.b))
+        a, b = self._with_sums(part, self.loss, self.a)
+        # What rounding leaves of a heavy prototype may be below nothing.
+        return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
+
+    def _with_sums(self, part, loss, start):
+        """start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij, without each row's own prototype.
+
+        In float64 whatever X is, some tiles at a time: in float32 G of a row with itself is not
+        one, and taking one off would leave rows below zero.
+        """
+        X, n = self.batch.X, self.batch.n
+        y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         on = np.flatnonzero(part.v[0])
-        V = scaled(part.x, part.v[0, on], np.arange(len(part)), on)
-        for_blocks(
-            agreement_sums, -(-len(X) // STEP), X, tiles.pad(self.y, len(X)), STEP,
-            part.features[on], part.v[0, on], V, part.w, part.y, part.u[0], self.loss, a, b,
-            threads=self.threads,
-        )  # fmt: skip
+        v, active = part.v[0, on], np.arange(len(on))
+        V = scaled(part.x, v, np.arange(len(part)), on)
+        for lo in range(0, len(X), PART):
+            at = slice(lo, lo + PART)
+            some = X[at][:, part.features[on]].astype(np.float64)
+            for_blocks(
+                agreement_sums, -(-len(some) // STEP), some, y[at], STEP, active, v, V, part.w,
+                part.y, part.u[0], loss, a[at], b[at], threads=self.threads,
+            )  # fmt: skip
         a, b = a.ravel()[:n], b.ravel()[:n]
         i, own = self.own(part)
-        peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[self.loss]
+        peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[loss]
         a[i] -= own * peak
         b[i] -= own
         return a, b
@@ -114,12 +127,7 @@ class Training:
         self.fresh[self.split(c).scoring] = False
         a, b = self.with_batch(part)
         if self.loss == DENSITY and len(part):
-            i, own = self.own(part)
-            self.moment = (
-                self.moment
-                + sums(part, part.y[:, None], self.batch.X, self.batch.n, self.threads)[:, 0]
-            )
-            self.moment[i] -= own * self.y[i]
+            self.moment = self._with_sums(part, SQUARED, self.moment)[0]
         self.a, self.b = a, b
         if self.loss == SQUARED:
             self.moment = a
