@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
+from lodim import tiles
+from lodim.models.proset import distribution
 from lodim.models.proset import objective as objectives
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.merge import SAME, merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.prototypes import Prototypes
 from lodim.solve import bounded
 
 LOSSES = [CLASSES, SQUARED, DENSITY]
@@ -107,6 +110,29 @@ def test_a_far_origin_does_no_harm(loss):
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-11)
     np.testing.assert_allclose(gradient, g, atol=1e-11)
+
+
+# Quantiles of mixtures of normals ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("u", [[3.0, 5e-3], [40.0, 1.0], [2.0, 1e-290]])
+def test_quantiles_invert_mixtures_of_unlike_widths(u):
+    """A batch of normals that are very wide takes no digits from the others."""
+    rng = np.random.default_rng(0)
+    M, n, whole = 12, 130, np.arange(12)
+    mixture = Prototypes(
+        features=np.arange(2), x=rng.normal(size=(M, 2)), y=rng.normal(size=M),
+        w=rng.uniform(0.2, 5.0, M), batch=1 + (whole > 7), row=whole, member=whole,
+        member_of=whole, v=np.array([[1.0, 0.5], [2.0, 0.0]]), u=np.array(u), level=np.zeros(1),
+        scale=1.0, loss=DENSITY, n_classes=0,
+    )  # fmt: skip
+    X, levels = tiles.pack(rng.normal(size=(n, 2))), np.array([0.003, 0.05, 0.5, 0.95, 0.99])
+    equal = SimpleNamespace(levels=np.arange(101) / 100)
+    q = distribution.quantiles(mixture, equal, X, n, levels, 1)
+    for k, level in enumerate(levels):
+        F = distribution.below(mixture, X, n, q[:, k], 1)
+        np.testing.assert_allclose(F, level, atol=1e-6)
+    assert (np.diff(q, axis=1) > 0).all()
 
 
 # The bounded solver ----------------------------------------------------------------------------

@@ -10,15 +10,16 @@ have in their distributions.
 """
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from lodim.models.proset.held import moments
 from lodim.models.proset.kernels import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, sums
 from lodim.tiles import TILE
 
-GRID = 1024  # points at which distribution functions are inverted
-REACH = 6.0  # standard deviations of a normal beyond which nothing is
+HALVINGS = 50  # by which distribution functions are inverted
+LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart
+MOST = 2**18  # normals looked at together where distribution functions are inverted
 CHUNK = 64  # tiles of rows worked on at a time
 
 
@@ -41,16 +42,34 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
         return mean[:, None] + np.sqrt(variance)[:, None] * honest
-    edge = REACH * max(1.0, _width(prototypes).max(initial=0.0))
-    low, high = min(prototypes.y.min(initial=0.0), 0.0), max(prototypes.y.max(initial=0.0), 0.0)
-    at = np.linspace(low - edge, high + edge, GRID)
-    table = ndtr((at - prototypes.y[:, None]) / _width(prototypes)[:, None])
     out = np.empty((n, len(honest)))
     for rows, W, B in _mixtures(prototypes, X, n, threads):
-        F = (ndtr(at) + W @ table) / B[:, None]
-        for r, f in zip(range(rows.start, rows.stop), F, strict=True):
-            out[r] = np.interp(honest, f, at)
+        for k, p in enumerate(np.clip(honest, LEAST, 1.0 - LEAST)):
+            out[rows, k] = _inverted(prototypes, W, B, p)
     return out
+
+
+def _inverted(prototypes, W, B, p):
+    """Where each row's distribution function is p, (r,), by bisection; W (r, M), B (r,)."""
+    out, step = np.empty(len(W)), max(1, MOST // max(1, len(prototypes)))
+    for lo in range(0, len(W), step):
+        part = slice(lo, lo + step)
+        out[part] = _bisected(prototypes, W[part], B[part], p)
+    return out
+
+
+def _bisected(prototypes, W, B, p):
+    y, width = prototypes.y, _width(prototypes)
+    # A mixture's quantile lies among those of its normals. In arcsinh a wide normal does not
+    # coarsen the steps beside narrow ones.
+    ends = np.arcsinh(np.append(y + width * ndtri(p), ndtri(p)))
+    low, high = np.full(len(W), ends.min()), np.full(len(W), ends.max())
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        at = np.sinh(middle)
+        under = ndtr(at) + np.einsum("ij,ij->i", W, ndtr((at[:, None] - y) / width)) < p * B
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return np.sinh(0.5 * (low + high))
 
 
 def below(prototypes, X, n, y, threads):

@@ -12,9 +12,15 @@ from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
 from lodim.models.proset.calibrate import Calibration, calibrate
 from lodim.models.proset.fit import ProsetFit
+from lodim.models.proset.kernels import CLASSES, SQUARED
 from lodim.models.proset.prototypes import Prototypes
 from lodim.models.proset.settings import Settings
 from lodim.models.proset.typical import Typical
+
+LOG = (
+    "objective", "grad_norm", "n_iter", "n_eval", "converged", "n_candidates", "n_scoring",
+    "deviance",
+)  # fmt: skip
 
 
 def finish(problem, prototypes, log, selection, light):
@@ -60,6 +66,7 @@ def from_state(state):
     prototypes.check(len(design.names), family)
     selection, calibration = state["selection"], state["calibration"]
     typical = state["typical"]
+    _check_rest(prototypes, state)
     return ProsetFit(
         design=design, family=family, settings=Settings(**state["settings"] | {"engine": "cpu"}),
         estimates=prototypes, log=state["log"],
@@ -69,3 +76,39 @@ def from_state(state):
         selection=None if selection is None else pd.DataFrame(selection), call=state["call"],
         arguments=state["arguments"], chosen=tuple(state["chosen"]),
     )  # fmt: skip
+
+
+def _check_rest(prototypes, state):
+    """Raise ValueError unless what a file says beside the prototypes fits these."""
+    M, A, B = len(prototypes), len(prototypes.features), prototypes.n_batches
+    if len(state["labels"]) != M:
+        raise ValueError(f"labels must be {M}, one a prototype, not {len(state['labels'])}")
+    if set(state["log"]) != set(LOG):
+        raise ValueError(f"log has {sorted(state['log'])}, not {sorted(LOG)}")
+    for name, value in state["log"].items():
+        _check_array(f"log[{name!r}]", value, (B,))
+    if state["typical"] is not None:
+        _check_array("typical.x", state["typical"]["x"], (A,))
+    if state["calibration"] is not None:
+        _check_calibration(prototypes, state["calibration"])
+
+
+def _check_calibration(prototypes, calibration):
+    loss = prototypes.loss
+    shapes = {
+        "familiarity": (101,), "levels": (101 * (loss != CLASSES),),
+        "variance": (len(prototypes) * (loss == SQUARED),), "null_variance": (),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        value = calibration[name]
+        value = np.float64(value) if isinstance(value, float) else value
+        _check_array(f"calibration.{name}", value, shape)
+
+
+def _check_array(name, value, shape):
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "bif":
+        raise ValueError(f"{name} is not an array of numbers")
+    if value.shape != shape:
+        raise ValueError(f"{name} has shape {value.shape}, not {shape}")
+    if not np.isfinite(value).all():
+        raise ValueError(f"{name} is not finite")

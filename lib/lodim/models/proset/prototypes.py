@@ -108,6 +108,12 @@ class Prototypes:
         batches = (self.batch >= 1) & (self.batch <= B)
         if not (within.all() and batches.all() and (self.w >= 0).all() and (self.v >= 0).all()):
             raise ValueError("a feature, a batch or a weight is out of its range")
+        if (np.diff(self.batch) < 0).any():  # of a batch: one slice of the columns of `impacts`
+            raise ValueError("batch does not ascend")
+        if not ((self.member_of >= 0) & (self.member_of < M)).all():
+            raise ValueError(f"member_of must be from 0 to {M - 1}, the positions of prototypes")
+        if not B or (self.u < 0).any():
+            raise ValueError("u is negative, or there is no batch")
         classes = (self.y >= 0) & (self.y < max(1, self.n_classes)) & (self.y == np.rint(self.y))
         numeric = family.name == "gaussian"
         expected = {"gaussian": 0, "binomial": 2}.get(family.name, family.n_scores)
