@@ -113,3 +113,19 @@ def test_compiled_now_or_loaded_from_the_cache_gives_the_same_bits(tmp_path):
     ]
     assert [run.stderr for run in runs] == ["", ""]
     assert runs[0].stdout == runs[1].stdout != ""
+
+
+def test_blas_is_limited_until_the_last_caller_leaves():
+    import threadpoolctl
+
+    def counts():
+        return {
+            p["num_threads"] for p in threadpoolctl.threadpool_info() if p["user_api"] == "blas"
+        }
+
+    before = counts()
+    with engine.single_blas():
+        with engine.single_blas():
+            assert counts() == {1}
+        assert counts() == {1}
+    assert counts() == before

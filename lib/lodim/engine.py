@@ -9,9 +9,11 @@ twins of the kernels work on them.
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 
@@ -124,3 +126,35 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1):
 def dot(u, v):
     """u'v without BLAS: its idle threads spin for a while, and halve the speed of the kernels'."""
     return float(np.einsum("i,i->", u, v))
+
+
+@lru_cache(maxsize=1)
+def _blas():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+_limit: list = []
+_users, _lock = 0, Lock()
+
+
+@contextmanager
+def single_blas():
+    """BLAS on one thread while any caller is within: on tiny arrays its threads wait and spin.
+
+    The setting is the process's own, so callers on several threads share it, and the last one out
+    restores what was there.
+    """
+    global _users
+    with _lock:
+        if not _users:
+            _limit.append(_blas().limit(limits=1))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limit.pop().restore_original_limits()

@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 
 from lodim import tiles
+from lodim.engine import single_blas
 from lodim.errors import DataError
 from lodim.models.proset.held import HeldOut
 from lodim.models.proset.kernels import DENSITY
@@ -113,10 +114,11 @@ def _try(training, split, features):
         return value, gradient * unit
 
     start = np.concatenate([v, np.full(J, START_W), [u]])
-    end = bounded(
-        function, start / unit, max_iter=s.max_iter, tol=s.tol, ftol=s.ftol,
-        precision=float(np.finfo(s.precision).eps),
-    )  # fmt: skip
+    with single_blas():
+        end = bounded(
+            function, start / unit, max_iter=s.max_iter, tol=s.tol, ftol=s.ftol,
+            precision=float(np.finfo(s.precision).eps),
+        )  # fmt: skip
     theta = end.theta[0] * unit
     part = _part(training, split, x, theta[:p], theta[p : p + J], theta[-1:])
     return Trial(part, *training.with_batch(part), end)
