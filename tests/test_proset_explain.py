@@ -395,6 +395,13 @@ def test_sampled_values_are_near_the_exact_ones():
     np.testing.assert_allclose(mean.sum(axis=0), whole[0], rtol=1e-12)
 
 
+def test_sampled_values_do_not_depend_on_other_rows():
+    fit, new = fit_of("ill"), people(3, seed=1)
+    together = fit.shapley(new, n_permutations=5)
+    alone = pd.concat([fit.shapley(new.iloc[[i]], n_permutations=5) for i in (0, 1, 2)])
+    pd.testing.assert_frame_equal(together, alone.reset_index(drop=True))
+
+
 def test_shapley_refusals():
     fit, new = fit_of("ill"), people(3, seed=1)
     with pytest.raises(ld.ArgumentError, match="reference must be one row and has 3"):
@@ -402,6 +409,9 @@ def test_shapley_refusals():
                     "noise"]])  # fmt: skip
     with pytest.raises(ld.ArgumentError, match="n_permutations must be a whole number from 2"):
         fit.shapley(new, n_permutations=1)
+    for seed in (-1, 0.5, None, True):
+        with pytest.raises(ld.ArgumentError, match="seed must be a whole number from 0"):
+            fit.shapley(new, seed=seed)
 
 
 # The map, Eqs. 4.1-4.4 ---------------------------------------------------------------------------

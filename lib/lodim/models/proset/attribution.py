@@ -54,10 +54,15 @@ def shapley_values(fit, data, reference=None, n_permutations=None, seed=0, offse
         not isinstance(n_permutations, int | np.integer) or n_permutations < 2
     ):
         raise ArgumentError(f"n_permutations must be a whole number from 2, not {n_permutations!r}")
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number from 0, not {seed!r}")
     batch, r = fit.design.apply(data, offset=offset), reference_of(fit, reference)
     x, base = active(fit, batch), batch.base(fit.family.n_scores)
-    rng = np.random.default_rng(seed)
-    values = [_of_row(fit, x[i], r, base[i : i + 1], n_permutations, rng) for i in range(batch.n)]
+    # A generator of its own for each row: its values do not depend on the rows beside it.
+    values = [
+        _of_row(fit, x[i], r, base[i : i + 1], n_permutations, np.random.default_rng(seed))
+        for i in range(batch.n)
+    ]
     terms = [fit.design.term_names[k] for k in _terms(fit)]
     levels = _levels(fit)
     shape = (len(batch.index), len(levels), 1 + len(terms))
