@@ -390,9 +390,20 @@ def test_automatic_penalties_are_those_of_the_family():
 
 
 def test_cv_keeps_groups_of_rows_together():
-    df = two_moons(90)
-    cv = ld.cv(ld.proset, "kind ~ .", df, folds=np.repeat(list("abc"), 30), n_lambda=3)
-    assert len(cv.tidy()) == 3 and cv.tidy()["mean"].notna().all()
+    """The held-out loss of whole groups, by fitting the others and looking at each."""
+    df, group = two_moons(90), np.repeat(list("abc"), 30)
+    cv = ld.cv(ld.proset, "kind ~ .", df, folds=group, lambda_v=0.01, seed=0)
+    by_hand = []
+    for name in "abc":
+        one = ld.proset("kind ~ .", df[group != name], lambda_v=0.01, seed=0)
+        by_hand.append(one.augment(df[group == name])[".loss"].mean())
+    assert cv.tidy()["mean"][0] == pytest.approx(np.mean(by_hand), rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.array([1e-3, 1e-2]), [1e-3]])
+def test_a_penalty_is_one_number(value):
+    with pytest.raises(ld.ArgumentError, match="lambda_v must be"):
+        ld.proset("kind ~ .", two_moons(), lambda_v=value)
 
 
 def test_open_settings_are_chosen():

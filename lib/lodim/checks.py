@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
@@ -14,7 +16,7 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     allowed.
     """
     value = getattr(record, name)
-    if hasattr(value, "item"):
+    if isinstance(value, np.generic):
         value = value.item()
         object.__setattr__(record, name, value)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

@@ -48,7 +48,8 @@ class Settings:
             check_count(self, name)
         check_count(self, "seed", 0)
         for name in ("lambda_v", "lambda_w"):
-            if getattr(self, name) not in (None, "auto"):
+            value = getattr(self, name)
+            if not (value is None or (isinstance(value, str) and value == "auto")):
                 check_size(self, name)
         for name in ("lambda_u", "worth", "tol", "ftol"):
             check_size(self, name)
