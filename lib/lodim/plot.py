@@ -1,5 +1,7 @@
 """Plots: the only importer of matplotlib. Each draws on Axes, its own if none is given."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 
@@ -19,13 +21,17 @@ def _axes(ax, size=(7.0, 4.5)):
     return subplots(figsize=size, layout="constrained")[1]
 
 
-def choose_kind(kinds, kind):
-    """The drawing function of a kind, the first of `kinds` by default."""
+def draw(kinds, kind, fit, ax, arguments):
+    """Draw a kind of plot of a fit, the first of `kinds` by default, and return the Axes."""
     if kind is None:
-        return next(iter(kinds.values()))
+        kind = next(iter(kinds))
     if kind not in kinds:
         raise ArgumentError(f"kind must be one of {', '.join(kinds)}, not {kind!r}")
-    return kinds[kind]
+    try:
+        signature(kinds[kind]).bind(fit, ax, **arguments)
+    except TypeError as error:
+        raise ArgumentError(f"plot of kind {kind!r}: {error}") from None
+    return kinds[kind](fit, ax, **arguments)
 
 
 def _tidy(ax):

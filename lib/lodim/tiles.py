@@ -47,3 +47,11 @@ def pad(v, n_tiles, dtype=np.float64):
     out = np.zeros(n_tiles * TILE, dtype)
     out[: len(v)] = v
     return out.reshape(n_tiles, TILE)
+
+
+def varies(tiles):
+    """Which columns are not zero throughout, (p,): most show it in their first tile."""
+    out = tiles[0].any(axis=1) if len(tiles) else np.zeros(tiles.shape[1], bool)
+    rest = np.flatnonzero(~out)
+    out[rest] = tiles[:, rest].any(axis=(0, 2))
+    return out

@@ -1,7 +1,5 @@
 """What each kind of plot of a GbmapFit shows; `lodim.plot` draws."""
 
-from inspect import signature
-
 import numpy as np
 
 from lodim import plot
@@ -15,12 +13,7 @@ def draw(fit, kind, ax, **arguments):
     kinds = {
         "loss": loss, "effects": effects, "local": local, "embedding": embedding, "drift": drift,
     }  # fmt: skip
-    function = plot.choose_kind(kinds, kind)
-    try:
-        signature(function).bind(fit, ax, **arguments)
-    except TypeError as error:
-        raise ArgumentError(f"plot of kind {kind or 'loss'!r}: {error}") from None
-    return function(fit, ax, **arguments)
+    return plot.draw(kinds, kind, fit, ax, arguments)
 
 
 def loss(fit, ax):

@@ -56,7 +56,7 @@ class Training:
         level = (score - base)[0] / scale
         y, score = batch.y / scale, tiles.pack(score / scale)
         X, rotation = batch.X, None
-        varies = _varies(X)
+        varies = tiles.varies(X)
         p = max(1, int(varies.sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = rotation_of(batch)
@@ -119,14 +119,6 @@ def margin(family, y, score, k):
         return y, score[:, 0]
     others = np.delete(score, k, axis=1)
     return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
-
-
-def _varies(X):
-    """Which columns of tiles are not zero throughout, (p,): most show it in their first tile."""
-    varies = X[0].any(axis=1) if len(X) else np.zeros(X.shape[1], bool)
-    rest = np.flatnonzero(~varies)
-    varies[rest] = X[:, rest].any(axis=(0, 2))
-    return varies
 
 
 def _sample(X, weight, seed):

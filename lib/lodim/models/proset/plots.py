@@ -1,7 +1,5 @@
 """What each kind of plot of a ProsetFit shows; `lodim.plot` and `lodim.planes` draw."""
 
-from inspect import signature
-
 import numpy as np
 
 from lodim import planes, plot
@@ -22,12 +20,7 @@ def draw(fit, kind, ax, **arguments):
         "weights": weights, "map": map_, "scatter": scatter, "surface": surface,
         "shapley": shapley,
     }  # fmt: skip
-    function = plot.choose_kind(kinds, kind)
-    try:
-        signature(function).bind(fit, ax, **arguments)
-    except TypeError as error:
-        raise ArgumentError(f"plot of kind {kind or 'weights'!r}: {error}") from None
-    return function(fit, ax, **arguments)
+    return plot.draw(kinds, kind, fit, ax, arguments)
 
 
 def weights(fit, ax, *, top=20):

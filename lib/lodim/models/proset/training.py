@@ -46,7 +46,7 @@ class Training:
         self.weight, base = batch.weight, batch.base(family.n_scores)
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
-        self.varies = np.einsum("tpi,tpi->p", batch.X, batch.X) > 0
+        self.varies = tiles.varies(batch.X)
         self.b, self.fresh = np.ones(batch.n), np.ones(batch.n, bool)
         if family.name == "gaussian":
             self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
