@@ -11,6 +11,7 @@ from numba import njit
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 MOST_CURVED = 800  # numbers in a Newton step: more cost more than the sweeps that they spare
 DUAL_PASSES = 200
+NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
 
@@ -218,13 +219,21 @@ def _curve(H, c, w, lam, g0, g1, start, member, cost, at, place):
 
 
 @njit(**FAST)
-def newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, kink, d):
-    """A Newton step on the coefficients of [lo, hi) that are not zero; what it lowers, or zero.
+def newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, fine):
+    """Newton steps on the coefficients of [lo, hi) that are not zero, until one gains little.
 
-    The objective is smooth there. A step ends where a coefficient with a price of its own (`kink`)
-    would change sign; one that raises the objective is shortened, then undone. `c` follows over
-    [lo, hi); `d` is room.
+    The objective is smooth there. Groups that would turn to the other side become zero, and the
+    others go on at once. `c` follows over [lo, hi); `d` is room.
     """
+    for _ in range(NEWTON_STEPS):
+        gain, crossed = _newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d)
+        if not crossed and gain <= fine:
+            break
+
+
+@njit(**FAST)
+def _newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
+    """One Newton step: what it lowers, and whether a coefficient became zero."""
     K = w.shape[0]
     place = np.full(hi, -1)
     s = 0
@@ -234,56 +243,71 @@ def newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, kink, d):
                 place[j] = s
                 s += 1
     if s == 0 or K * s > MOST_CURVED:
-        return 0.0
+        return 0.0, False
     at = np.flatnonzero(place >= 0)
     M, step = _curve(H, c, w, lam, g0, g1, start, member, cost, at, place)
-    jitter = 0.0
+    largest = 0.0
     for i in range(K * s):
-        jitter = max(jitter, M[i, i])
+        largest = max(largest, M[i, i])
     for i in range(K * s):
-        M[i, i] += 1e-11 * jitter
+        M[i, i] += 1e-11 * largest
     if not _factor(M):
-        return 0.0
+        return 0.0, False
     _solve(M, step)
-    t, first = 1.0, -1
-    if K == 1:
-        for a in range(s):
-            j = at[a]
-            if kink[j] and (w[0, j] + t * step[a]) * w[0, j] < 0.0:
-                t, first = -w[0, j] / step[a], j
-    before = penalty(w, lam, g0, g1, start, member, cost)
-    for _ in range(4):
-        gain = _try(H, c, w, lam, lo, hi, g0, g1, start, member, cost, d, at, step, t, first)
+    for k in range(K):
+        for j in range(lo, hi):
+            d[k, j] = step[k * s + place[j]] if place[j] >= 0 else 0.0
+    crossing, nearest = _crossing(w, d, g0, g1, start, member)
+    before, t = penalty(w, lam, g0, g1, start, member, cost), 1.0
+    for trial in range(4):
+        for k in range(K):
+            for a in range(s):
+                d[k, at[a]] = t * step[k * s + a]
+        for g in range(g0, g1):
+            if crossing[g - g0] <= t * (1.0 + 1e-12):
+                for i in range(start[g], start[g + 1]):
+                    for k in range(K):
+                        d[k, member[i]] = -w[k, member[i]]
+        gain = _move(H, c, w, lo, hi, d)
         gain += before - penalty(w, lam, g0, g1, start, member, cost)
-        if gain >= 0.0:
-            return gain
-        for a in range(s):
-            for k in range(K):
-                w[k, at[a]] -= d[k, at[a]]
-                d[k, at[a]] *= -1.0
+        if gain >= -1e-15 * before:
+            return gain, t >= nearest
+        for k in range(K):
+            for j in range(lo, hi):
+                w[k, j] -= d[k, j]
+                d[k, j] *= -1.0
         apply(H, d, lo, hi, c, lo, hi)
-        t, first = 0.25 * t, -1
-    return 0.0
+        t = nearest if trial == 0 and nearest < 1.0 else 0.25 * t
+    return 0.0, False
 
 
 @njit(**FAST)
-def _try(H, c, w, lam, lo, hi, g0, g1, start, member, cost, d, at, step, t, first):
-    """Move by t times a step, and say what it lowers the smooth part by."""
-    s, gain = at.size, 0.0
+def _crossing(w, d, g0, g1, start, member):
+    """The part of a step d after which each group turns away from w_g, and the least of them."""
+    out = np.full(g1 - g0, np.inf)
+    for g in range(g0, g1):
+        square, along = 0.0, 0.0
+        for i in range(start[g], start[g + 1]):
+            for k in range(w.shape[0]):
+                square += w[k, member[i]] ** 2
+                along += w[k, member[i]] * d[k, member[i]]
+        if square + along < 0.0:
+            out[g - g0] = -square / along
+    return out, out.min()
+
+
+@njit(**FAST)
+def _move(H, c, w, lo, hi, d):
+    """Move [lo, hi) by d; what it lowers the smooth part by."""
+    gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
-            d[k, j] = 0.0
-        for a in range(s):
-            j = at[a]
-            d[k, j] = -w[k, j] if j == first else t * step[k * s + a]
             gain += 0.5 * d[k, j] * c[k, j]
     apply(H, d, lo, hi, c, lo, hi)
     for k in range(w.shape[0]):
-        for a in range(s):
-            gain += 0.5 * d[k, at[a]] * c[k, at[a]]
-            w[k, at[a]] += d[k, at[a]]
-            if at[a] == first:
-                w[k, at[a]] = 0.0
+        for j in range(lo, hi):
+            gain += 0.5 * d[k, j] * c[k, j]
+            w[k, j] += d[k, j]
     return gain
 
 
@@ -311,7 +335,7 @@ def _proximal(lo, hi, g0, g1, flat, H, c, w, xi, lam, steep, start, member, cost
 
 
 @njit(**FAST)
-def _visit(b, tree, H, c, w, xi, lam, steep, kink, u, d, old, fine):
+def _visit(b, tree, H, c, w, xi, lam, steep, u, d, old, fine):
     """Minimize over one block given the others; the largest fall of a step."""
     block, first, nested, start, member, cost, _ = tree
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -331,7 +355,7 @@ def _visit(b, tree, H, c, w, xi, lam, steep, kink, u, d, old, fine):
         if steep * length <= fine:
             break
         if held and not one:
-            newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, kink, d)
+            newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, fine)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
@@ -376,6 +400,34 @@ def polar(u, lo, hi, cost, bearer):
 
 
 @njit(**FAST)
+def dual_norm(tree, c):
+    """The least lam at which the proximal map of lam Omega takes all of c.
+
+    lam <- c'w / Omega(w), w the proximal map at lam, rises to it in few steps (Dinkelbach 1967).
+    """
+    block, first, nested, start, member, cost, _ = tree
+    w, xi, largest = np.zeros_like(c), np.zeros((c.shape[0], member.size)), 0.0
+    for b in range(nested.size):
+        g0, g1, lam = first[b], first[b + 1], 0.0
+        w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
+        for _ in range(100):
+            along, norms = 0.0, penalty(w, 1.0, g0, g1, start, member, cost)
+            for k in range(c.shape[0]):
+                for j in range(block[b], block[b + 1]):
+                    along += c[k, j] * w[k, j]
+            if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
+                break
+            lam = along / norms
+            w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
+            if nested[b]:
+                shrink(w, lam, g0, g1, start, member, cost)
+            else:
+                shrink_overlapping(w, xi, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
+        largest = max(largest, lam)
+    return largest
+
+
+@njit(**FAST)
 def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
     """Leave of u what the groups' dual vectors cannot take: known where w_g is not zero."""
     K = w.shape[0]
@@ -395,15 +447,13 @@ def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
         for g in range(g0, g1):
             if zero[g - g0]:
                 limit = lam * cost[g]
-                change = max(
-                    change, _project(u, xi, 1.0, limit, start[g], start[g + 1], member)
-                )
+                change = max(change, _project(u, xi, 1.0, limit, start[g], start[g + 1], member))
         if change <= 0.1 * tol * least:
             break
 
 
 @njit(**FAST)
-def solve(tree, H, c, w, xi, lam, steep, kink, target, radius, max_sweeps):
+def solve(tree, H, c, w, xi, lam, steep, target, radius, max_sweeps):
     """Minimize c0'w-linear + w'Hw / 2 + lam Omega(w) from w, in place; sweeps made.
 
     Ends where the duality gap with Omega of the minimum bounded by `radius` is below `target`.
@@ -415,24 +465,30 @@ def solve(tree, H, c, w, xi, lam, steep, kink, target, radius, max_sweeps):
     for sweep in range(1, max_sweeps + 1):
         largest = 0.0
         for b in range(nested.size):
-            fall = _visit(b, tree, H, c, w, xi, lam, steep[b], kink, u, d, old, fine)
+            fall = _visit(b, tree, H, c, w, xi, lam, steep[b], u, d, old, fine)
             largest = max(largest, fall)
-        if largest <= fine:
+        if largest <= 1e4 * target:
             slack, over = certificate(w, c, xi, lam, tree, u, 0.1 * target / radius)
             if slack + over * radius <= target:
                 return sweep
+        if largest <= fine:
             fine *= 0.1
-        elif sweep % 8 == 0 and nested.size > 1:
-            newton(0, A, 0, cost.size, H, c, w, lam, start, member, cost, kink, d)
+        if nested.size > 1:
+            newton(0, A, 0, cost.size, H, c, w, lam, start, member, cost, d, target)
     return max_sweeps
 
 
 @njit(**FAST)
-def gaussian(tree, H, c0, w, lams, ridges, kink, null, target, max_sweeps, thrifty):
+def enough(i, share, last):
+    """Whether glmnet would end its path: nearly all is explained, or more of it hardly comes."""
+    return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
+
+
+@njit(**FAST)
+def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
     """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
 
-    `thrifty`: end as glmnet does, once .999 is explained or more of it hardly comes. H keeps its
-    last ridge on the diagonal.
+    `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
     """
     block, first, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
@@ -444,6 +500,12 @@ def gaussian(tree, H, c0, w, lams, ridges, kink, null, target, max_sweeps, thrif
     xi, u, c = np.zeros((1, member.size)), np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):
+        if i > 1:
+            grow = (lams[i] - lams[i - 1]) / (lams[i - 1] - lams[i - 2])
+            for j in range(A):
+                ahead = w[0, j] + grow * (w[0, j] - path[i - 2, 0, j])
+                if ahead * w[0, j] > 0.0 and path[i - 2, 0, j] != 0.0:
+                    w[0, j] = ahead
         for j in range(A):
             H[0, 0, j, j] += ridges[i] - ridge
         steep += ridges[i] - ridge
@@ -451,9 +513,7 @@ def gaussian(tree, H, c0, w, lams, ridges, kink, null, target, max_sweeps, thrif
         c[:] = c0
         apply(H, w, 0, A, c, 0, A)
         value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
-        sweeps[i] = solve(
-            tree, H, c, w, xi, lams[i], steep, kink, target, value / lams[i], max_sweeps
-        )
+        sweeps[i] = solve(tree, H, c, w, xi, lams[i], steep, target, value / lams[i], max_sweeps)
         c[:] = c0
         apply(H, w, 0, A, c, 0, A)
         value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
@@ -463,7 +523,7 @@ def gaussian(tree, H, c0, w, lams, ridges, kink, null, target, max_sweeps, thrif
         for j in range(A):
             loss[i] -= 0.5 * ridge * w[0, j] ** 2
         last, share = share, 1.0 - loss[i] / null
-        if thrifty and i >= 4 and (share > 0.999 or share - last < 1e-5 * share):
+        if thrifty and enough(i, share, last):
             return path[: i + 1], loss[: i + 1], gap[: i + 1], sweeps[: i + 1]
     return path, loss, gap, sweeps
 

@@ -35,13 +35,6 @@ class Layout:
         out[self.member[order]] = group[order]
         return out
 
-    @cached_property
-    def kink(self):
-        """(A,) bool, which coefficients have a group of their own."""
-        out = np.zeros(len(self.at), bool)
-        out[self.member[self.start[:-1][np.diff(self.start) == 1]]] = True
-        return out
-
     @property
     def tree(self):
         """What the kernels take."""
