@@ -30,22 +30,22 @@ class Estimates:
     lasso: Ladder | None
 
 
-def grow(batch, family, settings, watch=None, warm=None):
+def grow(batch, family, settings, watch=None):
     """Fit all: yields (estimates, log, scores (n, K) of the rows of `watch`), once for each budget.
 
     Of several budgets, ascending, one search with the largest serves all.
     """
     network, p = settings.network, batch.X.shape[1]
     priced = groups(network, settings.closure, p)
-    ways = _ways(settings)
-    trace = ways(batch, family, priced, _lambdas(settings), warm and warm.trace)
+    path = _path(settings)
+    trace = path(batch, family, priced, _lambdas(settings))
     log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
         scores = None if watch is None else _scores(watch, family, trace, 0)
         yield Estimates(trace, None, None), log, scores
         return
     with single_blas():
-        made = _price_list(batch, family, settings, priced, trace, ways, watch is None)
+        made = _price_list(batch, family, settings, priced, trace, path, watch is None)
     estimates = Estimates(trace, *made)
     several = isinstance(settings.budget, tuple)
     for budget in settings.budget if several else [settings.budget]:
@@ -59,18 +59,18 @@ def collect(parts):
     return parts[-1]
 
 
-def _ways(settings):
+def _path(settings):
     """The solver of a penalized path, with all that settings say."""
     if settings.solver == "cvxpy":
         from lodim.models.costnet import convex as solver  # loads CVXPY
     else:
         solver = penalized
 
-    def path(batch, family, priced, lambdas=None, warm=None):
+    def path(batch, family, priced, lambdas=None):
         return solver.path(
             batch, family, priced, lambdas, l1_ratio=settings.l1_ratio,
             n_lambda=settings.n_lambda, lambda_min_ratio=settings.lambda_min_ratio,
-            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads, warm=warm,
+            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads,
         )  # fmt: skip
 
     return path
