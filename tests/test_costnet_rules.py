@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from lodim.models.costnet import (
     training,
 )
 from lodim.models.costnet.groups import groups
-from lodim.models.costnet.grow import look
+from lodim.models.costnet.grow import collect, grow, look
 from lodim.models.costnet.market import Market, complete, within
 from lodim.models.costnet.network import unfold
 from lodim.models.costnet.penalized import Trace
@@ -700,3 +701,75 @@ def test_quadratics_and_greedy_have_no_row_left():
     assert 9 <= max(s.df for s in states) <= 11
     at = quadratic(search.refits.training, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
+
+
+# Growing --------------------------------------------------------------------------------------
+
+
+def asked(network, **given):
+    """Settings of a fit."""
+    defaults = {
+        "network": network, "closure": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
+        "lambda_min_ratio": None, "tol": 1e-7, "max_iter": 200, "threads": 1, "lambda_": None,
+        "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": rules.RULES,
+    }  # fmt: skip
+    return SimpleNamespace(**(defaults | given))
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Binomial()])
+def test_a_fit_has_the_path_and_the_price_list(family):
+    batch, network = chains(0, family=family.name)
+    estimates, log = collect([part[:2] for part in grow(batch, family, asked(network))])
+    found, lasso = estimates.ladder, estimates.lasso
+    assert len(estimates.trace.lambdas) == len(log["gap"]) and log["converged"].all()
+    assert set(found.rule) <= {"null", *rules.RULES} and set(lasso.rule) == {"null", "lasso"}
+    assert (found.bound <= found.deviance).all() and found.bound[0] > found.deviance[-1]
+    # At each of its prices the lasso is no better than what the list sells there.
+    for price, value in zip(lasso.cost, lasso.criterion, strict=True):
+        assert found.criterion[found.at(price)] <= value + ladder.WORTH
+
+
+def test_the_rules_of_penalties_find_their_models():
+    batch, network = chains(0)
+    for rule in rules.RULES:
+        estimates = next(grow(batch, Gaussian(), asked(network, rules=(rule,))))[0]
+        assert set(estimates.ladder.rule) == {"null", rule}
+        on = estimates.ladder.coef[-1].any(axis=1)
+        assert on[[1, 5]].all()
+
+
+def test_one_search_serves_all_budgets():
+    batch, network = chains(0)
+    watch, _ = chains(50)
+    budgets = (1.0, 2.0, 4.0)
+    parts = list(grow(batch, Gaussian(), asked(network, budget=budgets), watch))
+    assert len(parts) == 3
+    X = matrix(watch)
+    for budget, (estimates, _, scores) in zip(budgets, parts, strict=True):
+        k = estimates.ladder.at(budget)
+        assert estimates.ladder.cost.max() <= 4.0 and estimates.ladder.cost[k] <= budget
+        expected = estimates.ladder.intercept[k] + X @ estimates.ladder.coef[k]
+        np.testing.assert_allclose(scores, expected, atol=1e-12)
+    alone = next(grow(batch, Gaussian(), asked(network, budget=2.0), watch))
+    np.testing.assert_allclose(alone[2], parts[1][2], atol=1e-12)
+
+
+def test_a_lambda_is_the_penalized_model_alone():
+    batch, network = chains(0)
+    watch, _ = chains(50)
+    whole = next(grow(batch, Gaussian(), asked(network)))[0].trace
+    parts = list(grow(batch, Gaussian(), asked(network, lambda_=whole.lambdas[10]), watch))
+    estimates, log, scores = parts[0]
+    assert len(parts) == 1 and estimates.ladder is None and len(log["gap"]) == 1
+    np.testing.assert_allclose(estimates.trace.coef[0], whole.coef[10], atol=2e-3)
+    expected = estimates.trace.intercept[0] + matrix(watch) @ estimates.trace.coef[0]
+    np.testing.assert_allclose(scores, expected, atol=1e-12)
+
+
+def test_a_users_cost_and_budget():
+    batch, network = shared(1)
+    found = next(grow(batch, Gaussian(), asked(network, budget=9.0)))[0].ladder
+    assert (found.cost <= 9.0).all() and len(found) > 1
+    for cost, bought in zip(found.cost, found.bought, strict=True):
+        names = frozenset(network.names[v] for v in np.flatnonzero(bought))
+        assert cost == pytest.approx(shared_cost(names) if names else 0.0)
