@@ -45,17 +45,42 @@ def shrink_overlapping(u, xi, t, lam, g0, g1, start, member, cost, tol):
         for i in range(start[g], start[g + 1]):
             for k in range(K):
                 u[k, member[i]] -= t * xi[k, i]
-    for _ in range(DUAL_PASSES):
-        change = 0.0
-        for g in range(g0, g1):
-            change = max(change, _project(u, xi, t, lam * cost[g], start[g], start[g + 1], member))
-        if change <= tol:
-            break
+    _ascend(u, xi, t, lam, np.ones(g1 - g0, np.bool_), g0, g1, start, member, cost, tol)
     for g in range(g0, g1):  # what the dual only tends to: a group within its ball is zero
         if _inside(xi, lam * cost[g], start[g], start[g + 1]):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
+
+
+@njit(**FAST)
+def _ascend(u, xi, t, lam, on, g0, g1, start, member, cost, tol):
+    """Block ascent over the dual vectors of the groups `on`, with momentum, until they rest.
+
+    A pass leaves every vector within its ball, also from where momentum has carried them.
+    """
+    K, i0, i1 = u.shape[0], start[g0], start[g1]
+    old = xi[:, i0:i1].copy()
+    age, last = 0, np.inf
+    for _ in range(DUAL_PASSES):
+        change = 0.0
+        for g in range(g0, g1):
+            if on[g - g0]:
+                limit = lam * cost[g]
+                change = max(change, _project(u, xi, t, limit, start[g], start[g + 1], member))
+        if change <= tol:
+            return
+        age, last = (age + 1 if change < last else 0), change
+        ahead = age / (age + 3.0)
+        for i in range(i0, i1):
+            for k in range(K):
+                carried = ahead * (xi[k, i] - old[k, i - i0])
+                old[k, i - i0] = xi[k, i]
+                xi[k, i] += carried
+                u[k, member[i]] -= t * carried
+    for g in range(g0, g1):
+        if on[g - g0]:
+            _project(u, xi, t, lam * cost[g], start[g], start[g + 1], member)
 
 
 @njit(**FAST)
@@ -371,7 +396,7 @@ def certificate(w, c, xi, lam, tree, u, tol):
 
     For every v, c'v <= lam Omega(v) + polar Omega(v). `tol` is how small polar need be.
     """
-    block, first, nested, start, member, cost, bearer = tree
+    _, first, nested, start, member, cost, bearer = tree
     K, A = w.shape
     slack = penalty(w, lam, 0, cost.size, start, member, cost)
     for k in range(K):
@@ -401,30 +426,42 @@ def polar(u, lo, hi, cost, bearer):
 
 @njit(**FAST)
 def dual_norm(tree, c):
-    """The least lam at which the proximal map of lam Omega takes all of c.
+    """The least lam at which the proximal map of lam Omega takes all of c, and dual vectors of it.
 
     lam <- c'w / Omega(w), w the proximal map at lam, rises to it in few steps (Dinkelbach 1967).
     """
-    block, first, nested, start, member, cost, _ = tree
-    w, xi, largest = np.zeros_like(c), np.zeros((c.shape[0], member.size)), 0.0
+    block, first, nested, start, member, cost, bearer = tree
+    K = c.shape[0]
+    u, xi, largest = np.zeros_like(c), np.zeros((K, member.size)), 0.0
     for b in range(nested.size):
         g0, g1, lam = first[b], first[b + 1], 0.0
-        w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
         for _ in range(100):
-            along, norms = 0.0, penalty(w, 1.0, g0, g1, start, member, cost)
-            for k in range(c.shape[0]):
+            u[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
+            if nested[b]:
+                shrink(u, lam, g0, g1, start, member, cost)
+            else:
+                shrink_overlapping(u, xi, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
+            along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
+            for k in range(K):
                 for j in range(block[b], block[b + 1]):
-                    along += c[k, j] * w[k, j]
+                    along += c[k, j] * u[k, j]
             if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
                 break
             lam = along / norms
-            w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
-            if nested[b]:
-                shrink(w, lam, g0, g1, start, member, cost)
-            else:
-                shrink_overlapping(w, xi, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
-        largest = max(largest, lam)
-    return largest
+        largest = max(largest, lam * (1.0 + 1e-12))
+        if not nested[b]:  # the ascent has not quite ended: what it leaves is borne by one group
+            u[:] = c
+            for g in range(g0, g1):
+                for i in range(start[g], start[g + 1]):
+                    for k in range(K):
+                        u[k, member[i]] -= xi[k, i]
+            largest = max(largest, lam + polar(u, block[b], block[b + 1], cost, bearer))
+            for g in range(g0, g1):
+                for i in range(start[g], start[g + 1]):
+                    if bearer[member[i]] == g:
+                        for k in range(K):
+                            xi[k, i] += u[k, member[i]]
+    return largest, xi
 
 
 @njit(**FAST)
@@ -442,14 +479,7 @@ def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
                 if norm > 0.0:
                     xi[k, i] = lam * cost[g] / norm * w[k, member[i]]
                 u[k, member[i]] -= xi[k, i]
-    for _ in range(DUAL_PASSES):
-        change = 0.0
-        for g in range(g0, g1):
-            if zero[g - g0]:
-                limit = lam * cost[g]
-                change = max(change, _project(u, xi, 1.0, limit, start[g], start[g + 1], member))
-        if change <= 0.1 * tol * least:
-            break
+    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, 0.1 * tol * least)
 
 
 @njit(**FAST)
@@ -458,7 +488,7 @@ def solve(tree, H, c, w, xi, lam, steep, target, radius, max_sweeps):
 
     Ends where the duality gap with Omega of the minimum bounded by `radius` is below `target`.
     """
-    block, first, nested, start, member, cost, _ = tree
+    _, _, nested, start, member, cost, _ = tree
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
     fine = 0.1 * target
@@ -485,19 +515,19 @@ def enough(i, share, last):
 
 
 @njit(**FAST)
-def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
+def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty):
     """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
 
-    `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
+    w (1, A) and xi (1, members) are where it starts. `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
     """
-    block, first, nested, start, member, cost, _ = tree
+    block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
     steep = np.empty(nested.size)
     for b in range(nested.size):
         steep[b] = steepness(H, 1, block[b], block[b + 1])
-    xi, u, c = np.zeros((1, member.size)), np.empty((1, A)), np.empty((1, A))
+    u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):
         if i > 1:
