@@ -59,12 +59,10 @@ def network(design, settings):
     return _unfolded(graph, cost, set_cost)
 
 
-def inputs(design, name):
-    """Names of the data's columns that a node of the formula reads; none of another thing."""
-    for t, term in enumerate(design.terms):
-        if design.term_names[t] == name:
-            return tuple(dict.fromkeys(c for part in term for c in factor.needs(part)))
-    return (name,) if name in design.features else ()
+def derived(design):
+    """Names of what is computed from columns: terms, and the factors of terms, of a formula."""
+    parts = {part.name for term in design.terms for part in term if not _plain((part,))}
+    return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
 
 
 # The formula -------------------------------------------------------------------------------------
