@@ -1,6 +1,7 @@
 """The graph of what is bought: who needs whom, what it costs, and at which price it comes in."""
 
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from lodim import plot
 from lodim.errors import ArgumentError
 from lodim.models.costnet import layered
 from lodim.models.costnet.graph import derived
+from lodim.models.costnet.report import short
 from lodim.report import significant
 
 LONGEST = 26  # characters of a name that are drawn
@@ -16,6 +18,7 @@ ROW = 0.33  # inches a row
 HALF = 0.36  # of a box's height, in rows
 SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
+NARROWEST = 40.0  # characters across
 TICKS = 8  # prices named beside the scale, at most
 
 
@@ -52,8 +55,9 @@ def graph(fit, ax, *, most=30):
     ax = plot._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
     _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.ladder.cost)
     hidden = len(every) - len(boxes)
-    said = "thick frame: bought for the model that predict() uses; grey: in no model"
-    ax.set_title(said + (f"; {hidden} more are not shown" if hidden else ""), fontsize=8)
+    said = "thick frame: in the model that predict() uses; grey: in none"
+    said += f"; {hidden} more are not shown" if hidden else ""
+    ax.set_title("\n".join(wrap(said, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
 
 
@@ -75,7 +79,9 @@ def _boxes(fit):
             needs.append(at[series[k]])
         price = network.cost[b]
         free = price == 0.0 and network.names[b] in made
-        text = _short(network.names[b]) + ("" if free else f" · {significant(float(price))}")
+        text = short(network.names[b], LONGEST) + (
+            "" if free else f" · {significant(float(price))}"
+        )
         step, chosen = _bought(fit, copies)
         at[int(b)] = len(boxes)
         boxes.append(Box(text, tuple(needs), step, chosen))
@@ -107,16 +113,11 @@ def _first(boxes, most):
     ]
 
 
-def _short(name):
-    name = "".join(c if c.isprintable() else " " for c in name)
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-
-
 def _draw(ax, boxes, x, y, width, cost):
     """Boxes at (x, y), of a width in characters, with their edges and the scale of prices."""
     shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
     end = (x + width).max()
-    fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / end / 0.62
+    fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
     size = float(np.clip(fit_in, 4.0, 8.5))
     for k, box in enumerate(boxes):
         for u in box.parents:
@@ -132,8 +133,8 @@ def _draw(ax, boxes, x, y, width, cost):
         ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", fontsize=size,
                 color="white" if dark else "black", zorder=3, parse_math=False,
                 style="italic" if box.series else "normal")  # fmt: skip
-    ax.set_xlim(-1.0, end + 1.0)
-    ax.set_ylim(y.max() + 0.6, y.min() - 0.6)
+    ax.set_xlim(-1.0, max(end, NARROWEST) + 1.0)
+    ax.set_ylim(max(y.max(), 2.0) + 0.6, y.min() - 0.6)
     ax.set_axis_off()
     if any(box.step for box in boxes):
         at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))

@@ -37,25 +37,44 @@ def layers(parents):
 def heights(parents, order):
     """Height of each node, (n,): a slot for each end of the graph, others amid their children.
 
-    A node hangs on its first parent alone, so that nothing crosses where there is one.
+    A node hangs on one parent alone, the first that is drawn, so that nothing crosses where there
+    is one; its other parents are drawn next to that one.
     """
     n = len(parents)
+    roots = _together([v for v in range(n) if not len(parents[v])], parents, order)
+    rank = {v: k for k, v in enumerate(roots)}
     hung: list[list[int]] = [[] for _ in range(n)]
     for v, found in enumerate(parents):
         if len(found):
-            hung[found[0]].append(v)
+            first = min(found, key=lambda u: rank[u])
+            rank[v] = rank[first]
+            hung[first].append(v)
     height, slot = np.zeros(n), 0
-    stack = [(v, False) for v in _last_first([v for v in range(n) if not len(parents[v])], order)]
+    stack = [(v, False) for v in reversed(roots)]
     while stack:
         v, seen = stack.pop()
         if seen:
             height[v] = np.mean([height[u] for u in hung[v]])
         elif hung[v]:
-            stack += [(v, True), *((u, False) for u in _last_first(hung[v], order))]
+            below = sorted(hung[v], key=lambda u: order[u], reverse=True)
+            stack += [(v, True), *((u, False) for u in below)]
         else:
             height[v], slot = slot, slot + 1
     return height
 
 
-def _last_first(nodes, order):
-    return sorted(nodes, key=lambda v: order[v], reverse=True)
+def _together(roots, parents, order):
+    """Roots in order, each followed by those that it has something below in common with."""
+    above = [{v} if not len(found) else set() for v, found in enumerate(parents)]
+    for v, found in enumerate(parents):
+        above[v].update(*(above[u] for u in found))
+    near = {v: set().union(*(a for a in above if v in a)) for v in roots}
+    out: dict[int, None] = {}
+    for root in sorted(roots, key=lambda v: order[v]):
+        stack = [root]
+        while stack:
+            v = stack.pop()
+            if v not in out:
+                out[v] = None
+                stack += sorted(near[v] - set(out), key=lambda u: order[u], reverse=True)
+    return list(out)

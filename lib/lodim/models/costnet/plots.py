@@ -23,7 +23,7 @@ def cost(fit, ax):
     ax = plot._axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
     ladder, lasso = fit.estimates.ladder, fit.estimates.lasso
-    end = max(ladder.cost[-1], 0.0 if lasso is None else lasso.cost[-1]) or 1.0
+    end = 1.04 * max(ladder.cost[-1], 0.0 if lasso is None else lasso.cost[-1]) or 1.0
     if lasso is not None:
         _steps(ax, lasso.cost, _share(lasso.deviance, null), end, color=plot.GREY, lw=1.2, ls="--",
                label="weighted lasso alone, refitted", zorder=1)  # fmt: skip
@@ -40,6 +40,8 @@ def cost(fit, ax):
     if fit.step.number:
         said = f"used by predict(): {significant(fit.step.cost)}"
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
+    if np.ptp(share) < 1.0:
+        ax.set_ylim(-5.0, 100.0)
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))

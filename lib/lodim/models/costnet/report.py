@@ -11,7 +11,8 @@ from lodim.report import Report, Table, significant
 MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list
 AROUND = 4  # rows shown on each side of the chosen one
-MOST_NAMES = 6  # things named in one cell
+CHANGES = 30  # characters of a cell of names
+LONGEST = 32  # characters of a name
 
 
 def listing(fit):
@@ -111,20 +112,29 @@ def _changed(fit):
 
 def _changes(new, dropped):
     """+ a, b - c; the last of many are counted."""
-    return "  ".join(
-        f"{sign} {_several(names)}" for sign, names in (("+", new), ("-", dropped)) if names
-    )
+    both = new and dropped
+    room = CHANGES // 2 - 2 if both else CHANGES - 2
+    parts = (("+", new), ("-", dropped))
+    return " ".join(f"{sign} {_several(names, room)}" for sign, names in parts if names)
 
 
-def _several(names):
-    room = 30
-    shown = []
-    for name in names:
-        room -= len(name) + 2
-        if shown and (room < 0 or len(shown) == MOST_NAMES):
-            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-        shown.append(name)
-    return ", ".join(shown)
+def _several(names, room):
+    """Names that fit in a room of characters; the last of many are counted."""
+    for shown in range(len(names), 0, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        text = ", ".join(names[:shown]) + more
+        if len(text) <= room:
+            return text
+    return short(names[0], room - len(more)) + more
+
+
+def short(name, most):
+    """A name with its middle left out where it is long: both ends tell names apart."""
+    name = "".join(c if c.isprintable() else " " for c in name)
+    if len(name) <= most:
+        return name
+    head = (most - 1) // 2
+    return f"{name[:head]}…{name[head - most + 1 :]}"
 
 
 def _shopping(fit):
@@ -132,18 +142,15 @@ def _shopping(fit):
     frame = pricelist.bought(fit)
     if frame.empty:
         return ()
-    table = pd.DataFrame(
-        {
-            "Price": frame["price"],
-            "In the model": np.where(frame["in_model"], "yes", "no"),
-            "Needed by": [
-                _several(names.split(", ")) if names else "" for names in frame["needed_by"]
-            ],
-        },
-        index=frame.index.rename(None),
-    )
+    table = pd.DataFrame({"Price": frame["price"]})
+    if not frame["in_model"].all():
+        table["In the model"] = np.where(frame["in_model"], "yes", "no")
+    if frame["needed_by"].any():
+        named = [names.split(", ") for names in frame["needed_by"]]
+        table["Needed by"] = [_several(names, CHANGES) if names[0] else "" for names in named]
     if "serves" in frame:
         table["Serves as"] = frame["serves"]
+    table.index = [short(name, LONGEST) for name in frame.index]
     note = f"Together {significant(fit.step.cost)}, each paid once."
     if _by_function(fit):
         note = f"Prices of each thing alone; together they cost {significant(fit.step.cost)}."
@@ -162,7 +169,7 @@ def _coefficients(fit):
     notes = [f"In {link}: per unit of the feature, and per standard deviation, largest first."]
     zeros = int((size == 0).sum())
     if zeros:
-        notes.append(f"{zeros} coefficients are zero.")
+        notes.append(f"{zeros} coefficient{'s are' if zeros > 1 else ' is'} zero.")
     if len(order) > MOST_TERMS:
         notes.append(f"{len(order) - MOST_TERMS} smaller ones are left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
@@ -174,7 +181,9 @@ def _notes(fit):
     failed = np.count_nonzero(~trace.converged)
     ended = f"NOT converged at {failed} of them" if failed else "all converged"
     notes = []
-    if fit.step.rule == PENALIZED:
+    if not fit.step.df:
+        notes.append("The model has no feature: it predicts the same for every row.")
+    elif fit.step.rule == PENALIZED:
         notes.append("The coefficients are those of the penalty: shrunken, not refitted.")
     else:
         notes.append(
@@ -264,8 +273,10 @@ def _budget(fit):
 def _labels(frame):
     """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
     if "level" not in frame:
-        return list(frame["term"])
-    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
+        return [short(t, LONGEST) for t in frame["term"]]
+    return [
+        short(f"{t} ({k})", LONGEST) for t, k in zip(frame["term"], frame["level"], strict=True)
+    ]
 
 
 def _levels(fit):
