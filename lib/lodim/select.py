@@ -142,13 +142,8 @@ def cv(
     more than two standard errors behind the best goes no further, and its row shows the stages it
     had.
     """
-    if loss not in LOSSES:
-        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
-    if rule not in ("min", "1se"):
-        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
-    arguments = _without(arguments, grid)
+    _check_call(loss, rule, n_jobs)
+    _check_single(arguments, grid)
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
     problem = recipes.prepare(model, formula, data, arguments)
@@ -158,27 +153,50 @@ def cv(
         grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe)
-    points = [replace(problem.settings, **point) for point in combinations]
     fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
-    splits = [
-        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
-    ]
-    jobs = n_jobs or side_by_side(problem)
-    losses = grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
-    frame, chosen = _summarize(problem, points, combinations, losses)
-    where_min = int(frame["mean"].idxmin())
-    limit = frame["mean"][where_min] + frame["se"][where_min]
-    where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
-    names = tuple(n for n in frame if hasattr(problem.settings, n))
-    where = where_min if rule == "min" else where_1se
-    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
-    refitted = problem.settle(chosen[where], given=names, chosen=tried)
+    frame, chosen = _held_out(problem, combinations, fold, LOSSES[loss], n_jobs, progress)
+    where_min, where_1se = _chosen(frame)
+    refitted = _refitted(problem, grid, frame, chosen[where_min if rule == "min" else where_1se])
     best = problem.recipe.run(refitted, selection=frame)
     return CV(
         problem.call, frame, tuple(map(str, grid)), where_min, where_1se, rule, loss, best,
         penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
         budget=problem.recipe.budget,
     )  # fmt: skip
+
+
+def _check_call(loss, rule, n_jobs):
+    if loss not in LOSSES:
+        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+    if rule not in ("min", "1se"):
+        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
+        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
+
+
+def _held_out(problem, combinations, fold, loss, n_jobs, progress):
+    """A row for each point with the mean and standard error of its loss, and its settings."""
+    points = [replace(problem.settings, **point) for point in combinations]
+    splits = [
+        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
+    ]
+    jobs = n_jobs or side_by_side(problem)
+    losses = grid_losses(problem, splits, points, loss, jobs, progress)
+    return _summarize(problem, points, combinations, losses)
+
+
+def _chosen(frame):
+    """Rows of least mean loss, and of the simplest within one standard error of it."""
+    where_min = int(frame["mean"].idxmin())
+    limit = frame["mean"][where_min] + frame["se"][where_min]
+    return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
+
+
+def _refitted(problem, grid, frame, settings):
+    """The problem with the settings of the chosen point."""
+    names = tuple(n for n in frame if hasattr(problem.settings, n))
+    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
+    return problem.settle(settings, given=names, chosen=tried)
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,12 +295,11 @@ def _check_grid(grid, problem):
     paths.check_open(problem, grid)
 
 
-def _without(arguments, grid):
-    """The model's arguments; a setting in the grid is not also given by itself."""
+def _check_single(arguments, grid):
+    """A setting in the grid is not also given by itself."""
     for name in () if grid is None else grid:
         if name in arguments:
             raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
-    return arguments
 
 
 def _combinations(grid, recipe):
