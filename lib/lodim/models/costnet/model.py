@@ -9,7 +9,7 @@ from lodim.models.costnet.finish import finish, from_state
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph import network
 from lodim.models.costnet.groups import groups
-from lodim.models.costnet.grow import grow
+from lodim.models.costnet.grow import collect, grow
 from lodim.models.costnet.settings import Settings
 from lodim.select import choose
 
@@ -46,8 +46,8 @@ def costnet(
 ) -> CostnetFit:
     """Cost-sensitive feature selection over a dependency graph: the best model at every price.
 
-    A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for with
-    all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
+    A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for
+    with all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
     features and all their ancestors in the graph of `depends_on`. The fit is a price list: at each
     cost the best refitted model that several rules have found, from the cheapest to the best.
 
@@ -147,8 +147,8 @@ def costnet(
     and new data need no more than the columns in `fit.inputs`.
 
     The price list is selected by looking at the response: its deviances are too good, and its
-    coefficients have no valid p-values. `cv` gives the held-out loss at each price, and the cheapest
-    model within one standard error of the best.
+    coefficients have no valid p-values. `cv` gives the held-out loss at each price, and the
+    cheapest model within one standard error of the best.
 
     Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
     so does the opposite of its purpose. Here each source has a copy of what depends on the series,
@@ -168,7 +168,7 @@ def costnet(
     problem = recipes.prepare(costnet, formula, data, arguments)
     if budget is not None or lambda_ is not None:
         return RECIPE.run(problem)
-    estimates, log = collect([next(grow(problem.batch, problem.family, problem.settings))])
+    estimates, log = next(grow(problem.batch, problem.family, problem.settings))[:2]
     problem, selection = choose(problem, {"budget": _prices(estimates.ladder)})
     return finish(problem, estimates, log, selection, light=False)
 
@@ -184,11 +184,6 @@ def ready(problem):
         problem, settings=replace(s, network=network(problem.design, s)),
         arguments=problem.arguments | said,
     )  # fmt: skip
-
-
-def collect(parts):
-    """The one part of what `grow` yields."""
-    return parts[0][:2]
 
 
 def budgets(problem, n):

@@ -11,7 +11,8 @@ from lodim.report import Report, Table, significant
 MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list
 AROUND = 4  # rows shown on each side of the chosen one
-CHANGES = 30  # characters of a cell of names
+CHANGES = 34  # characters of a cell of names
+LEGIBLE = 8  # characters to which a name is shortened at least
 LONGEST = 32  # characters of a name
 
 
@@ -111,11 +112,13 @@ def _changed(fit):
 
 
 def _changes(new, dropped):
-    """+ a, b - c; the last of many are counted."""
-    both = new and dropped
-    room = CHANGES // 2 - 2 if both else CHANGES - 2
-    parts = (("+", new), ("-", dropped))
-    return " ".join(f"{sign} {_several(names, room)}" for sign, names in parts if names)
+    """+ a, b - c, as far as there is room: what is new comes first."""
+    lost = f" - {', '.join(dropped)}" if dropped else ""
+    if not new:
+        return f"- {_several(dropped, CHANGES)}" if dropped else ""
+    if dropped and len(", ".join(new)) + 2 + len(lost) > CHANGES:
+        lost = f" - {_several(dropped, CHANGES // 3)}"
+    return f"+ {_several(new, CHANGES - 2 - len(lost))}{lost}"
 
 
 def _several(names, room):
@@ -125,7 +128,8 @@ def _several(names, room):
         text = ", ".join(names[:shown]) + more
         if len(text) <= room:
             return text
-    return short(names[0], room - len(more)) + more
+    each = (room - len(more)) // shown
+    return short(names[0], each) + more if each >= LEGIBLE else f"{len(names)} things"
 
 
 def short(name, most):

@@ -8,6 +8,8 @@ import numpy as np
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.errors import ArgumentError
 from lodim.models.costnet import given
+from lodim.models.costnet.criterion import CRITERIA
+from lodim.models.costnet.network import Network
 
 RULES = ("group", "reweighted", "lasso", "greedy")
 CLOSURES = ("all", "direct")
@@ -38,6 +40,7 @@ class Settings:
     solver: str
     seed: int
     threads: int | None
+    criterion: str = "ebic"
     max_iter: int = 10_000
     tol: float = 1e-7
     network: Any = None
@@ -45,6 +48,8 @@ class Settings:
     def __post_init__(self):
         for name in ("costs", "depends_on", "alternatives"):
             object.__setattr__(self, name, getattr(given, name)(getattr(self, name)))
+        if not (self.network is None or isinstance(self.network, Network)):
+            raise ArgumentError("network is made of costs and depends_on, and cannot be given")
         self._check_budget()
         self._check_path()
         object.__setattr__(self, "rules", _rules(self.rules))
@@ -52,6 +57,7 @@ class Settings:
             check_share(self, name)
         check_choice(self, "closure", CLOSURES)
         check_choice(self, "solver", SOLVERS)
+        check_choice(self, "criterion", CRITERIA)
         check_count(self, "seed", 0)
         if self.threads is not None:
             check_count(self, "threads")
@@ -67,6 +73,8 @@ class Settings:
     def _check_path(self):
         if self.lambda_ is not None:
             check_size(self, "lambda_")
+            if self.budget not in (None, (None,)):
+                raise ArgumentError("give either a budget or lambda_: a lambda_ has no price list")
         check_count(self, "n_lambda", 2)
         if self.lambda_min_ratio is not None:
             words = "between 0 and 1, neither of them"
