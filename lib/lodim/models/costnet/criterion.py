@@ -1,0 +1,38 @@
+"""What a ladder's models are compared by: their deviance, with a price on every coefficient."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CRITERIA = ("deviance", "aic", "bic", "ebic")
+PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
+
+    charge : 0 ("deviance"), 2 ("aic"), log n ("bic"), log n + log p ("ebic", gamma = 1/2 of Chen
+    and Chen 2008) for each coefficient
+    """
+
+    rows: int
+    charge: float
+    logarithmic: bool
+    least: float
+
+    @classmethod
+    def of(cls, name, training, null_deviance, p):
+        """The criterion of a name for the rows of a Training and p columns to choose from."""
+        n = training.counted
+        charge = {
+            "deviance": 0.0, "aic": 2.0, "bic": np.log(n), "ebic": np.log(n) + np.log(max(p, 1)),
+        }[name]  # fmt: skip
+        gaussian = training.family.name == "gaussian"
+        return cls(n, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
+
+    def __call__(self, deviance, df):
+        """Of mean deviances and numbers of coefficients, arrays or numbers; lower is better."""
+        if self.logarithmic:
+            deviance = np.log(np.maximum(deviance, self.least))
+        return self.rows * deviance + self.charge * df
