@@ -134,6 +134,8 @@ def cv_curve(cv, ax=None):
         line = ax.errorbar(x, part["mean"], part["se"], fmt="o", ms=4, lw=0.8, capsize=2,
                            color=None if others else RED, ecolor=None if others else GREY,
                            label=label or None)  # fmt: skip
+        if numeric and not others and not penalty:
+            ax.plot(x, part["mean"], lw=0.8, alpha=0.6, color=RED)
         if others and numeric:
             _join_series(ax, x, part["mean"], line[0].get_color(), (cv.index_min, cv.index_1se))
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):

@@ -40,7 +40,7 @@ class Box:
 
 def graph(fit, ax, *, most=30):
     """What is bought, and at which price it comes in: so many things at most, the first ones."""
-    if fit.settings.lambda_ is not None:
+    if fit.estimates.ladder is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
     every = _boxes(fit)
     boxes = _first(every, most)

@@ -109,7 +109,7 @@ class CostnetFit(Fit):
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions of all models of the price list: a dict cost -> prediction."""
-        costs = [model.cost for model in pricelist.models(self)]
+        costs = [model.cost for model in pricelist.listed(self)]
         return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
 
     def coef(self, lambda_: float | None = None, cost: float | None = None) -> pd.Series:
@@ -251,7 +251,7 @@ class CostnetFit(Fit):
     def _of_budget(self, budget):
         if not _is_number(budget) or not budget >= 0:
             raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
-        if self.settings.lambda_ is not None:
+        if self.estimates.ladder is None:
             raise ArgumentError("this fit is of one lambda_ and has no price list")
         if budget > self.limit:
             raise ArgumentError(

@@ -18,7 +18,7 @@ def draw(fit, kind, ax, **arguments):
 
 def cost(fit, ax):
     """Deviance explained against the price, beside the weighted lasso's and the held-out one."""
-    if fit.settings.lambda_ is not None:
+    if fit.estimates.ladder is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
     ax = plot._axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan

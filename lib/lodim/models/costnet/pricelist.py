@@ -9,16 +9,20 @@ from lodim.models.costnet.graph import derived
 INTERCEPT = "(Intercept)"
 
 
+def listed(fit):
+    """All models of the price list, the cheapest first; none where a fit has one lambda_."""
+    ladder = fit.estimates.ladder
+    return [] if ladder is None else [steps.of_ladder(ladder, k) for k in range(len(ladder.cost))]
+
+
 def models(fit):
-    """All models of the price list; of a fit with one lambda_ the one it has."""
-    if fit.settings.lambda_ is not None:
-        return [fit.step]
-    return [steps.of_ladder(fit.estimates.ladder, k) for k in range(len(fit.estimates.ladder.cost))]
+    """The models that a fit shows: the price list, or the penalized one that it has or is at."""
+    return listed(fit) if fit.step.number else [fit.step]
 
 
-def prices(fit):
-    """A row a model of the price list; see `CostnetFit.prices`."""
-    found, null = models(fit), fit.null_deviance or np.nan
+def prices(fit, found=None):
+    """A row a model, by default of the price list; see `CostnetFit.prices`."""
+    found, null = listed(fit) if found is None else found, fit.null_deviance or np.nan
     frame = pd.DataFrame(
         {
             "cost": [m.cost for m in found],

@@ -27,7 +27,7 @@ def listing(fit):
     ]
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
-    frame = pricelist.prices(fit)
+    frame = pricelist.prices(fit, pricelist.models(fit))
     table = pd.DataFrame(
         {
             "Df": frame["df"], "Cost": frame["cost"], "%Dev": 100.0 * frame["dev_ratio"],
@@ -42,11 +42,10 @@ def listing(fit):
 
 def summary(fit):
     """Header, price list, what must be bought, coefficients."""
-    listed = fit.settings.lambda_ is None
     return Report(
         title="Costnet Results",
         header=_header(fit),
-        tables=(*((_prices(fit),) if listed else ()), *_shopping(fit), _coefficients(fit)),
+        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit)),
         notes=_notes(fit),
     )
 
@@ -78,6 +77,9 @@ def _header(fit):
 
 
 def _prices(fit):
+    """The price list, if the fit is of a model on it."""
+    if not fit.step.number:
+        return ()
     frame = pricelist.prices(fit)
     table = pd.DataFrame(
         {
@@ -99,13 +101,13 @@ def _prices(fit):
     ]
     if "At most" in table:
         notes.append("At most: no model of this price explains more.")
-    return Table("Price list", table[keep], formats, (*notes, *_left_out(keep)))
+    return (Table("Price list", table[keep], formats, (*notes, *_left_out(keep))),)
 
 
 def _changed(fit):
     """Names newly bought and no longer bought at each model."""
     had: dict = {}
-    for m in pricelist.models(fit):
+    for m in pricelist.listed(fit):
         has = pricelist.things(fit, m)
         yield [n for n in has if n not in had], [n for n in had if n not in has]
         had = has
@@ -173,7 +175,7 @@ def _coefficients(fit):
     notes = [f"In {link}: per unit of the feature, and per standard deviation, largest first."]
     zeros = int((size == 0).sum())
     if zeros:
-        notes.append(f"{zeros} coefficient{'s are' if zeros > 1 else ' is'} zero.")
+        notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
     if len(order) > MOST_TERMS:
         notes.append(f"{len(order) - MOST_TERMS} smaller ones are left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
@@ -183,7 +185,7 @@ def _coefficients(fit):
 def _notes(fit):
     trace, d = fit.estimates.trace, fit.design
     failed = np.count_nonzero(~trace.converged)
-    ended = f"NOT converged at {failed} of them" if failed else "all converged"
+    ended = f"NOT converged at {failed} of them" if failed else "converged"
     notes = []
     if not fit.step.df:
         notes.append("The model has no feature: it predicts the same for every row.")
@@ -197,8 +199,8 @@ def _notes(fit):
         )
     gap = significant(float(trace.gap.max()), 2)
     notes.append(
-        f"Penalized path: {len(trace.lambdas)} penalties, {ended}; largest duality gap {gap}, "
-        f"{int(trace.n_iter.sum())} iterations."
+        f"Penalized path: {_count_of(len(trace.lambdas), 'penalty', 'penalties')}, {ended}; largest "
+        f"duality gap {gap}, {int(trace.n_iter.sum())} iterations."
     )
     if fit.chosen:
         notes.append(_choice(fit))
@@ -237,6 +239,8 @@ def _left_out(keep):
 
 
 def _numbered(frame):
+    if len(frame) == 1:
+        return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
 
 
@@ -252,7 +256,12 @@ def _count(fit):
 def _for_sale(fit):
     by = " by a function" if _by_function(fit) else ""
     things = _count(fit)
-    return f"{things} thing{'s' * (things != 1)} with a price{by} ({significant(fit.total)} in all)"
+    said = _count_of(things, "thing", "things")
+    return f"{said} with a price{by} ({significant(fit.total)} in all)"
+
+
+def _count_of(n, one, several):
+    return f"{n} {one if n == 1 else several}"
 
 
 def _by_function(fit):

@@ -40,7 +40,7 @@ class Settings:
     solver: str
     seed: int
     threads: int | None
-    criterion: str = "ebic"
+    criterion: str = "bic"
     max_iter: int = 10_000
     tol: float = 1e-7
     network: Any = None
