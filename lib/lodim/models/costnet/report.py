@@ -198,9 +198,10 @@ def _notes(fit):
             "Held-out rows, or cv(), tell how well a model does."
         )
     gap = significant(float(trace.gap.max()), 2)
+    walked = _count_of(len(trace.lambdas), "penalty", "penalties")
     notes.append(
-        f"Penalized path: {_count_of(len(trace.lambdas), 'penalty', 'penalties')}, {ended}; largest "
-        f"duality gap {gap}, {int(trace.n_iter.sum())} iterations."
+        f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
+        f"{int(trace.n_iter.sum())} iterations."
     )
     if fit.chosen:
         notes.append(_choice(fit))
