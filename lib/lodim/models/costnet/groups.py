@@ -15,7 +15,7 @@ class Groups:
     start : (G + 1,) int64, group g has the members start[g] to start[g + 1]
     member : int64, positions of coefficients; a group comes after all groups within it
     parent : (G,) int64, where nested the smallest group around each, -1 at the top
-    nested : whether any two groups are disjoint or one within the other
+    crossed : (G,) bool, whether a smaller group is partly within it
     p : number of columns of X
 
     Coefficients in no group are free.
@@ -27,11 +27,16 @@ class Groups:
     start: np.ndarray
     member: np.ndarray
     parent: np.ndarray
-    nested: bool
+    crossed: np.ndarray
     p: int
 
     def __len__(self):
         return len(self.cost)
+
+    @property
+    def nested(self):
+        """Whether any two groups are disjoint or one within the other."""
+        return not self.crossed.any()
 
     @property
     def q(self):
@@ -117,24 +122,23 @@ def _made(feature, node, shares, p):
     order = sorted(shares, key=lambda found: (len(found), min(found)))
     member = [sorted(found) for found in order]
     start = np.cumsum([0, *map(len, member)], dtype=np.int64)
-    parent, nested = _parents(order, len(feature))
+    parent, crossed = _parents(order, len(feature))
     return Groups(
         feature=feature, node=node, cost=np.array([shares[found] for found in order], np.float64),
         start=start, member=np.array([j for found in member for j in found], np.int64),
-        parent=parent, nested=nested, p=p,
+        parent=parent, crossed=crossed, p=p,
     )  # fmt: skip
 
 
 def _parents(order, q):
-    """A smallest group around each, or -1, and whether all are nested."""
-    parent, nested = np.full(len(order), -1, np.int64), True
+    """A smallest group around each, or -1, and which groups cross a smaller one."""
+    parent, crossed = np.full(len(order), -1, np.int64), np.zeros(len(order), bool)
     last = np.full(q, -1, np.int64)  # the largest group so far of each coefficient
     for g, found in enumerate(order):
-        inside = {int(last[j]) for j in found} - {-1}
-        for h in inside:
+        for h in {int(last[j]) for j in found} - {-1}:
             if order[h] <= found:
                 parent[h] = g if parent[h] < 0 else parent[h]
             else:
-                nested = False
+                crossed[g] = True
         last[list(found)] = g
-    return parent, nested
+    return parent, crossed
