@@ -17,13 +17,15 @@ from lodim.errors import ArgumentError, LodimError
 FOLDER = Path(__file__).parents[1] / "data"
 INDEX = datasets.data()
 NAMES = INDEX["name"].tolist()
+PRICED = [name for name in NAMES if (FOLDER / f"{name}_costs.csv").exists()]
 
 
 def test_the_list():
     assert list(INDEX) == ["name", "n", "p", "response", "task", "title"]
     assert len(NAMES) >= 8 and sorted(set(NAMES)) == NAMES
     assert set(INDEX["task"]) == {"regression", "binary", "multiclass"}
-    assert sorted(p.stem for p in FOLDER.glob("*.csv")) == sorted([*NAMES, "index"])
+    prices = [f"{name}_costs" for name in PRICED]
+    assert sorted(p.stem for p in FOLDER.glob("*.csv")) == sorted([*NAMES, *prices, "index"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,6 +46,44 @@ def test_the_readme_states_source_licence_and_sizes(name):
     start = f"| `{name}` | {row['n']} | {row['p']} | `{row['response']}` | {row['task']} | "
     (line,) = [x for x in (FOLDER / "README.md").read_text("utf-8").splitlines() if start in x]
     assert "doi:10." in line and ("CC BY 4.0" in line or "BSD 3-Clause" in line)
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_a_price_list_names_every_feature_and_what_it_needs(name):
+    prices, df = datasets.data(f"{name}_costs"), datasets.data(name)
+    assert list(prices) == ["name", "cost", "needs"] and prices["name"].is_unique
+    assert (prices["cost"] > 0).all()
+    shared = set(prices["needs"].dropna())
+    assert set(prices["name"]) == set(df.columns[1:]) | shared
+    assert not prices.set_index("name").loc[sorted(shared), "needs"].notna().any()
+    assert f"{name}_costs" in (FOLDER / "README.md").read_text("utf-8")
+
+
+def test_prices_of_heart_are_those_that_turney_states():
+    """In full alone, with the discount after another of the group; the sum is charged once."""
+    prices = datasets.data("heart_costs").set_index("name")
+    shared = prices["needs"].map(prices["cost"]).fillna(0.0)
+    stated = dict(
+        age=1, sex=1, chest_pain=1, resting_bp=1, cholesterol=7.27, fasting_sugar=5.20,
+        resting_ecg=15.50, max_heart_rate=102.90, exercise_angina=87.30, st_depression=87.30,
+        st_slope=87.30, vessels=100.90, thal=102.90,
+    )  # fmt: skip
+    full = (prices["cost"] + shared)[list(stated)]
+    np.testing.assert_allclose(full, list(stated.values()))
+    assert prices.loc["cholesterol", "cost"] == 5.17 and prices.loc["thal", "cost"] == 1
+
+
+def test_known_values_of_heart():
+    df = datasets.data("heart")
+    assert df["disease"].value_counts().to_dict() == {"absent": 164, "present": 139}
+    assert df.isna().sum().loc[lambda s: s > 0].to_dict() == {"vessels": 4, "thal": 2}
+    assert df["age"].mean() == pytest.approx(54.438944)
+    assert df["cholesterol"].mean() == pytest.approx(246.693069)
+    assert pd.crosstab(df["thal"], df["disease"])["present"].to_dict() == {
+        "fixed defect": 12,
+        "normal": 37,
+        "reversible defect": 89,
+    }
 
 
 def test_known_values():

@@ -20,6 +20,7 @@ _PUBLIC = {
     "friedman1": "lodim.synthetic",
     "informative_views": "lodim.synthetic",
     "informative_views_r": "lodim.synthetic",
+    "monitoring": "lodim.alerts",
     "LodimError": "lodim.errors",
     "FormulaError": "lodim.errors",
     "DataError": "lodim.errors",

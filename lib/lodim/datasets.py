@@ -19,7 +19,8 @@ def data(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        Name of a data set. Without it, the list of data sets.
+        Name of a data set, or of a price list, as "heart_costs". Without it, the list of data
+        sets.
 
     Returns
     -------
@@ -27,6 +28,7 @@ def data(name: str | None = None) -> pd.DataFrame:
         The data set, n rows by 1 + p columns, read afresh: the response first, categories as
         text, missing values as NaN, all in the original units. Without `name`, one row per
         data set: name, n, p, response, task ("regression", "binary" or "multiclass") and title.
+        A price list has one row for each thing that can be bought: name, cost, and what it needs.
 
     Raises
     ------
@@ -47,14 +49,18 @@ def data(name: str | None = None) -> pd.DataFrame:
     if name is None:
         return index
     names = index["name"].tolist()
-    if name not in names:
-        raise ArgumentError(_unknown(name, names))
+    if name not in names + _price_lists():
+        raise ArgumentError(_unknown(name, names + _price_lists()))
     return _read(name)
 
 
 def _read(stem: str) -> pd.DataFrame:
     # Only an empty cell is missing: "none" and "NA" are levels like any other.
     return pd.read_csv(_folder() / f"{stem}.csv", keep_default_na=False, na_values=[""])
+
+
+def _price_lists() -> list[str]:
+    return sorted(path.stem for path in _folder().glob("*_costs.csv"))
 
 
 def _folder() -> Path:

@@ -12,8 +12,9 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 class Criterion:
     """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
 
-    charge : 0 ("deviance"), 2 ("aic"), log n ("bic"), log n + log p ("ebic", gamma = 1/2 of Chen
-    and Chen 2008) for each coefficient
+    charge : 0 ("deviance"), 2 ("aic"), log n ("bic") or log n + 2 gamma log p ("ebic") for each
+    coefficient, of n rows and p columns; gamma = 1 - log n / (2 log p), at least 0, is the least
+    that is consistent (Chen and Chen 2008), and leaves BIC where p <= sqrt(n)
     """
 
     rows: int
@@ -25,8 +26,9 @@ class Criterion:
     def of(cls, name, training, null_deviance, p):
         """The criterion of a name for the rows of a Training and p columns to choose from."""
         n = training.counted
+        # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         charge = {
-            "deviance": 0.0, "aic": 2.0, "bic": np.log(n), "ebic": np.log(n) + np.log(max(p, 1)),
+            "deviance": 0.0, "aic": 2.0, "bic": np.log(n), "ebic": max(np.log(n), 2.0 * np.log(p)),
         }[name]  # fmt: skip
         gaussian = training.family.name == "gaussian"
         return cls(n, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))

@@ -140,7 +140,7 @@ def _going(market, used):
 
 
 def _coming(market, used):
-    """(b, m) bool: nothing; each good alone; each with what it needs. And the good of each but one."""
+    """(b, m) bool: nothing; each good; each with what it needs. And the good, but of nothing."""
     m = len(market)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -164,7 +164,7 @@ def _other_source(search, state, budget):
     """The state with another source of one series, where better, or as good for less; or None."""
     best = state
     for s in range(search.market.source.shape[1]):
-        for used in _switched(search.market, state.used, s):
+        for used in switched(search.market, state.used, s):
             if not used.any() or not within(search.market.price(used), budget):
                 continue
             new = search.state(used)
@@ -173,7 +173,7 @@ def _other_source(search, state, budget):
     return None if best is state else best
 
 
-def _switched(market, used, s):
+def switched(market, used, s):
     """The purchases with each other source of series s, as far as its goods are there for it."""
     mine = used & (market.source[:, s] >= 0)
     if not mine.any():

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from lodim.models.costnet.exchange import WORTH, offers, polish
+from lodim.models.costnet.exchange import WORTH, offers, polish, switched
 from lodim.models.costnet.market import within
 
 LEVEL = 0.03  # prices this share apart are one level
@@ -40,7 +40,7 @@ def search(asked):
         state = steps[-1] if steps else state
         best = min(best, state.value)
         if state.df < MOST_SHARE * asked.refits.training.counted:
-            for price, value, used in _further(asked, state):
+            for price, value, used in (*_further(asked, state), *_switched(asked, state)):
                 heapq.heappush(pool, (price, value, next(tie), used))
     return found
 
@@ -73,3 +73,15 @@ def _further(asked, state):
         if kept.get(key, 0) < KEPT and within(price, asked.budget):
             kept[key] = kept.get(key, 0) + 1
             yield price, float(value[b]), used
+
+
+def _switched(asked, state):
+    """Price, criterion and purchase of a state with another source of a series, where better.
+
+    A dearer source comes in here: by itself it would rarely beat what the cheaper one serves.
+    """
+    for s in range(asked.market.source.shape[1]):
+        for used in switched(asked.market, state.used, s):
+            new = asked.state(used)
+            if new.value < state.value - WORTH and within(new.price, asked.budget):
+                yield new.price, new.value, new.used

@@ -97,6 +97,9 @@ def _price_list(batch, family, settings, priced, trace, path, bounded):
     found["lasso"] = rules.supports(search, path(batch, family, priced_lasso), "lasso")
     if "greedy" in settings.rules:
         found["greedy"] = rules.grown(search)
+        if network.set_cost is not None and settings.budget is not None:
+            budgets = np.atleast_1d(settings.budget)
+            found["greedy"] += rules.bounded(search, found["greedy"], budgets)
     asked = [c for rule in settings.rules for c in found[rule]]
     chosen = [ladder.rungs(search, candidates) for candidates in (asked, found["lasso"])]
     lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
@@ -114,7 +117,7 @@ def look(batch, family, network, budget, criterion, trace=None):
     refits = final = Refits.of(sample)
     if sample is not training:
         final = Refits.of(training)
-    made = Criterion.of(criterion, sample, refits.null.deviance, len(market.columns))
+    made = Criterion.of(criterion, sample, refits.null.deviance, batch.X.shape[1])
     return Search(market, refits, final, made, budget)
 
 

@@ -50,6 +50,6 @@ class Relaxation:
         return root * np.linalg.solve(inner, root * self.target)
 
     def cut(self, w):
-        """(c, h (q,)) with F(z) >= c - h'z for all z, whatever w (q,) is; best is the w of a near z."""
+        """(c, h (q,)) with F(z) >= c - h'z for all z, whatever w (q,) is; best that of a near z."""
         slope = self.rest @ w - self.target
         return self.null - w @ self.rest @ w, slope**2 / self.split

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.models.costnet import greedy
+from lodim.models.costnet import greedy, modular
 from lodim.models.costnet.exchange import State
 from lodim.models.costnet.groups import singles
 from lodim.models.costnet.market import within
@@ -100,4 +100,15 @@ def reweighting(search, batch, family, groups, found, path):
             search, path(batch, family, reweighted(groups, best.trace, best.place)), "reweighted"
         )
         out += found
+    return out
+
+
+def bounded(search, found, budgets):
+    """Candidates of modular upper bounds at each budget, from the best of `found` that it pays."""
+    out = []
+    for budget in budgets:
+        paid = [c.state for c in found if within(c.state.price, budget)]
+        if paid:
+            best = min(paid, key=lambda state: state.value)
+            out += [Candidate(s, "modular") for s in modular.search(search, budget, best)]
     return out
