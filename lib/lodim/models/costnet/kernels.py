@@ -371,7 +371,7 @@ def certificate(w, c, xi, lam, tree, u, tol):
 
     For every v, c'v <= lam Omega(v) + polar Omega(v). `tol` is how small polar need be.
     """
-    block, first, nested, start, member, cost, bearer = tree
+    _, first, nested, start, member, cost, bearer = tree
     K, A = w.shape
     slack = penalty(w, lam, 0, cost.size, start, member, cost)
     for k in range(K):
@@ -458,7 +458,7 @@ def solve(tree, H, c, w, xi, lam, steep, target, radius, max_sweeps):
 
     Ends where the duality gap with Omega of the minimum bounded by `radius` is below `target`.
     """
-    block, first, nested, start, member, cost, _ = tree
+    _, _, nested, start, member, cost, _ = tree
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
     fine = 0.1 * target
@@ -490,7 +490,7 @@ def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
 
     `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
     """
-    block, first, nested, start, member, cost, _ = tree
+    block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
