@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim import store
 
-MODELS = [ld.gbmap, ld.proset]
+MODELS = [ld.gbmap, ld.proset, ld.costnet]
 CHEAP = {
     ld.gbmap: {"m": 3, "lambda_": 0.1, "threads": 1},
     ld.proset: {"n_batches": 2, "threads": 1},
+    ld.costnet: {"budget": 3, "threads": 1},
 }
 STAGES = {ld.gbmap: "m", ld.proset: "n_batches"}
-PENALTY = {ld.gbmap: "lambda_", ld.proset: "lambda_v"}
-OPEN = {ld.gbmap: {}, ld.proset: {"n_batches": None, "lambda_v": None}}
+PENALTY = {ld.gbmap: "lambda_", ld.proset: "lambda_v", ld.costnet: "lambda_"}
+OPEN = {ld.gbmap: {}, ld.proset: {"n_batches": None, "lambda_v": None}, ld.costnet: {}}
 KINDS = {
     "gaussian": lambda f: 10 * f,
     "text": lambda f: np.where(f > 0, "sick", "healthy"),
@@ -75,7 +76,7 @@ def test_print_and_summary(model, kind):
     assert fit.family.name in text and f"Rows: {N - 2} (2 dropped" in text
     assert text == repr(fit)
     for out in (str(report), report.as_html(), report.as_latex()):
-        for word in ("answer", fit.family.name, "age", "dose mg"):
+        for word in ("answer", fit.family.name, *fit.reader.features):
             assert word in out.replace("\\", ""), word
     assert max(map(len, text.splitlines())) <= 100
     assert max(map(len, str(report).splitlines())) <= 100
@@ -126,8 +127,10 @@ def test_unseen_and_missing_columns(model, kind):
     fit, df = fit_of(model, kind), frame(kind)
     with pytest.raises(ld.DataError, match=r"'arm'.*'C'"):
         fit.predict(df.assign(arm="C"))
-    with pytest.raises(ld.LodimError, match="dose mg"):
-        fit.predict(df.drop(columns="dose mg"))
+    assert {"age", "arm"} <= set(fit.reader.features) <= {"age", "dose mg", "arm"}
+    for name in fit.reader.features:
+        with pytest.raises(ld.LodimError, match=name):
+            fit.predict(df.drop(columns=name))
     with pytest.raises(ld.DataError, match="age"):
         fit.predict(df.assign(age="old"))
     fit.predict(df.drop(columns=["answer", "w", "o"]))  # not needed
@@ -146,7 +149,8 @@ def test_tidy_glance_augment(model, kind):
     assert glance["n"][0] == N - 2 and glance["converged"][0]
     pd.testing.assert_frame_equal(augmented[df.columns], df)
     assert len(augmented) == N and {".resid", ".loss"} <= set(augmented)
-    np.testing.assert_array_equal(fit.coef().to_numpy(), tidy["estimate"])
+    used = tidy[tidy["chosen"]] if "chosen" in tidy else tidy  # of many models, one predicts
+    np.testing.assert_array_equal(fit.coef().to_numpy(), used["estimate"])
     for out in (tidy, glance):
         assert not out.columns.duplicated().any()
 
@@ -304,6 +308,35 @@ GBMAP_REFUSED = {
 }
 
 
+COSTNET_REFUSED = {
+    "costs": (bad(costs={"age": 1}), ld.ArgumentError, "costs lack 'dose mg', 'arm'"),
+    "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 or"),
+    "unused cost": (
+        bad(costs={"age": 1, "dose mg": 1, "arm": 1, "w": 1}), ld.ArgumentError, "uses 'w'",
+    ),
+    "unknown name": (bad(depends_on={"arm": "ages"}), ld.ArgumentError, "did you mean 'age'"),
+    "circle": (
+        bad(depends_on={"arm": "age", "age": "arm"}), ld.ArgumentError, "age -> arm -> age",
+    ),
+    "series": (
+        bad(alternatives={"age": ["arm"]}), ld.ArgumentError, "'age' is a column",
+    ),
+    "budget < 0": (bad(budget=-1), ld.ArgumentError, "budget must be 0 or more"),
+    "budget text": (bad(budget="all"), ld.ArgumentError, "budget must be 0 or more"),
+    "budget and lambda_": (bad(lambda_=0.1), ld.ArgumentError, "either a budget or lambda_"),
+    "rules": (bad(rules="best"), ld.ArgumentError, "group, reweighted, lasso, greedy"),
+    "l1_ratio": (bad(l1_ratio=-0.5), ld.ArgumentError, "l1_ratio must be between 0 and 1"),
+    "relax": (bad(relax=2), ld.ArgumentError, "relax must be between 0 and 1"),
+    "closure": (bad(closure="none"), ld.ArgumentError, "closure must be one of all, direct"),
+    "solver": (bad(solver="lbfgs"), ld.ArgumentError, "solver must be one of auto, cvxpy"),
+    "n_lambda": (bad(n_lambda=1), ld.ArgumentError, "n_lambda"),
+    "criterion": (bad(control={"criterion": "cp"}), ld.ArgumentError, "deviance, aic, bic, ebic"),
+    "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),
+    "tol": (bad(control={"tol": 0}), ld.ArgumentError, "tol"),
+    "network": (bad(control={"network": 1}), ld.ArgumentError, "network"),
+}  # fmt: skip
+
+
 @models
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(model, case):
@@ -324,6 +357,13 @@ def test_refused_by_proset(case):
     call, error, words = PROSET_REFUSED[case]
     with pytest.raises(error, match=words):
         call(ld.proset)
+
+
+@pytest.mark.parametrize("case", COSTNET_REFUSED)
+def test_refused_by_costnet(case):
+    call, error, words = COSTNET_REFUSED[case]
+    with pytest.raises(error, match=words):
+        call(ld.costnet)
 
 
 @models
@@ -411,7 +451,8 @@ def test_any_frame(model, df, seed, weighted, lambda_):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            shrunk = {STAGES[model]: 2, PENALTY[model]: lambda_}
+            shrunk = {STAGES[model]: 2} if model in STAGES else {}
+            shrunk[PENALTY[model]] = lambda_
             fit = model("y ~ .", df, seed=seed, threads=1, weights=weights,
                         control={"max_iter": 60}, **shrunk)  # fmt: skip
         except ld.LodimError:
@@ -423,7 +464,7 @@ def test_any_frame(model, df, seed, weighted, lambda_):
             return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
-        known = df.drop(columns="y").notna().all(axis=1)
+        known = df[fit.reader.features].notna().all(axis=1)
         assert list(out.dropna().index) == list(df.index[known])  # the response is not needed
         assert str(fit) and str(fit.summary()) and len(fit.augment(df)) == len(df)
         assert np.isfinite(fit.glance()["deviance"][0])
@@ -438,7 +479,7 @@ def test_any_frame_by_default(model, df):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            control = {"max_iter": 30, "max_stages": 2}
+            control = {"max_iter": 30} | ({"max_stages": 2} if model in STAGES else {})
             fit = model("y ~ .", df, threads=1, control=control, **OPEN[model])
         except ld.LodimError:
             return

@@ -112,6 +112,24 @@ def test_cv_and_plots(tmp_path, capsys):
     assert all(p.read_bytes().startswith(b"\x89PNG") for p in folder.iterdir())
 
 
+def test_costnet_reads_prices_and_dependencies_from_files(tmp_path, capsys):
+    prices = {"cylinders": 1, "displacement": 2, "weight": 5, "horsepower": 3}
+    pd.Series(prices).rename_axis("name").to_csv(tmp_path / "prices.csv", header=["price"])
+    (tmp_path / "needs.csv").write_text("parent,child\ncylinders,displacement\n")
+    formula = "mpg ~ cylinders + displacement + weight + horsepower"
+    argv = ["costnet", formula, "autompg", "--costs", str(tmp_path / "prices.csv"), "--depends",
+            str(tmp_path / "needs.csv"), "--budget", "6"]  # fmt: skip
+    assert main([*argv, "--plots", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    fit = ld.costnet(formula, ld.data("autompg"), costs=prices, budget=6,
+                     depends_on={"displacement": "cylinders"})  # fmt: skip
+    assert out.startswith(str(fit.summary()))
+    for name in ("cost", "graph", "path", "cv"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    assert main([*argv[:3], "--costs", str(tmp_path / "none.csv")]) == 2
+    assert "no file" in capsys.readouterr().err
+
+
 def test_data_lists_and_prints(capsys):
     assert main(["data"]) == 0
     out = capsys.readouterr().out

@@ -21,13 +21,17 @@ MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing value
 
 @dataclass(frozen=True)
 class Option:
-    """An option that becomes the keyword argument `name` of the model function."""
+    """An option that becomes the keyword argument `name` of the model function.
+
+    file : whether its value is the name of a CSV file, and the argument what it holds
+    """
 
     flag: str
     name: str
     kind: type
     text: str
     metavar: str | None = None
+    file: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,23 @@ MODELS = {
             Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
         ),
         plots=(),
+    ),
+    "costnet": Command(
+        title="cost-sensitive feature selection: the best model at every price",
+        options=(
+            Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
+            Option(
+                "--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True
+            ),
+            Option(
+                "--budget",
+                "budget",
+                float,
+                "most that a model may cost; default: by cross-validation",
+            ),
+            Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
+        ),
+        plots=("cost", "graph"),
     ),
 }
 
@@ -141,8 +162,11 @@ def fit_model(args: argparse.Namespace) -> None:
     if (args.predict is None) != (args.output is None):
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
     model, command = getattr(lodim, args.model), MODELS[args.model]
-    names = [option.name for option in (*SHARED, *command.options)]
-    arguments = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    given = [option for option in (*SHARED, *command.options) if hasattr(args, option.name)]
+    arguments = {option.name: getattr(args, option.name) for option in given}
+    for option in given:
+        if option.file:
+            arguments[option.name] = read_csv(arguments[option.name], args.sep)
     data = read_data(args.data, args.sep)
     new = None if args.predict is None else read_data(args.predict, args.sep)
     fit = model(args.formula, data, **arguments)
@@ -158,6 +182,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.cv:
         print(f"\n{cv_report(cv)}")
     if args.plots:
+        arguments.pop(recipe.of(model).budget, None)  # a penalty has no price list
         path = lodim.path(model, args.formula, data, **arguments)
         save_plots(args.plots, fit, command.plots, path=path, cv=cv)
 

@@ -15,6 +15,7 @@ ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not ke
 KINDS = {  # where each model's function and from_state are
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
+    "costnet": "lodim.models.costnet.model",
 }
 
 
@@ -83,6 +84,11 @@ class Fit(ABC):
         """Classes of the response in order, None for a numeric one."""
         return self.design.response.levels
 
+    @property
+    def reader(self):
+        """The design that new data are read with: a model may need but some of the terms."""
+        return self.design
+
     def predict(
         self, data: Any, type: str = "response", *, offset: Any = None
     ) -> pd.Series | pd.DataFrame:
@@ -110,7 +116,7 @@ class Fit(ABC):
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
         if offset is None and type in self.without_offset and self.design.offset_given:
             offset = 0.0
-        batch = self.design.apply(data, offset=offset)
+        batch = self.reader.apply(data, offset=offset)
         return self._spread(batch, *self._predict(batch, type))
 
     def _predict(self, batch, type):
@@ -148,7 +154,7 @@ class Fit(ABC):
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
-        batch = self.design.apply(data, offset=offset, response=True)
+        batch = self.reader.apply(data, offset=offset, response=True)
         score = self.score_rows(batch)
         new = {
             ".fitted": self._spread(batch, *self._predict(batch, "response")),
@@ -172,7 +178,7 @@ class Fit(ABC):
         of a numeric response) compares with the model that predicts the mean, or the class shares,
         of `data`; it is NaN where its response does not vary.
         """
-        batch = self.design.apply(data, offset=offset, response=True)
+        batch = self.reader.apply(data, offset=offset, response=True)
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
         weight = batch.weight
@@ -200,7 +206,7 @@ class Fit(ABC):
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
-                    f"{name} was an array, which a fit does not keep: pass it again"
+                    f"{name} was an array or a function, which a fit does not keep: pass it again"
                 )
         return arguments
 

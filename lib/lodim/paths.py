@@ -96,7 +96,8 @@ def path(
 def check_open(problem, varied):
     """Raise where a penalty that is not varied has no value."""
     for name in problem.recipe.penalties:
-        if name not in varied and getattr(problem.settings, name) is None:
+        needed = problem.recipe.penalties[name].needed
+        if needed and name not in varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"{name} is open: give {name}=, or put its values in the grid")
 
 

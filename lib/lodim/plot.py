@@ -41,7 +41,6 @@ def _tidy(ax):
 
 def path(path, ax=None, top=10):
     """Estimates per standard deviation against log lambda, df above, names at the right end."""
-    ax = _axes(ax)
     frame = path.tidy()
     keys = [c for c in ("level", "term") if c in frame]
     wide = frame.pivot_table(
@@ -49,7 +48,19 @@ def path(path, ax=None, top=10):
     ).sort_index()
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
-    if not (path.lambdas > 0).all():
+    above = ("Df", path.lambdas, [str(df) for df in path.glance()["df"]])
+    name = path.penalty.rstrip("_")
+    return against_log(wide, name, f"{path.fits[0].estimate_name} per SD", above, ax, top)
+
+
+def against_log(wide, name, ylabel, above, ax=None, top=10):
+    """Lines against the log of a penalty, the `top` largest named at the end of the smallest.
+
+    wide : frame with a row a penalty, increasing, and a column a line
+    above : label of the top axis, penalties, and a text for each
+    """
+    ax = _axes(ax)
+    if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 has no place on a log axis; leave it out of lambdas")
     x = np.log(wide.index.to_numpy())
     size = wide.iloc[0].abs().sort_values(ascending=False)
@@ -63,10 +74,10 @@ def path(path, ax=None, top=10):
             ends[column] = (wide[column].iloc[0], line.get_color())
     ax.axhline(0.0, color="black", lw=0.5)
     ax.invert_xaxis()
-    ax.set_xlabel(f"log({path.penalty.rstrip('_')})")
-    ax.set_ylabel(f"{path.fits[0].estimate_name} per SD")
+    ax.set_xlabel(f"log({name})")
+    ax.set_ylabel(ylabel)
     _name_ends(ax, x[0], ends)
-    _df_axis(ax, np.log(path.lambdas), path.glance()["df"].to_numpy())
+    _axis_above(ax, above[0], np.log(above[1]), above[2])
     return ax
 
 
@@ -99,13 +110,12 @@ def _apart(heights, gap):
     return np.concatenate([[]] + [c + gap * (np.arange(n) - 0.5 * (n - 1)) for c, n in merged])
 
 
-def _df_axis(ax, x, df):
-    """Degrees of freedom on the top axis, at the ticks below."""
+def _axis_above(ax, label, x, texts):
+    """An axis on top with the texts of the places x that are nearest to the ticks below."""
     top = ax.secondary_xaxis("top")
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
-    at = [int(np.argmin(np.abs(x - t))) for t in ticks]
-    top.set_xticks(ticks, [str(df[i]) for i in at])
-    top.set_xlabel("Df")
+    top.set_xticks(ticks, [texts[int(np.argmin(np.abs(x - t)))] for t in ticks])
+    top.set_xlabel(label)
 
 
 def cv_curve(cv, ax=None):
@@ -124,6 +134,8 @@ def cv_curve(cv, ax=None):
         line = ax.errorbar(x, part["mean"], part["se"], fmt="o", ms=4, lw=0.8, capsize=2,
                            color=None if others else RED, ecolor=None if others else GREY,
                            label=label or None)  # fmt: skip
+        if numeric and not others and not penalty:
+            ax.plot(x, part["mean"], lw=0.8, alpha=0.6, color=RED)
         if others and numeric:
             _join_series(ax, x, part["mean"], line[0].get_color(), (cv.index_min, cv.index_1se))
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):

@@ -14,16 +14,25 @@ HEAT = 10  # stages between two looks at the race, at most
 def grid_losses(problem, splits, points, loss, n_jobs, progress):
     """For each point a list with a row a stage; see StageLosses.rows.
 
-    Points that differ in their number of stages alone share one run.
+    Points that differ in their number of stages, or in their budget, alone share one run.
     """
-    stages = problem.recipe.stages
-    most = {}
+    recipe = problem.recipe
+    name = recipe.stages or recipe.budget
+    wanted = {}
     for point in points:
-        key, m = _unstaged(point, stages)
-        most[key] = None if m is None else max(m, most.get(key, 0))
-    runs = {key: StageLosses(problem, splits, key, loss, m) for key, m in most.items()}
+        key, value = _apart(point, name)
+        wanted.setdefault(key, set()).add(value)
+    runs = {
+        key: StageLosses(problem, splits, *_served(recipe, key, values), loss)
+        for key, values in wanted.items()
+    }
     _race(list(runs.values()), n_jobs, progress)
-    return [runs[_unstaged(p, stages)[0]].rows[: _unstaged(p, stages)[1]] for p in points]
+    rows = []
+    for point in points:
+        key, value = _apart(point, name)
+        last = sorted(wanted[key]).index(value) + 1 if recipe.budget else value
+        rows.append(runs[key].rows[:last])
+    return rows
 
 
 def _race(runs, n_jobs, progress):
@@ -46,11 +55,18 @@ def _race(runs, n_jobs, progress):
             running = going
 
 
-def _unstaged(settings, stages):
-    """Settings without their number of stages, and that number."""
-    if stages is None:
+def _apart(settings, name):
+    """Settings without the one that runs share, and its value."""
+    if name is None:
         return settings, 1
-    return replace(settings, **{stages: None}), getattr(settings, stages)
+    return replace(settings, **{name: None}), getattr(settings, name)
+
+
+def _served(recipe, key, values):
+    """Settings of the run that serves all values, and its number of stages, None if open."""
+    if recipe.budget:
+        return replace(key, **{recipe.budget: tuple(sorted(values))}), len(values)
+    return key, None if None in values else max(values)
 
 
 def _bar(total, progress):
@@ -81,11 +97,9 @@ class StageLosses:
     the weight, and the standard error of that mean.
     """
 
-    def __init__(self, problem, splits, settings, loss, n_stages=None):
-        stages = problem.recipe.stages
-        asked = n_stages or (getattr(settings, stages) if stages else 1)
-        self.patient, self.patience = asked is None, problem.recipe.patience
-        self.most = asked or settings.max_stages
+    def __init__(self, problem, splits, settings, n_stages, loss):
+        self.patient, self.patience = n_stages is None, problem.recipe.patience
+        self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.growers = [
             problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)

@@ -14,6 +14,8 @@ from lodim.errors import ArgumentError
 from lodim.fit import ARRAY
 
 SHARED = ("family", "weights", "offset", "standardize", "dtype")
+PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
+LONG = 60  # characters of a dict that a printed call shows
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,12 @@ class Penalty:
 
     largest : callable(batch, family, settings) -> float, where the model is (nearly) the null one
     ratio : the smallest worth trying, as a share of it
+    needed : whether a fit needs a value; else None is one too, as of a model that fits a whole path
     """
 
     largest: Callable
     ratio: float = 1e-6
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,17 @@ class Recipe:
         settings then have `max_stages` and `path_stages`.
     warm : bool
         Whether `grow` starts from the estimates of a neighbouring setting, given as `warm`.
-    check : callable(problem) or None
-        Raises where the data do not suit the model.
+    ready : callable(problem) -> problem, or None
+        Raises where the data do not suit the model; fills in settings that need the design.
     patience : int
         Stages without a lower held-out loss before a run that chooses their number ends.
     defaults : callable(family, n) or None
         Values of the settings that are "auto".
+    budget : str or None
+        Name of the setting that limits what a model may cost: one run serves several values, which
+        `grow` is given as an increasing tuple; it then yields a stage for each.
+    grid : callable(problem) -> dict, or None
+        What cv() tries where nothing is said; by default values of the first penalty.
     """
 
     name: str
@@ -101,9 +110,11 @@ class Recipe:
     penalties: dict[str, Penalty]
     stages: str | None
     warm: bool = True
-    check: Callable | None = None
+    ready: Callable | None = None
     patience: int = 15
     defaults: Callable | None = None
+    budget: str | None = None
+    grid: Callable | None = None
 
     def run(self, problem, selection=None, warm=None, light=False):
         """The fit of a problem whose settings are all chosen."""
@@ -168,9 +179,7 @@ def prepare(model, formula, data, arguments):
     problem = Problem(
         model, recipe, design, batch, family, settings, shared["standardize"], _kept(given)
     )
-    if recipe.check:
-        recipe.check(problem)
-    return problem
+    return recipe.ready(problem) if recipe.ready else problem
 
 
 def _complete(model, arguments):
@@ -187,8 +196,7 @@ def _complete(model, arguments):
 
 def _kept(arguments):
     """The arguments that a fit can repeat: not arrays, for which a mark stands."""
-    plain = str | int | float | bool | dict | None
-    return {k: v if isinstance(v, plain) else ARRAY for k, v in arguments.items()}
+    return {k: v if isinstance(v, PLAIN) else ARRAY for k, v in arguments.items()}
 
 
 def _call(model, formula, arguments):
@@ -208,12 +216,12 @@ def _quoted(formula):
 
 
 def _text(value):
-    """An argument as it would be typed; three dots for an array."""
+    """An argument as it would be typed; three dots for an array, or within a long dict."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return repr(value) if isinstance(value, str | int | bool | dict | None) else "..."
+    text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
+    return "{...}" if isinstance(value, dict) and len(text) > LONG else text
 
 
 def _same(value, default):
-    plain = str | int | float | bool | dict | None
-    return isinstance(value, plain) and value == default
+    return isinstance(value, PLAIN) and value == default

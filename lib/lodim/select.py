@@ -52,9 +52,9 @@ def quick_splits(problem):
         batch = folding.subset(batch, np.sort(keep))
     counted = len(batch.counted)
     if counted < 2:
-        names = " and ".join([*problem.recipe.penalties, problem.recipe.stages or ""]).rstrip(
-            "and "
-        )
+        recipe = problem.recipe
+        open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
     fold = folding.assign(batch, min(5, counted), problem.design.response.levels, seed)
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
@@ -107,10 +107,11 @@ def cv(
         As the model takes them.
     grid : mapping or DataFrame, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
-        tried. The 1-SE rule prefers large penalties, few stages, and of other arguments the values
+        tried. The 1-SE rule prefers large penalties, few stages, small budgets, and of others those
         that are listed first. A DataFrame has a row for each point to try, simplest first.
         Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
-        among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max.
+        among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
+        the prices of the models of costnet, as budgets.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
@@ -141,45 +142,61 @@ def cv(
     more than two standard errors behind the best goes no further, and its row shows the stages it
     had.
     """
-    if loss not in LOSSES:
-        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
-    if rule not in ("min", "1se"):
-        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
-    arguments = _without(arguments, grid)
+    _check_call(loss, rule, n_jobs)
+    _check_single(arguments, grid)
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
     problem = recipes.prepare(model, formula, data, arguments)
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
-        penalty = next(iter(problem.recipe.penalties))
-        given = arguments.get(penalty)
-        fixed = isinstance(given, int | float)
-        grid = {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n_lambda)}
+        grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe)
-    points = [replace(problem.settings, **point) for point in combinations]
     fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
-    splits = [
-        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
-    ]
-    jobs = n_jobs or side_by_side(problem)
-    losses = grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
-    frame, chosen = _summarize(problem, points, combinations, losses)
-    where_min = int(frame["mean"].idxmin())
-    limit = frame["mean"][where_min] + frame["se"][where_min]
-    where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
-    names = tuple(n for n in frame if hasattr(problem.settings, n))
-    where = where_min if rule == "min" else where_1se
-    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
-    refitted = problem.settle(chosen[where], given=names, chosen=tried)
+    frame, chosen = _held_out(problem, combinations, fold, LOSSES[loss], n_jobs, progress)
+    where_min, where_1se = _chosen(frame)
+    refitted = _refitted(problem, grid, frame, chosen[where_min if rule == "min" else where_1se])
     best = problem.recipe.run(refitted, selection=frame)
     return CV(
         problem.call, frame, tuple(map(str, grid)), where_min, where_1se, rule, loss, best,
         penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
+        budget=problem.recipe.budget,
     )  # fmt: skip
+
+
+def _check_call(loss, rule, n_jobs):
+    if loss not in LOSSES:
+        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+    if rule not in ("min", "1se"):
+        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
+        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
+
+
+def _held_out(problem, combinations, fold, loss, n_jobs, progress):
+    """A row for each point with the mean and standard error of its loss, and its settings."""
+    points = [replace(problem.settings, **point) for point in combinations]
+    splits = [
+        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
+    ]
+    jobs = n_jobs or side_by_side(problem)
+    losses = grid_losses(problem, splits, points, loss, jobs, progress)
+    return _summarize(problem, points, combinations, losses)
+
+
+def _chosen(frame):
+    """Rows of least mean loss, and of the simplest within one standard error of it."""
+    where_min = int(frame["mean"].idxmin())
+    limit = frame["mean"][where_min] + frame["se"][where_min]
+    return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
+
+
+def _refitted(problem, grid, frame, settings):
+    """The problem with the settings of the chosen point."""
+    names = tuple(n for n in frame if hasattr(problem.settings, n))
+    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
+    return problem.settle(settings, given=names, chosen=tried)
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,7 +212,8 @@ class CV:
         Rows of `frame`: least mean, and simplest within one standard error of it.
     best : Fit
         Refitted on all rows by `rule`.
-    penalties, stages : names of the model's penalties, and of the setting that counts its stages
+    penalties, stages, budget : names of the model's penalties, of the setting that counts its
+        stages, and of the one that limits its price
     """
 
     call: str
@@ -208,23 +226,37 @@ class CV:
     best: Any
     penalties: tuple[str, ...]
     stages: str | None
+    budget: str | None
 
     @property
     def lambda_min(self) -> float:
         """Penalty of least mean held-out loss."""
-        return self._lambda(self.index_min)
+        return self._value(self.penalties, self.index_min)
 
     @property
     def lambda_1se(self) -> float:
         """Largest penalty within one standard error of the least mean held-out loss."""
-        return self._lambda(self.index_1se)
+        return self._value(self.penalties, self.index_1se)
 
-    def _lambda(self, index):
-        """Penalty of a point, the first that the grid has: its own, or the one that all share."""
-        for name in self.penalties:
+    @property
+    def budget_min(self) -> float:
+        """Budget of least mean held-out loss, of a model with prices."""
+        return self._value((self.budget,), self.index_min)
+
+    @property
+    def budget_1se(self) -> float:
+        """Smallest budget within one standard error of the least mean held-out loss."""
+        return self._value((self.budget,), self.index_1se)
+
+    def _value(self, names, index):
+        """The first of the settings that the grid has, at a point; else what all points share."""
+        for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
-        return float(getattr(self.best.settings, self.penalties[0]))
+        value = getattr(self.best.settings, names[0] or "", None)
+        if value is None:
+            raise ArgumentError(f"this cv was over {' and '.join(self.grid)}")
+        return float(value)
 
     def tidy(self) -> pd.DataFrame:
         """The frame of points, a copy."""
@@ -246,6 +278,14 @@ class CV:
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 
+def _penalties(problem, n):
+    """The first penalty as given among the arguments, else n values of it."""
+    penalty = next(iter(problem.recipe.penalties))
+    given = problem.arguments[penalty]
+    fixed = isinstance(given, int | float)
+    return {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n)}
+
+
 def _check_grid(grid, problem):
     """The grid names settings of the model, and all penalties that are open."""
     own = [f.name for f in fields(problem.settings)]
@@ -255,12 +295,11 @@ def _check_grid(grid, problem):
     paths.check_open(problem, grid)
 
 
-def _without(arguments, grid):
-    """The model's arguments; a setting in the grid is not also given by itself."""
+def _check_single(arguments, grid):
+    """A setting in the grid is not also given by itself."""
     for name in () if grid is None else grid:
         if name in arguments:
             raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
-    return arguments
 
 
 def _combinations(grid, recipe):
@@ -277,7 +316,7 @@ def _combinations(grid, recipe):
         tried = list(np.atleast_1d(np.asarray(tried)))
         if not tried:
             raise ArgumentError(f"the grid has no value for {name!r}")
-        if name in (*recipe.penalties, recipe.stages):
+        if name in (*recipe.penalties, recipe.stages, recipe.budget):
             tried = sorted(tried, reverse=name in recipe.penalties)
         values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
     return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]

@@ -86,7 +86,7 @@ def _standing_for(weight, whole):
 
 
 def check(problem):
-    """Raise unless every class has rows to be candidates and rows to score: condition 2.14.
+    """The problem, if every class has rows to be candidates and rows to score: condition 2.14.
 
     ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 - eta)). In the folds of a
     cross-validation a class with fewer has scoring rows alone. A loss that classes do not have is
@@ -105,6 +105,7 @@ def check(problem):
                 f"{who} {n} rows that count, and proset needs {least}: some to be prototypes and "
                 f"some to score them (max_fraction={eta})"
             )
+    return problem
 
 
 def _check_loss(problem, levels):

@@ -195,7 +195,7 @@ RECIPE = recipes.Recipe(
     },
     stages="n_batches",
     warm=False,
-    check=candidates.check,
+    ready=candidates.check,
     patience=2,
     defaults=defaults,
 )

@@ -1,0 +1,40 @@
+"""What a ladder's models are compared by: their deviance, with a price on every coefficient."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CRITERIA = ("deviance", "aic", "bic", "ebic")
+PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
+
+    charge : 0 ("deviance"), 2 ("aic"), log n ("bic") or log n + 2 gamma log p ("ebic") for each
+    coefficient, of n rows and p columns; gamma = 1 - log n / (2 log p), at least 0, is the least
+    that is consistent (Chen and Chen 2008), and leaves BIC where p <= sqrt(n)
+    """
+
+    rows: int
+    charge: float
+    logarithmic: bool
+    least: float
+
+    @classmethod
+    def of(cls, name, training, null_deviance, p):
+        """The criterion of a name for the rows of a Training and p columns to choose from."""
+        n = training.counted
+        # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
+        charge = {
+            "deviance": 0.0, "aic": 2.0, "bic": np.log(n), "ebic": max(np.log(n), 2.0 * np.log(p)),
+        }[name]  # fmt: skip
+        gaussian = training.family.name == "gaussian"
+        return cls(n, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
+
+    def __call__(self, deviance, df):
+        """Of mean deviances and numbers of coefficients, arrays or numbers; lower is better."""
+        if self.logarithmic:
+            deviance = np.log(np.maximum(deviance, self.least))
+        return self.rows * deviance + self.charge * df

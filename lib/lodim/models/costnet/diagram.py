@@ -1,0 +1,150 @@
+"""The graph of what is bought: who needs whom, what it costs, and at which price it comes in."""
+
+from dataclasses import dataclass, replace
+from textwrap import wrap
+
+import numpy as np
+
+from lodim import plot
+from lodim.errors import ArgumentError
+from lodim.models.costnet import layered
+from lodim.models.costnet.graph import derived
+from lodim.models.costnet.report import short
+from lodim.report import significant
+
+LONGEST = 26  # characters of a name that are drawn
+GAP = 8.0  # characters between layers
+ROW = 0.33  # inches a row
+HALF = 0.36  # of a box's height, in rows
+SCALE = "viridis"
+NEVER = (0.94, 0.94, 0.94, 1.0)
+NARROWEST = 40.0  # characters across
+TICKS = 8  # prices named beside the scale, at most
+
+
+@dataclass(frozen=True)
+class Box:
+    """One thing of the graph: its text, what it needs (positions), and when it is bought.
+
+    step : number of the cheapest model that has it, 0 if none has
+    chosen : whether the model that predict() uses needs it
+    series : whether it stands for a series of alternatives
+    """
+
+    text: str
+    parents: tuple[int, ...]
+    step: int
+    chosen: bool
+    series: bool = False
+
+
+def graph(fit, ax, *, most=30):
+    """What is bought, and at which price it comes in: so many things at most, the first ones."""
+    if fit.estimates.ladder is None:
+        raise ArgumentError("a fit of one lambda_ has no price list to draw")
+    every = _boxes(fit)
+    boxes = _first(every, most)
+    if not boxes:
+        raise ArgumentError("there is nothing to buy in this fit")
+    last = len(fit.estimates.ladder.cost) + 1
+    layer, height = layered.places([b.parents for b in boxes], [b.step or last for b in boxes])
+    wide = [max(len(b.text) for b, k in zip(boxes, layer, strict=True) if k == j) + 3.0
+            for j in range(layer.max() + 1)]  # fmt: skip
+    left = np.r_[0.0, np.cumsum(np.array(wide) + GAP)]
+    inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
+    ax = plot._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
+    _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.ladder.cost)
+    hidden = len(every) - len(boxes)
+    said = "thick frame: in the model that predict() uses; grey: in none"
+    said += f"; {hidden} more are not shown" if hidden else ""
+    ax.set_title("\n".join(wrap(said, int(11 * ax.figure.get_figwidth()))), fontsize=8)
+    return ax
+
+
+def _boxes(fit):
+    """All things and series, each after what it needs."""
+    network, made = fit.settings.network, derived(fit.design)
+    series = [name for name, _ in fit.settings.alternatives]
+    at, boxes = {}, []
+    for b in np.unique(network.base):
+        copies = np.flatnonzero(network.base == b)
+        found = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
+        always = set.intersection(*found)
+        needs = [at[u] for u in sorted(always)]
+        for k in sorted({int(network.series[u]) for u in set.union(*found) - always} - {-1}):
+            if series[k] not in at:
+                sources = [at[int(u)] for u in np.flatnonzero(network.series == k)]
+                at[series[k]] = len(boxes)
+                boxes.append(Box(f"one for {series[k]}", tuple(sources), 0, False, True))
+            needs.append(at[series[k]])
+        price = network.cost[b]
+        free = price == 0.0 and network.names[b] in made
+        text = short(network.names[b], LONGEST) + (
+            "" if free else f" · {significant(float(price))}"
+        )
+        step, chosen = _bought(fit, copies)
+        at[int(b)] = len(boxes)
+        boxes.append(Box(text, tuple(needs), step, chosen))
+        for k in needs:
+            if boxes[k].series:
+                boxes[k] = _joined(boxes[k], step, chosen)
+    return boxes
+
+
+def _bought(fit, copies):
+    """Number of the cheapest model that has any of these nodes, or 0; whether the chosen has."""
+    has = fit.estimates.ladder.bought[:, copies].any(axis=1)
+    return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
+
+
+def _joined(box, step, chosen):
+    """A series is bought with the first of what needs it."""
+    steps = [s for s in (box.step, step) if s]
+    return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
+
+
+def _first(boxes, most):
+    """The first ones that are bought, those of the chosen model before others."""
+    order = sorted(range(len(boxes)), key=lambda k: (
+        not boxes[k].chosen, boxes[k].step or np.inf, k))[:most]  # fmt: skip
+    at = {k: i for i, k in enumerate(sorted(order))}
+    return [
+        replace(boxes[k], parents=tuple(at[u] for u in boxes[k].parents if u in at)) for k in at
+    ]
+
+
+def _draw(ax, boxes, x, y, width, cost):
+    """Boxes at (x, y), of a width in characters, with their edges and the scale of prices."""
+    shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
+    end = (x + width).max()
+    fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
+    size = float(np.clip(fit_in, 4.0, 8.5))
+    for k, box in enumerate(boxes):
+        for u in box.parents:
+            _edge(ax, x[u] + width[u], y[u], x[k], y[k], box.chosen and boxes[u].chosen)
+    for k, box in enumerate(boxes):
+        face = shades.to_rgba(box.step) if box.step else NEVER
+        dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
+        ax.barh(
+            y[k], width[k], 2.0 * HALF, x[k], color=face, zorder=2,
+            edgecolor="black" if box.chosen else plot.GREY, linewidth=1.8 if box.chosen else 0.6,
+            linestyle="--" if box.series else "-",
+        )  # fmt: skip
+        ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", fontsize=size,
+                color="white" if dark else "black", zorder=3, parse_math=False,
+                style="italic" if box.series else "normal")  # fmt: skip
+    ax.set_xlim(-1.0, max(end, NARROWEST) + 1.0)
+    ax.set_ylim(max(y.max(), 2.0) + 0.6, y.min() - 0.6)
+    ax.set_axis_off()
+    if any(box.step for box in boxes):
+        at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))
+        bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, fraction=0.06, ticks=at)
+        bar.set_ticklabels([significant(float(cost[k - 1]), 3) for k in at])
+        bar.set_label("bought from this cost on")
+
+
+def _edge(ax, x0, y0, x1, y1, on):
+    """A smooth line from the right side of a box to the left side of another."""
+    t = np.linspace(0.0, 1.0, 30)
+    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1,
+            color="black" if on else plot.GREY, lw=1.1 if on else 0.6)  # fmt: skip

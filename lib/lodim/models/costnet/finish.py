@@ -1,0 +1,50 @@
+"""From a price list to a CostnetFit, and from a saved state to one."""
+
+import warnings
+
+import numpy as np
+
+from lodim.errors import ConvergenceWarning
+from lodim.models.costnet import saved, steps
+from lodim.models.costnet.fit import CostnetFit
+
+
+def finish(problem, estimates, log, selection, light):
+    """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
+    batch, family, settings = problem.batch, problem.family, problem.settings
+    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    trace, network = estimates.trace, settings.network
+    _warn(trace)
+    paid = steps.Paid.of(trace, network, settings.closure)
+    # A budget that cross-validation has chosen after the search has not limited it.
+    limited = problem.arguments["budget"] is not None
+    return CostnetFit(
+        design=problem.design, family=family, settings=settings, estimates=estimates, paid=paid,
+        step=_step(estimates, settings, paid), limit=settings.budget if limited else np.inf,
+        total=network.price(np.ones(len(network), bool)), selection=selection, n=batch.n,
+        null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
+        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
+    )  # fmt: skip
+
+
+def _step(estimates, settings, paid):
+    if settings.lambda_ is not None:
+        return steps.of_trace(estimates.trace, 0, paid)
+    budget = np.inf if settings.budget is None else settings.budget
+    return steps.of_ladder(estimates.ladder, estimates.ladder.at(budget))
+
+
+def _warn(trace):
+    if not trace.converged.all():
+        failed, of = np.count_nonzero(~trace.converged), trace.converged.size
+        warnings.warn(
+            f"costnet did not converge at {failed} of {of} penalties: "
+            "raise control={'max_iter': ...} or lambda_min_ratio",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def from_state(state):
+    """The fit that `CostnetFit.to_state` has written."""
+    return CostnetFit(**saved.read(state))

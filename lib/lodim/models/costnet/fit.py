@@ -1,0 +1,273 @@
+"""CostnetFit: what costnet() returns."""
+
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import ArgumentError
+from lodim.fit import Fit
+from lodim.models.costnet import pricelist, report, saved, steps
+from lodim.restrict import restrict
+
+
+class CostnetFit(Fit):
+    """The best model for each price, and the one of them that `predict` uses.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        On standardized features: `trace`, the path of the group penalty; `ladder`, the price list;
+        `lasso`, the price list of the weighted lasso alone.
+    step : Step
+        The model that predict(), coef() and evaluate() use; `at` gives the fit another one.
+    paid : Paid
+        What the models of `trace` need, and its price.
+    limit : float
+        Price up to which models were searched; inf without a limit.
+    total : float
+        Price of everything.
+    n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+    selection : DataFrame or None
+        The cross-validation that chose the budget.
+    """
+
+    name = "costnet"
+    estimate_name = "coefficient"
+    types = ("response", "link", "class", "prob", "cost")
+    without_offset = ("cost",)
+
+    def __init__(self, *, step, paid, limit, total, n, null_deviance, **shared):
+        super().__init__(**shared)
+        self.step, self.paid, self.limit, self.total = step, paid, limit, total
+        self.n, self.null_deviance = n, null_deviance
+
+    # The contract of Fit -----------------------------------------------------------------------
+
+    @property
+    def reader(self):
+        """The design of the terms that the model uses: new data need no other columns."""
+        return self._restricted[0]
+
+    @cached_property
+    def _restricted(self):
+        return restrict(self.design, self.step.used)
+
+    def score_rows(self, batch):
+        return steps.score(self.step, self._restricted[1], batch.X, batch.n) + batch.base(
+            self.family.n_scores
+        )
+
+    def predict(
+        self,
+        data: Any,
+        type: str = "response",
+        *,
+        offset: Any = None,
+        budget: float | None = None,
+        lambda_: float | None = None,
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the terms that the model uses, and no others: see
+            `inputs`.
+        type : str
+            "response": mean of the response, for two classes the probability of the second level,
+            for more a column a class. "link": scores. "class": most probable class. "prob": a
+            column for the probability of each class. "cost": what must be paid for the row.
+        offset : array (n,) or column name, optional
+        budget : float, optional
+            Use the best model that the budget pays for, instead of the one that the fit has chosen.
+        lambda_ : float, optional
+            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+        """
+        fit = self._asked(budget, lambda_)
+        return super(CostnetFit, fit).predict(data, type, offset=offset)
+
+    def _predict(self, batch, type):
+        if type == "cost":
+            return np.full(batch.n, self.step.cost), "cost"
+        return super()._predict(batch, type)
+
+    def evaluate(
+        self, data: Any, *, offset: Any = None, budget: float | None = None
+    ) -> pd.DataFrame:
+        """Loss on data with known responses, as `Fit.evaluate`; of a budget's model if given."""
+        fit = self._asked(budget, None)
+        return super(CostnetFit, fit).evaluate(data, offset=offset)
+
+    def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
+        """Predictions of all models of the price list: a dict cost -> prediction."""
+        costs = [model.cost for model in pricelist.listed(self)]
+        return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
+
+    def coef(self, lambda_: float | None = None, cost: float | None = None) -> pd.Series:
+        """Coefficients in units of the data, the intercept first.
+
+        Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
+        model that costs at most `cost`.
+        """
+        frame = pricelist.terms(self._asked(cost, lambda_))
+        return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
+
+    def tidy(self) -> pd.DataFrame:
+        """A row a model of the price list and term (and class), the cheapest model first.
+
+        step, cost, rule and lambda_ name the model, `chosen` says whether predict() uses it.
+        estimate is in units of the link per unit of the feature, std_estimate per standard
+        deviation (NaN for the intercept).
+        """
+        return pricelist.tidy(self)
+
+    def glance(self) -> pd.DataFrame:
+        """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
+
+        deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
+        of the penalized path.
+        """
+        s, m, trace = self.settings, self.step, self.estimates.trace
+        row = {
+            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
+            "p": len(self.design.names), "budget": s.budget, "cost": m.cost, "df": m.df,
+            "lambda_": m.lambda_, "rule": m.rule, "deviance": m.deviance,
+            "null_deviance": self.null_deviance, "dev_ratio": self.dev_ratio,
+            "converged": self.converged, "gap": float(trace.gap.max()),
+        }  # fmt: skip
+        return pd.DataFrame([row])
+
+    def summary(self):
+        """The printed report: header, price list, what to buy, coefficients."""
+        return report.summary(self)
+
+    def _listing(self):
+        return report.listing(self)
+
+    def to_state(self):
+        return saved.to_state(self)
+
+    def plot(self, kind=None, ax=None, **arguments):
+        """Draw on matplotlib Axes and return them.
+
+        kind : "cost" (default), deviance explained against the price, with the lasso's curve and
+        the cross-validation; "path" (top=10), coefficients of the group penalty against log
+        lambda; "graph" (budget=None, most=30), what is bought, and at which price it comes in.
+        """
+        from lodim.models.costnet import plots
+
+        return plots.draw(self, kind, ax, **arguments)
+
+    # Costnet's own -----------------------------------------------------------------------------
+
+    def at(self, budget: float | None = None, lambda_: float | None = None) -> "CostnetFit":
+        """The fit with another of its models: all that it says and predicts is of that one.
+
+        Parameters
+        ----------
+        budget : float, optional
+            The best model of the price list that costs at most this.
+        lambda_ : float, optional
+            The penalized model of this lambda (the nearest fitted in log), not refitted.
+        """
+        if (budget is None) == (lambda_ is None):
+            raise ArgumentError("give either a budget or lambda_")
+        other = copy(self)
+        other.__dict__.pop("_restricted", None)
+        if lambda_ is None:
+            other.step = self._of_budget(budget)
+            other.settings = replace(self.settings, budget=float(budget))
+            said = {"budget": float(budget)}
+        else:
+            other.step, said = self._of_lambda(lambda_), {"lambda_": float(lambda_)}
+        other.arguments, other.chosen = self.arguments | said, ()
+        other.call = f"{self.call}.at({', '.join(f'{k}={v:g}' for k, v in said.items())})"
+        return other
+
+    def prices(self) -> pd.DataFrame:
+        """The price list: a row a model, each better than all that cost less.
+
+        cost, df, deviance, dev_ratio; dev_ratio_bound, which no model of this price exceeds (NaN
+        where it is not known); rule that found it and lambda_ (NaN for greedy); new, dropped: what
+        is bought beside the row above, and no longer; chosen: the model that predict() uses.
+        """
+        return pricelist.prices(self)
+
+    def bought(self, budget: float | None = None) -> pd.DataFrame:
+        """What must be bought for the model (of a budget): a row a thing.
+
+        price; in_model: whether the model uses it itself; needed_by: names of what is computed or
+        bought with it; serves: the series of alternatives that it is the source of.
+        """
+        return pricelist.bought(self._asked(budget, None))
+
+    def path(self) -> pd.DataFrame:
+        """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
+
+        These models are as the penalty leaves them, not refitted; the price list has better ones.
+        """
+        return pricelist.path(self)
+
+    @property
+    def cost(self) -> float:
+        """What must be paid for the model that predict() uses."""
+        return self.step.cost
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the columns that new data need for the model that predict() uses."""
+        return self.reader.features
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained; NaN where there is none."""
+        return float(1.0 - self.step.deviance / (self.null_deviance or np.nan))
+
+    @property
+    def converged(self):
+        """Whether the solver met its tolerance at every penalty."""
+        return bool(self.estimates.trace.converged.all())
+
+    @property
+    def df(self):
+        """Number of coefficients of the model that predict() uses."""
+        return self.step.df
+
+    # Shared by the above -----------------------------------------------------------------------
+
+    def _asked(self, budget, lambda_):
+        """The fit of what was asked for, itself if nothing was."""
+        return self if budget is None and lambda_ is None else self.at(budget, lambda_)
+
+    def _of_budget(self, budget):
+        if not _is_number(budget) or not budget >= 0:
+            raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
+        if self.estimates.ladder is None:
+            raise ArgumentError("this fit is of one lambda_ and has no price list")
+        if budget > self.limit:
+            raise ArgumentError(
+                f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
+                "with this budget, or without one"
+            )
+        return steps.of_ladder(self.estimates.ladder, self.estimates.ladder.at(float(budget)))
+
+    def _of_lambda(self, lambda_):
+        if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
+            raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
+        trace = self.estimates.trace
+        logs = np.log(np.maximum(trace.lambdas, 1e-300))
+        k = int(np.argmin(np.abs(logs - np.log(max(lambda_, 1e-300)))))
+        return steps.of_trace(trace, k, self.paid)
+
+
+def _is_number(value):
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -1,0 +1,127 @@
+"""Growing a fit: the path of the group penalty, then the price list of all rules."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine import single_blas
+from lodim.models.costnet import bound, ladder, penalized, rules, screen
+from lodim.models.costnet.criterion import Criterion
+from lodim.models.costnet.exchange import Search
+from lodim.models.costnet.groups import groups
+from lodim.models.costnet.ladder import Ladder
+from lodim.models.costnet.market import Market, complete
+from lodim.models.costnet.penalized import Trace
+from lodim.models.costnet.refit import Refits
+from lodim.models.costnet.training import Training
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a fit knows.
+
+    trace : Trace of the group penalty
+    ladder : Ladder of all rules; None where a lambda_ was given
+    lasso : Ladder of the weighted lasso alone, to compare with; None likewise
+    """
+
+    trace: Trace
+    ladder: Ladder | None
+    lasso: Ladder | None
+
+
+def grow(batch, family, settings, watch=None, warm=None):
+    """Fit all: yields (estimates, log, scores (n, K) of the rows of `watch`), once for each budget.
+
+    Of several budgets, ascending, one search with the largest serves all.
+    """
+    network, p = settings.network, batch.X.shape[1]
+    priced = groups(network, settings.closure, p)
+    ways = _ways(settings)
+    trace = ways(batch, family, priced, _lambdas(settings), warm and warm.trace)
+    log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
+    if settings.lambda_ is not None:
+        scores = None if watch is None else _scores(watch, family, trace, 0)
+        yield Estimates(trace, None, None), log, scores
+        return
+    with single_blas():
+        made = _price_list(batch, family, settings, priced, trace, ways, watch is None)
+    estimates = Estimates(trace, *made)
+    several = isinstance(settings.budget, tuple)
+    for budget in settings.budget if several else [settings.budget]:
+        limit = np.inf if budget is None else budget
+        rung = made[0].at(limit)
+        yield estimates, log, None if watch is None else _scores(watch, family, made[0], rung)
+
+
+def collect(parts):
+    """The last of several parts, whose estimates serve all budgets."""
+    return parts[-1]
+
+
+def _ways(settings):
+    """The solver of a penalized path, with all that settings say."""
+    if settings.solver == "cvxpy":
+        from lodim.models.costnet import convex as solver  # loads CVXPY
+    else:
+        solver = penalized
+
+    def path(batch, family, priced, lambdas=None, warm=None):
+        return solver.path(
+            batch, family, priced, lambdas, l1_ratio=settings.l1_ratio,
+            n_lambda=settings.n_lambda, lambda_min_ratio=settings.lambda_min_ratio,
+            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads, warm=warm,
+        )  # fmt: skip
+
+    return path
+
+
+def _lambdas(settings):
+    if settings.lambda_ is not None:
+        return np.array([settings.lambda_])
+    return None if settings.lambdas is None else np.asarray(settings.lambdas)
+
+
+def _price_list(batch, family, settings, priced, trace, path, bounded):
+    """The ladder of all rules, and that of the weighted lasso alone."""
+    p = batch.X.shape[1]
+    network = complete(settings.network, p)
+    budget = np.inf if settings.budget is None else float(np.max(settings.budget))
+    search = look(batch, family, network, budget, settings.criterion, trace)
+    found = {}
+    if "group" in settings.rules or "reweighted" in settings.rules:
+        found["group"] = rules.supports(search, trace, "group")
+    if "reweighted" in settings.rules:
+        found["reweighted"] = rules.reweighting(search, batch, family, priced, found["group"], path)
+    priced_lasso = rules.lasso_groups(settings.network, p)
+    found["lasso"] = rules.supports(search, path(batch, family, priced_lasso), "lasso")
+    if "greedy" in settings.rules:
+        found["greedy"] = rules.grown(search)
+        if network.set_cost is not None and settings.budget is not None:
+            budgets = np.atleast_1d(settings.budget)
+            found["greedy"] += rules.bounded(search, found["greedy"], budgets)
+    asked = [c for rule in settings.rules for c in found[rule]]
+    chosen = [ladder.rungs(search, candidates) for candidates in (asked, found["lasso"])]
+    lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
+    return tuple(
+        ladder.build(search, settings.network, rungs, settings.relax, lower) for rungs in chosen
+    )
+
+
+def look(batch, family, network, budget, criterion, trace=None):
+    """The Search that the rules of a ladder share."""
+    keep = screen.keep(batch, family, network, trace)
+    market = Market.of(network, budget, keep)
+    training = Training.of(batch, family, market.columns)
+    sample = training.sample()
+    refits = final = Refits.of(sample)
+    if sample is not training:
+        final = Refits.of(training)
+    made = Criterion.of(criterion, sample, refits.null.deviance, batch.X.shape[1])
+    return Search(market, refits, final, made, budget)
+
+
+def _scores(watch, family, models, k):
+    """Scores (n, K) of the rows of a batch by the model k of a trace or a ladder."""
+    on = np.flatnonzero(models.coef[k].any(axis=1))
+    return Training.of(watch, family).link(models.intercept[k], on, models.coef[k][on])

@@ -1,0 +1,105 @@
+"""The price list: at each cost the best refitted model, and the rule that found it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.models.costnet import rules
+from lodim.models.costnet.market import within
+
+WORTH = 2.0  # fall of the criterion below which a dearer model is not worth a mention
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """M models of growing cost, each better by the criterion than all cheaper ones.
+
+    cost : (M,) what must be paid
+    intercept : (M, K); coef : (M, p, K) on standardized columns
+    bought : (M, V) bool, the nodes that are paid for
+    deviance : (M,) weighted mean
+    df : (M,) int64, columns with a coefficient
+    lambda_ : (M,), NaN where the rule has none
+    rule : (M,) names
+    bound : (M,) no model of this cost or less has a deviance below it
+    criterion : (M,), see Criterion
+    """
+
+    cost: np.ndarray
+    intercept: np.ndarray
+    coef: np.ndarray
+    bought: np.ndarray
+    deviance: np.ndarray
+    df: np.ndarray
+    lambda_: np.ndarray
+    rule: tuple[str, ...]
+    bound: np.ndarray
+    criterion: np.ndarray
+
+    def __len__(self):
+        return len(self.cost)
+
+    def at(self, budget):
+        """Index of the best model that the budget pays for; the first, where it pays for none."""
+        paid = [k for k, cost in enumerate(self.cost) if within(cost, budget)]
+        return paid[-1] if paid else 0
+
+
+def rungs(search, found):
+    """Candidates of growing price from the null model on, each better by WORTH than all cheaper."""
+    nothing = search.state(np.zeros(len(search.market), bool))
+    out: list = []
+    pool = [rules.Candidate(nothing, "null"), *found]
+    for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
+        same = out and within(candidate.state.price, out[-1].state.price)
+        if not out or candidate.state.value < out[-1].state.value - (0.0 if same else WORTH):
+            out = [*(out[:-1] if same else out), candidate]
+    return out
+
+
+def build(search, network, chosen, relax, lower):
+    """The ladder of some rungs.
+
+    Parameters
+    ----------
+    search : Search
+    network : Network
+    chosen : list of Candidate, from `rungs`
+    relax : float
+        Share of the refit in the blend with the penalized estimates, of the rules that have such:
+        1 is the refit alone (gamma = 1 - relax of glmnet).
+    lower : callable(prices (M,)) -> (M,)
+        Lower bounds of the deviance.
+
+    Returns
+    -------
+    Ladder
+    """
+    p = search.final.training.X.shape[1]
+    models = [_model(search, candidate, relax, p) for candidate in chosen]
+    intercept, coef, deviance = (np.array(part) for part in zip(*models, strict=True))
+    cost = np.array([c.state.price for c in chosen])
+    nodes = [search.market.nodes(c.state.used)[: len(network)] for c in chosen]
+    return Ladder(
+        cost=cost, intercept=intercept, coef=coef,
+        bought=np.array([network.closed(on) for on in nodes]),
+        deviance=deviance, df=coef.any(axis=2).sum(axis=1),
+        lambda_=np.array([c.lambda_ for c in chosen]), rule=tuple(c.rule for c in chosen),
+        bound=lower(cost), criterion=np.array([c.state.value for c in chosen]),
+    )  # fmt: skip
+
+
+def _model(search, candidate, relax, p):
+    """Intercept (K,), coefficients (p, K) and deviance of a candidate, on all rows."""
+    market, training = search.market, search.final.training
+    on = market.on(candidate.state.used)
+    fit = search.final(on)
+    intercept, coef, deviance = fit.intercept, fit.coef, fit.deviance
+    if relax < 1.0 and candidate.trace is not None:
+        trace, k = candidate.trace, candidate.place
+        intercept = relax * intercept + (1.0 - relax) * trace.intercept[k]
+        coef = relax * coef + (1.0 - relax) * trace.coef[k][market.columns[on]]
+        deviance = training.deviance(training.link(intercept, on, coef))
+    out = np.zeros((p, coef.shape[1]))
+    out[market.columns[on]] = coef
+    return intercept, out, deviance

@@ -1,0 +1,225 @@
+"""costnet(): the best model at every price, from a formula to a fit."""
+
+from dataclasses import replace
+from typing import Any
+
+from lodim import recipe as recipes
+from lodim.models.costnet import penalized
+from lodim.models.costnet.finish import finish, from_state
+from lodim.models.costnet.fit import CostnetFit
+from lodim.models.costnet.graph import network
+from lodim.models.costnet.groups import groups
+from lodim.models.costnet.grow import collect, grow
+from lodim.models.costnet.settings import Settings
+from lodim.select import choose
+
+__all__ = ["costnet", "from_state"]
+
+MOST_BUDGETS = 60  # prices tried by cross-validation
+
+
+def costnet(
+    formula: str,
+    data: Any,
+    *,
+    costs: Any = None,
+    depends_on: Any = None,
+    alternatives: Any = None,
+    budget: float | None = None,
+    family: str | None = None,
+    lambda_: float | None = None,
+    lambdas: Any = None,
+    n_lambda: int = 100,
+    lambda_min_ratio: float | None = None,
+    l1_ratio: float = 1.0,
+    relax: float = 1.0,
+    rules: Any = ("group", "reweighted", "lasso", "greedy"),
+    closure: str = "all",
+    solver: str = "auto",
+    weights: Any = None,
+    offset: Any = None,
+    standardize: bool = True,
+    dtype: str = "float64",
+    seed: int = 0,
+    threads: int | None = None,
+    control: dict[str, Any] | None = None,
+) -> CostnetFit:
+    """Cost-sensitive feature selection over a dependency graph: the best model at every price.
+
+    A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for
+    with all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
+    features and all their ancestors in the graph of `depends_on`. The fit is a price list: at each
+    cost the best refitted model that several rules have found, from the cheapest to the best.
+
+    The rules' common ground is a path over lambda (Eq. 5.1 of the thesis), as glmnet's:
+
+        minimize 1/2 mean deviance + lambda (l1_ratio sum_v c_v ||w_Gv||_2
+                                             + (1 - l1_ratio) / 2 ||w||_2^2)
+
+    where G_v holds the columns of v and of all that depends on it: while c_v is not paid, all of
+    them are zero. Without dependencies and with equal costs it is the lasso.
+
+    Parameters
+    ----------
+    formula : str
+        Such as "y ~ .", "outcome ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are
+        bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
+        themselves and cost nothing more, unless `costs` names them.
+    data : frame
+        pandas, polars, or a dict of columns.
+    costs : dict, Series, frame of two columns, or function, optional
+        The price of each column that the formula uses (0: free), of what is bought beside them (a
+        blood draw, a monitor), and of terms that cost something to compute. All 1 by default. A
+        function takes a frozenset of names (of columns and things, not of terms made of them) and
+        returns the price of having all of these: shared set-up costs, volume discounts. It is 0 for
+        none, and must not fall as names are added.
+    depends_on : dict, edge table or networkx.DiGraph, optional
+        What needs what: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, or a table with
+        columns parent and child (or from and to), or a graph with edges parent -> child. What is
+        needed is needed through chains too.
+    alternatives : dict, optional
+        Series of sources one of which suffices: {"bp": ["bp_invasive", "bp_cuff"]}; what depends
+        on "bp" in `depends_on` needs either. A model has one source of each series, the one that
+        serves best for its price.
+    budget : float, optional
+        The most that a model may cost: dearer ones are not searched, and `predict` uses the best
+        that the budget pays for. Default: all are searched, and the budget that `predict` uses is
+        chosen by cross-validation.
+    family : {"gaussian", "binomial", "multinomial"}, optional
+        Deviance (y - f)^2; -2 log-likelihood of two classes; of K classes, whose coefficients of a
+        feature are one group. Default: by the response.
+    lambda_ : float, optional
+        Fit the group-penalized model of this lambda alone, not refitted, without a price list.
+    lambdas : array, optional
+        Penalties of the path. Default: `n_lambda` of them from lambda_max, where all that has a
+        price is zero, down to lambda_min_ratio lambda_max.
+    n_lambda : int
+        Number of penalties.
+    lambda_min_ratio : float, optional
+        Default: 1e-4, and 1e-2 where there are more features than rows.
+    l1_ratio : float in [0, 1]
+        Share of the group penalty; the rest is ridge.
+    relax : float in [0, 1]
+        How far selected models go from the penalty's coefficients (0) to those refitted without
+        one (1), as 1 - gamma of glmnet's relaxed fits.
+    rules : str or sequence
+        Where models come from; those of all are compared at equal price. "group": supports along
+        the path above; "reweighted": the same, each c_v divided by the size of w_Gv in an earlier
+        solution, which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
+        feature with all that it needs, as if nothing were shared; "greedy": features added one at a
+        time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
+        then exchanged.
+    closure : {"all", "direct"}
+        G_v holds all that depends on v, or, as the thesis has it, its children alone: then what is
+        needed through a chain is paid more than once.
+    solver : {"auto", "cvxpy"}
+        "cvxpy" states and solves the path in CVXPY, as a reference; "auto" solves it by proximal
+        steps, with the same solution and a duality gap.
+    weights, offset : column name or array (n,), optional
+        Row weights; a known part of the score (an array (n, K) for K classes).
+    standardize : bool
+        Scale features to unit standard deviation; they are centred in any case.
+    dtype : {"float64", "float32"}
+        Of the stored features.
+    seed : int
+        Of the folds of the cross-validation.
+    threads : int, optional
+        All that are available by default.
+    control : dict, optional
+        @CONTROL@
+
+    Returns
+    -------
+    CostnetFit
+
+    Raises
+    ------
+    FormulaError, DataError
+    ArgumentError
+        Also where a price is missing, negative or of nothing that the formula uses; a name is
+        unknown; or dependencies go in a circle.
+
+    Notes
+    -----
+    The convex penalty by itself does not reliably beat the lasso at equal cost, since it shrinks
+    what it keeps; refitted and beside the other rules it does, most of all at low costs. `print`
+    says of each model which rule found it. `fit.at(budget)` is the fit with another of its models,
+    and new data need no more than the columns in `fit.inputs`.
+
+    The price list is selected by looking at the response: its deviances are too good, and its
+    coefficients have no valid p-values. `cv` gives the held-out loss at each price, and the
+    cheapest model within one standard error of the best.
+
+    Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
+    so does the opposite of its purpose. Here each source has a copy of what depends on the series,
+    a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009),
+    and the final model keeps the copies of one source.
+
+    References
+    ----------
+    Fiterau, M. (2014). Discovering compact and informative structures through data partitioning,
+    ch. 5 and 6. PhD thesis, Carnegie Mellon University.
+    Jacob, Obozinski & Vert (2009). Group lasso with overlap and graph lasso.
+    Jenatton, Mairal, Obozinski & Bach (2011). Proximal methods for hierarchical sparse coding.
+    Iyer & Bilmes (2013). Submodular optimization with submodular cover and submodular knapsack
+    constraints.
+    """
+    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
+    problem = recipes.prepare(costnet, formula, data, arguments)
+    if budget is not None or lambda_ is not None:
+        return RECIPE.run(problem)
+    estimates, log = next(grow(problem.batch, problem.family, problem.settings))[:2]
+    problem, selection = choose(problem, {"budget": _prices(estimates.ladder)})
+    return finish(problem, estimates, log, selection, light=False)
+
+
+def ready(problem):
+    """The problem with the network of its design; prices and dependencies as plain dicts."""
+    s = problem.settings
+    said = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
+    for name in ("depends_on", "alternatives"):
+        if problem.arguments[name] is not None:
+            said[name] = {key: list(values) for key, values in getattr(s, name)}
+    return replace(
+        problem, settings=replace(s, network=network(problem.design, s)),
+        arguments=problem.arguments | said,
+    )  # fmt: skip
+
+
+def budgets(problem, n):
+    """What cv() tries: the prices of the models of all rows; or the lambda_ that is given."""
+    if problem.settings.lambda_ is not None:
+        return {"lambda_": [problem.settings.lambda_]}
+    estimates = next(grow(problem.batch, problem.family, problem.settings))[0]
+    return {"budget": _prices(estimates.ladder)}
+
+
+def _prices(ladder):
+    """The prices of a price list, of many evenly chosen ones."""
+    M = len(ladder.cost)
+    at = (
+        range(M)
+        if M <= MOST_BUDGETS
+        else {round(k * (M - 1) / (MOST_BUDGETS - 1)) for k in range(MOST_BUDGETS)}
+    )
+    return [float(ladder.cost[k]) for k in sorted(at)]
+
+
+def _largest(batch, family, s):
+    made = groups(s.network, s.closure, batch.X.shape[1])
+    return penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
+
+
+RECIPE = recipes.Recipe(
+    name="costnet",
+    settings=Settings,
+    grow=grow,
+    collect=collect,
+    finish=finish,
+    penalties={"lambda_": recipes.Penalty(_largest, ratio=1e-4, needed=False)},
+    stages=None,
+    ready=ready,
+    budget="budget",
+    grid=budgets,
+)
+recipes.register(costnet, RECIPE)

@@ -1,0 +1,141 @@
+"""The network of what can be bought: nodes with a cost, each with what it needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """V nodes that have a cost; a node needs its parents, and what those need.
+
+    names : (V,) of the nodes, parents before children; copies of a node share its name
+    cost : (V,) float64, not below zero
+    parents : (V,) tuples of positions
+    columns : (V,) tuples of the columns of X that a node owns; empty where it is only bought
+    series : (V,) int64, the number of the series of alternatives that a node is a source of, or -1
+    base : (V,) int64, a node that needs a series is there once for each of its sources: position
+        of the first of these copies; its own position where there is one
+    set_cost : callable(frozenset of names) -> float, a submodular cost in place of the sum; or None
+    """
+
+    names: tuple[str, ...]
+    cost: np.ndarray
+    parents: tuple[tuple[int, ...], ...]
+    columns: tuple[tuple[int, ...], ...]
+    series: np.ndarray
+    base: np.ndarray
+    set_cost: Callable | None = None
+
+    def __len__(self):
+        return len(self.names)
+
+    @cached_property
+    def needs(self):
+        """(V, V) bool: whether node v (row) needs node u (column); all need themselves."""
+        out = np.eye(len(self), dtype=bool)
+        for v, parents in enumerate(self.parents):
+            for u in parents:
+                out[v] |= out[u]
+        return out
+
+    @cached_property
+    def children(self):
+        """(V,) tuples of positions."""
+        out: list[list[int]] = [[] for _ in self.names]
+        for v, parents in enumerate(self.parents):
+            for u in parents:
+                out[u].append(v)
+        return tuple(tuple(sorted(set(found))) for found in out)
+
+    def closed(self, on):
+        """The nodes `on` (V,) bool with all that they need, (V,) bool."""
+        on = np.array(on, dtype=bool)
+        for v in range(len(self) - 1, -1, -1):
+            if on[v] and self.parents[v]:
+                on[list(self.parents[v])] = True
+        return on
+
+    def price(self, on):
+        """What the nodes `on` (V,) bool cost with all that they need, each paid once."""
+        paid = np.unique(self.base[self.closed(on)])
+        if self.set_cost is not None:
+            return float(self.set_cost(frozenset(self.names[v] for v in paid)))
+        return float(self.cost[paid].sum())
+
+
+def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
+    """A Network of nodes in any order, those that need a series copied once for each source.
+
+    The latent form of Jacob, Obozinski and Vert (2009): every copy has coefficients of its own, so
+    that the copies of one source share its cost.
+
+    Parameters
+    ----------
+    names, cost, parents, columns : as in Network, before copying and in any order
+    sources : tuple of tuples
+        Positions of the nodes that serve each series.
+    uses : (V,) tuples or None
+        Numbers of the series that each node needs beside its parents.
+    set_cost : callable or None
+
+    Returns
+    -------
+    Network
+    """
+    uses = uses or ((),) * len(names)
+    source_of = {v: k for k, found in enumerate(sources) for v in found}
+    needed = [
+        (*parents[v], *(u for k in uses[v] for u in sources[k])) for v in range(len(names))
+    ]  # fmt: skip
+    copies: dict[int, list] = {}
+    made: list[tuple[int, tuple[int, ...]]] = []
+    first: dict[int, int] = {}
+    for v in _sorted(needed):
+        first[v], copies[v] = len(made), []
+        for choice, found in _choices(v, parents, uses, sources, copies):
+            copies[v].append((choice, len(made)))
+            made.append((v, found))
+    return Network(
+        names=tuple(names[v] for v, _ in made),
+        cost=np.array([cost[v] for v, _ in made], np.float64),
+        parents=tuple(found for _, found in made),
+        columns=tuple(tuple(columns[v]) for v, _ in made),
+        series=np.array([source_of.get(v, -1) for v, _ in made], np.int64),
+        base=np.array([first[v] for v, _ in made], np.int64),
+        set_cost=set_cost,
+    )
+
+
+def _choices(v, parents, uses, sources, copies):
+    """Each consistent choice of a source per series that node v needs, and its copy's parents."""
+    options = [copies[u] for u in parents[v]]
+    for k in uses[v]:
+        options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
+    for parts in product(*options):
+        choice: dict[int, int] = {}
+        for part, _ in parts:
+            choice |= part
+        # Two parents of one copy must rest on the same source.
+        if all(choice[k] == s for part, _ in parts for k, s in part.items()):
+            yield choice, tuple(dict.fromkeys(at for _, at in parts))
+
+
+def _sorted(parents):
+    """Positions with parents before children, otherwise in their order."""
+    seen: set[int] = set()
+    for root in range(len(parents)):
+        stack = [(root, iter(parents[root]))] if root not in seen else []
+        while stack:
+            v, rest = stack[-1]
+            u = next((u for u in rest if u not in seen), None)
+            if u is None:
+                stack.pop()
+                if v not in seen:
+                    seen.add(v)
+                    yield v
+            else:
+                stack.append((u, iter(parents[u])))

@@ -1,0 +1,311 @@
+"""What a CostnetFit prints."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.fit import ARRAY
+from lodim.models.costnet import pricelist
+from lodim.models.costnet.steps import PENALIZED
+from lodim.report import Report, Table, significant
+
+MOST_TERMS = 30  # rows of the coefficients' table
+MOST_STEPS = 30  # rows of the price list
+AROUND = 4  # rows shown on each side of the chosen one
+CHANGES = 34  # characters of a cell of names
+LEGIBLE = 8  # characters to which a name is shortened at least
+LONGEST = 32  # characters of a name
+
+
+def listing(fit):
+    """Lines and table of the short print, as glmnet's."""
+    d = fit.design
+    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    lines = [
+        f"Family: {fit.family.name} ({fit.family.link} link){_levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}, {_for_sale(fit)}",
+        _used(fit),
+    ]
+    if not fit.converged:
+        lines.append("Warning: the solver did not converge at every penalty; see summary()")
+    frame = pricelist.prices(fit, pricelist.models(fit))
+    table = pd.DataFrame(
+        {
+            "Df": frame["df"], "Cost": frame["cost"], "%Dev": 100.0 * frame["dev_ratio"],
+            "Lambda": frame["lambda_"], "Rule": frame["rule"],
+        }
+    )  # fmt: skip
+    keep = _shown(frame)
+    table.index = _numbered(frame)
+    formats = {"%Dev": ".2f", "Lambda": _lambda}
+    return lines, Table("", table[keep], formats, _left_out(keep))
+
+
+def summary(fit):
+    """Header, price list, what must be bought, coefficients."""
+    return Report(
+        title="Costnet Results",
+        header=_header(fit),
+        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit)),
+        notes=_notes(fit),
+    )
+
+
+def _header(fit):
+    s, d, m = fit.settings, fit.design, fit.step
+    return (
+        ("Response", _modelled(fit)),
+        ("No. observations", str(fit.n)),
+        ("Model", "costnet"),
+        ("Rows dropped (NA)", str(d.n_dropped)),
+        ("Family", fit.family.name),
+        ("Features", str(len(d.names))),
+        ("Link", fit.family.link),
+        ("Things with a price", str(_count(fit))),
+        ("Rule", m.rule),
+        ("Price of everything", significant(fit.total)),
+        ("Lambda", _lambda(m.lambda_) or "none"),
+        ("Budget", _budget(fit)),
+        ("Df", str(m.df)),
+        ("Cost of the model", significant(m.cost)),
+        ("Mean deviance", significant(m.deviance)),
+        ("Mean null deviance", significant(fit.null_deviance)),
+        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+        ("Converged", "yes" if fit.converged else "NO"),
+        *((("L1 ratio", significant(s.l1_ratio)),) if s.l1_ratio < 1 else ()),
+        *((("Relax", significant(s.relax)),) if s.relax < 1 else ()),
+    )
+
+
+def _prices(fit):
+    """The price list, if the fit is of a model on it."""
+    if not fit.step.number:
+        return ()
+    frame = pricelist.prices(fit)
+    table = pd.DataFrame(
+        {
+            "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
+            "At most": 100.0 * frame["dev_ratio_bound"], "Rule": frame["rule"],
+            "Newly bought": [_changes(*names) for names in _changed(fit)],
+        }
+    )  # fmt: skip
+    keep = _shown(frame)
+    table.index = _numbered(frame)
+    if frame["dev_ratio_bound"].isna().all():
+        table = table.drop(columns="At most")
+    formats = {c: ".2f" for c in ("%Dev", "At most") if c in table}
+    what = "deviance" if fit.levels is not None else "variance"
+    notes = [
+        f"%Dev: share of the {what} of the training rows explained, each model refitted; Rule: "
+        "which search found it; + bought beside the row above, - no longer bought. * is the model "
+        "that predict() uses."
+    ]
+    if "At most" in table:
+        notes.append("At most: no model of this price explains more.")
+    return (Table("Price list", table[keep], formats, (*notes, *_left_out(keep))),)
+
+
+def _changed(fit):
+    """Names newly bought and no longer bought at each model."""
+    had: dict = {}
+    for m in pricelist.listed(fit):
+        has = pricelist.things(fit, m)
+        yield [n for n in has if n not in had], [n for n in had if n not in has]
+        had = has
+
+
+def _changes(new, dropped):
+    """+ a, b - c, as far as there is room: what is new comes first."""
+    lost = f" - {', '.join(dropped)}" if dropped else ""
+    if not new:
+        return f"- {_several(dropped, CHANGES)}" if dropped else ""
+    if dropped and len(", ".join(new)) + 2 + len(lost) > CHANGES:
+        lost = f" - {_several(dropped, CHANGES // 3)}"
+    return f"+ {_several(new, CHANGES - 2 - len(lost))}{lost}"
+
+
+def _several(names, room):
+    """Names that fit in a room of characters; the last of many are counted."""
+    for shown in range(len(names), 0, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        text = ", ".join(names[:shown]) + more
+        if len(text) <= room:
+            return text
+    each = (room - len(more)) // shown
+    return short(names[0], each) + more if each >= LEGIBLE else f"{len(names)} things"
+
+
+def short(name, most):
+    """A name with its middle left out where it is long: both ends tell names apart."""
+    name = "".join(c if c.isprintable() else " " for c in name)
+    if len(name) <= most:
+        return name
+    head = (most - 1) // 2
+    return f"{name[:head]}…{name[head - most + 1 :]}"
+
+
+def _shopping(fit):
+    """What must be bought for the model, if anything."""
+    frame = pricelist.bought(fit)
+    if frame.empty:
+        return ()
+    table = pd.DataFrame({"Price": frame["price"]})
+    if not frame["in_model"].all():
+        table["In the model"] = np.where(frame["in_model"], "yes", "no")
+    if frame["needed_by"].any():
+        named = [names.split(", ") for names in frame["needed_by"]]
+        table["Needed by"] = [_several(names, CHANGES) if names[0] else "" for names in named]
+    if "serves" in frame:
+        table["Serves as"] = frame["serves"]
+    table.index = [short(name, LONGEST) for name in frame.index]
+    note = f"Together {significant(fit.step.cost)}, each paid once."
+    if _by_function(fit):
+        note = f"Prices of each thing alone; together they cost {significant(fit.step.cost)}."
+    return (Table("What must be bought", table, {}, (note,)),)
+
+
+def _coefficients(fit):
+    frame = pricelist.terms(fit)
+    intercept = frame["std_estimate"].isna()
+    size = frame["std_estimate"].abs()
+    order = size[size > 0].sort_values(ascending=False, kind="stable").index
+    shown = pd.concat([frame[intercept], frame.loc[order[:MOST_TERMS]]])
+    table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
+    table = table.set_axis(_labels(shown), axis=0).rename_axis(None)
+    link = f"units of the {fit.family.link}" if fit.levels is not None else "units of the response"
+    notes = [f"In {link}: per unit of the feature, and per standard deviation, largest first."]
+    zeros = int((size == 0).sum())
+    if zeros:
+        notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
+    if len(order) > MOST_TERMS:
+        notes.append(f"{len(order) - MOST_TERMS} smaller ones are left out; see coef().")
+    formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
+    return Table("Coefficients", table, formats, (" ".join(notes),))
+
+
+def _notes(fit):
+    trace, d = fit.estimates.trace, fit.design
+    failed = np.count_nonzero(~trace.converged)
+    ended = f"NOT converged at {failed} of them" if failed else "converged"
+    notes = []
+    if not fit.step.df:
+        notes.append("The model has no feature: it predicts the same for every row.")
+    elif fit.step.rule == PENALIZED:
+        notes.append("The coefficients are those of the penalty: shrunken, not refitted.")
+    else:
+        notes.append(
+            "The terms were selected by looking at the response: the coefficients are refitted "
+            "without a penalty, are too large on average for it, and have no valid p-values. "
+            "Held-out rows, or cv(), tell how well a model does."
+        )
+    gap = significant(float(trace.gap.max()), 2)
+    walked = _count_of(len(trace.lambdas), "penalty", "penalties")
+    notes.append(
+        f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
+        f"{int(trace.n_iter.sum())} iterations."
+    )
+    if fit.chosen:
+        notes.append(_choice(fit))
+    if fit.limit < np.inf:
+        notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
+    if d.constant:
+        notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
+    return tuple(notes)
+
+
+def _choice(fit):
+    frame, names = fit.selection, " and ".join(fit.chosen)
+    return (
+        f"{names} by cross-validation over {len(frame)} settings; least mean held-out loss "
+        f"{significant(frame['mean'].min())}."
+    )
+
+
+# Parts of the above ------------------------------------------------------------------------------
+
+
+def _shown(frame):
+    """Which rows of a long price list are shown: the ends, and what is around the chosen one."""
+    M = len(frame)
+    keep = np.ones(M, bool)
+    if M > MOST_STEPS:
+        keep[10:-5] = False
+        for k in np.flatnonzero(frame["chosen"]):
+            keep[max(0, k - AROUND) : k + AROUND + 1] = True
+    return keep
+
+
+def _left_out(keep):
+    left = np.count_nonzero(~keep)
+    return (f"{left} rows are left out; prices() has them all.",) if left else ()
+
+
+def _numbered(frame):
+    if len(frame) == 1:
+        return ["1"]
+    return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
+
+
+def _lambda(value):
+    return "" if np.isnan(value) else significant(value)
+
+
+def _count(fit):
+    network = fit.settings.network
+    return len({int(b) for b in network.base[network.cost > 0]})
+
+
+def _for_sale(fit):
+    by = " by a function" if _by_function(fit) else ""
+    things = _count(fit)
+    said = _count_of(things, "thing", "things")
+    return f"{said} with a price{by} ({significant(fit.total)} in all)"
+
+
+def _count_of(n, one, several):
+    return f"{n} {one if n == 1 else several}"
+
+
+def _by_function(fit):
+    return fit.arguments["costs"] == ARRAY
+
+
+def _used(fit):
+    m = fit.step
+    if m.rule == PENALIZED:
+        return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
+    said = f"Budget: {_budget(fit)}"
+    return f"{said}; * is the model that predict() uses, of price {significant(m.cost)}"
+
+
+def _budget(fit):
+    budget = fit.settings.budget
+    if budget is None:
+        return "none"
+    return significant(budget) + (" (by CV)" if "budget" in fit.chosen else "")
+
+
+def _labels(frame):
+    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
+    if "level" not in frame:
+        return [short(t, LONGEST) for t in frame["term"]]
+    return [
+        short(f"{t} ({k})", LONGEST) for t, k in zip(frame["term"], frame["level"], strict=True)
+    ]
+
+
+def _levels(fit):
+    if fit.levels is None:
+        return ""
+    if len(fit.levels) == 2:
+        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
+    return f", {len(fit.levels)} classes"
+
+
+def _constant(design):
+    return f" ({len(design.constant)} constant)" if design.constant else ""
+
+
+def _modelled(fit):
+    """The response, and of two classes the one whose probability is modelled."""
+    name = fit.design.response.name
+    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"

@@ -1,0 +1,171 @@
+"""Passes over the rows: scores, slopes and curvatures of a loss, and the moments of columns.
+
+Tiles as in `lodim.tiles`; scores, slopes and curvatures are (n_tiles, ., 64). A column -1 is the
+intercept's: one in every row.
+"""
+
+import numpy as np
+from numba import njit
+
+from lodim.engine import count_blocks, for_blocks, over_rows, sum_blocks
+from lodim.rowmath import exp_negative, log1p_unit
+from lodim.tiles import TILE, TILES_PER_BLOCK
+
+GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
+MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
+FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+
+def add_scores(X, columns, step, f, threads):
+    """f += step of some columns, (K, columns), in place."""
+    over_rows(_add_scores, X, columns, step, f, threads=threads)
+
+
+def slopes(X, r, threads):
+    """X'r of slopes r (n_tiles, K, 64): (K, 1 + p), the intercept's first."""
+    shape = (r.shape[1], 1 + X.shape[1])
+    return sum_blocks(_slopes, X, shape, r, threads=threads)
+
+
+def losses(f, y, weight, kind, r, h, threads):
+    """Weighted mean of half the deviance; slopes -dl/df and curvatures go to r and h.
+
+    h (n_tiles, K * K, 64) has all of a row's second derivatives; with one number a row, a bound of
+    them.
+    """
+    return float(sum_blocks(_losses, f, (1,), y, weight, kind, r, h, threads=threads)[0])
+
+
+def moments(X, columns, h, threads):
+    """X_C' h X_C of some columns, (J, J, C, C), for curvatures h (n_tiles, J * J, 64)."""
+    J = round(h.shape[1] ** 0.5)
+    size = (h.shape[1] * len(columns) ** 2) or 1
+    chunks = max(1, min(count_blocks(X), MOMENTS // size))
+    bounds = count_blocks(X) * np.arange(chunks + 1) // chunks
+    partials = np.zeros((chunks, J, J, len(columns), len(columns)))
+    for_blocks(_moments, chunks, partials, X, columns, h, bounds, threads=threads)
+    return partials[0] if chunks == 1 else partials.sum(axis=0)
+
+
+@njit(**FAST)
+def _add_scores(lo, hi, X, columns, step, f):
+    for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
+        for k in range(step.shape[0]):
+            out = f[t, k]
+            for a in range(columns.size):
+                move, j = step[k, a], columns[a]
+                if move == 0.0:
+                    continue
+                if j < 0:
+                    for i in range(TILE):
+                        out[i] += move
+                else:
+                    x = X[t, j]
+                    for i in range(TILE):
+                        out[i] += move * x[i]
+
+
+@njit(**FAST)
+def _slopes(lo, hi, partials, X, r):
+    for block in range(lo, hi):
+        total = partials[block]
+        total[:] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            for k in range(r.shape[1]):
+                row = r[t, k]
+                part = 0.0
+                for i in range(TILE):
+                    part += row[i]
+                total[k, 0] += part
+                for j in range(X.shape[1]):
+                    x = X[t, j]
+                    part = 0.0
+                    for i in range(TILE):
+                        part += row[i] * x[i]
+                    total[k, 1 + j] += part
+
+
+@njit(**FAST)
+def _losses(lo, hi, partials, f, y, weight, kind, r, h):
+    for block in range(lo, hi):
+        total = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
+            if kind == GAUSSIAN:
+                total += _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+            elif kind == BINOMIAL:
+                total += _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+            else:
+                total += _softmax(f[t], y[t], weight[t], r[t], h[t])
+        partials[block, 0] = total
+
+
+@njit(**FAST)
+def _squared(f, y, weight, r, h):
+    total = 0.0
+    for i in range(TILE):
+        r[i] = weight[i] * (y[i] - f[i])
+        h[i] = weight[i]
+        total += 0.5 * r[i] * (y[i] - f[i])
+    return total
+
+
+@njit(**FAST)
+def _logistic(f, y, weight, r, h):
+    total = 0.0
+    for i in range(TILE):
+        e = exp_negative(-abs(f[i]))
+        far = e / (1.0 + e)
+        p = far if f[i] < 0.0 else 1.0 - far
+        r[i] = weight[i] * (y[i] - p)
+        h[i] = weight[i] * far * (1.0 - far)
+        total += weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
+    return total
+
+
+@njit(**FAST)
+def _softmax(f, y, weight, r, h):
+    K, total = f.shape[0], 0.0
+    p = np.empty(K)
+    for i in range(TILE):
+        largest, norm = f[0, i], 0.0
+        for k in range(1, K):
+            largest = max(largest, f[k, i])
+        for k in range(K):
+            p[k] = np.exp(f[k, i] - largest)
+            norm += p[k]
+        total += weight[i] * (largest + np.log(norm) - f[int(y[i]), i])
+        bound = 0.0
+        for k in range(K):
+            p[k] /= norm
+            r[k, i] = weight[i] * ((1.0 if k == int(y[i]) else 0.0) - p[k])
+            bound = max(bound, p[k] * (1.0 - p[k]))
+        if h.shape[0] == 1:
+            h[0, i] = 2.0 * weight[i] * bound
+        else:
+            for k in range(K):
+                for m in range(K):
+                    h[k * K + m, i] = weight[i] * p[k] * ((1.0 if k == m else 0.0) - p[m])
+    return total
+
+
+@njit(**FAST)
+def _moments(lo, hi, partials, X, columns, h, bounds):
+    J, C = partials.shape[1], columns.size
+    x, hx, out = np.ones((C, TILE)), np.empty((C, TILE)), np.empty((C, C))
+    for chunk in range(lo, hi):
+        first = bounds[chunk] * TILES_PER_BLOCK
+        for t in range(first, min(bounds[chunk + 1] * TILES_PER_BLOCK, X.shape[0])):
+            for a in range(C):
+                if columns[a] >= 0:
+                    for i in range(TILE):
+                        x[a, i] = X[t, columns[a], i]
+            for k in range(J):
+                for m in range(k + 1):
+                    for a in range(C):
+                        for i in range(TILE):
+                            hx[a, i] = x[a, i] * h[t, k * J + m, i]
+                    np.dot(hx, x.T, out)
+                    partials[chunk, k, m] += out
+        for k in range(J):
+            for m in range(k):
+                partials[chunk, m, k] = partials[chunk, k, m].T

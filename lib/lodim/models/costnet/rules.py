@@ -1,0 +1,114 @@
+"""Rules: where the purchases come from that a ladder chooses among."""
+
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from lodim.models.costnet import greedy, modular
+from lodim.models.costnet.exchange import State
+from lodim.models.costnet.groups import singles
+from lodim.models.costnet.market import within
+
+RULES = ("group", "reweighted", "lasso", "greedy")
+ROUNDS = 2  # of reweighting
+FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
+MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A purchase that a rule found, refitted; lambda_ and its place in the rule's trace, or NaN."""
+
+    state: State
+    rule: str
+    lambda_: float = np.nan
+    trace: Any = None
+    place: int = -1
+
+
+def lasso_groups(network, p):
+    """The weighted lasso's penalty: each column is charged all that its node needs, by itself."""
+    cost = np.full(p, np.inf)
+    for v, columns in enumerate(network.columns):
+        cost[list(columns)] = np.minimum(
+            cost[list(columns)], network.price(np.eye(len(network))[v])
+        )
+    return singles(np.where(np.isfinite(cost), cost, 0.0), network)
+
+
+def reweighted(groups, trace, place):
+    """Groups with costs divided by the norms at a place of a trace (Candes et al. 2008)."""
+    square = (trace.latent[place] ** 2).sum(axis=1)[groups.member]
+    norm = np.sqrt(np.add.reduceat(square, groups.start[:-1]))
+    largest = norm.max(initial=0.0)
+    if largest == 0.0:
+        return groups
+    return replace(groups, cost=groups.cost / (norm / largest + FLOOR))
+
+
+def supports(search, trace, rule):
+    """Candidates of the supports along a trace, each once, with the largest lambda it has."""
+    market, seen, out = search.market, set(), []
+    most = greedy.MOST_SHARE * search.refits.training.counted
+    owned = np.zeros((len(market), trace.coef.shape[1]), bool)
+    owner = np.repeat(np.arange(len(market)), np.diff(market.start))
+    owned[owner, market.columns[market.at]] = True
+    for place, lambda_ in enumerate(trace.lambdas):
+        chosen = (owned & trace.coef[place].any(axis=1)).any(axis=1)
+        for used in purchases(market, chosen):
+            key = used.tobytes()
+            if key in seen or used.sum() > most:
+                continue
+            seen.add(key)
+            if within(market.price(used), search.budget):
+                state = search.state(used)
+                out.append(Candidate(state, rule, float(lambda_), trace, place))
+    return out
+
+
+def purchases(market, chosen):
+    """A support as purchases that have one source of each series: one for each choice of them."""
+    if not market.source.shape[1]:
+        yield chosen
+        return
+    choices = [np.unique(s[s >= 0]) for s in market.source[chosen].T]
+    choices = [found if len(found) else [-1] for found in choices]
+    for choice in islice(product(*choices), MOST_CHOICES):
+        serves = (market.source == np.array(choice)) | (market.source < 0)
+        yield chosen & serves.all(axis=1)
+
+
+def grown(search):
+    """Candidates of the cost-benefit greedy."""
+    return [Candidate(state, "greedy") for state in greedy.search(search)]
+
+
+def reweighting(search, batch, family, groups, found, path):
+    """Candidates of the group penalty, reweighted from the best model that each round finds.
+
+    `found` holds those of the plain penalty, and path(batch, family, groups) solves.
+    """
+    out: list = []
+    for _ in range(ROUNDS):
+        if not found:
+            break
+        best = min(found, key=lambda c: c.state.value)
+        # Norms are those of the last penalty, costs always the true ones.
+        found = supports(
+            search, path(batch, family, reweighted(groups, best.trace, best.place)), "reweighted"
+        )
+        out += found
+    return out
+
+
+def bounded(search, found, budgets):
+    """Candidates of modular upper bounds at each budget, from the best of `found` that it pays."""
+    out = []
+    for budget in budgets:
+        paid = [c.state for c in found if within(c.state.price, budget)]
+        if paid:
+            best = min(paid, key=lambda state: state.value)
+            out += [Candidate(s, "modular") for s in modular.search(search, budget, best)]
+    return out

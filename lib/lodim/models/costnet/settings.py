@@ -1,0 +1,103 @@
+"""The arguments of costnet, checked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
+from lodim.errors import ArgumentError
+from lodim.models.costnet import given
+from lodim.models.costnet.criterion import CRITERIA
+from lodim.models.costnet.network import Network
+
+RULES = ("group", "reweighted", "lasso", "greedy")
+CLOSURES = ("all", "direct")
+SOLVERS = ("auto", "cvxpy")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit of costnet is asked for; `costnet` says what each means.
+
+    costs, depends_on and alternatives are kept as tuples of pairs (costs may be a function);
+    `network` is made of them and the formula's terms. Of several budgets, as cross-validation
+    tries them, `budget` is the ascending tuple.
+    """
+
+    costs: Any
+    depends_on: Any
+    alternatives: Any
+    budget: Any
+    lambda_: float | None
+    lambdas: Any
+    n_lambda: int
+    lambda_min_ratio: float | None
+    l1_ratio: float
+    relax: float
+    rules: Any
+    closure: str
+    solver: str
+    seed: int
+    threads: int | None
+    criterion: str = "bic"
+    max_iter: int = 10_000
+    tol: float = 1e-7
+    network: Any = None
+
+    def __post_init__(self):
+        for name in ("costs", "depends_on", "alternatives"):
+            object.__setattr__(self, name, getattr(given, name)(getattr(self, name)))
+        if not (self.network is None or isinstance(self.network, Network)):
+            raise ArgumentError("network is made of costs and depends_on, and cannot be given")
+        self._check_budget()
+        self._check_path()
+        object.__setattr__(self, "rules", _rules(self.rules))
+        for name in ("l1_ratio", "relax"):
+            check_share(self, name)
+        check_choice(self, "closure", CLOSURES)
+        check_choice(self, "solver", SOLVERS)
+        check_choice(self, "criterion", CRITERIA)
+        check_count(self, "seed", 0)
+        if self.threads is not None:
+            check_count(self, "threads")
+        check_count(self, "max_iter")
+        check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
+
+    def _check_budget(self):
+        if isinstance(self.budget, tuple):
+            return
+        if self.budget is not None:
+            check_size(self, "budget")
+
+    def _check_path(self):
+        if self.lambda_ is not None:
+            check_size(self, "lambda_")
+            if self.budget not in (None, (None,)):
+                raise ArgumentError("give either a budget or lambda_: a lambda_ has no price list")
+        check_count(self, "n_lambda", 2)
+        if self.lambda_min_ratio is not None:
+            words = "between 0 and 1, neither of them"
+            check(self, "lambda_min_ratio", float, lambda v: 0 < v < 1, words)
+        if self.lambdas is not None:
+            object.__setattr__(self, "lambdas", _decreasing(self.lambdas))
+
+
+def _rules(rules):
+    rules = (rules,) if isinstance(rules, str) else tuple(rules)
+    for rule in rules:
+        if rule not in RULES:
+            raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r}")
+    if not rules:
+        raise ArgumentError(f"rules must be at least one of {', '.join(RULES)}")
+    return tuple(rule for rule in RULES if rule in rules)
+
+
+def _decreasing(lambdas):
+    try:
+        values = np.atleast_1d(np.asarray(lambdas, dtype=float))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"lambdas must be numbers, not {lambdas!r}") from None
+    if values.ndim != 1 or not values.size or not ((values >= 0) & (values < INFINITY)).all():
+        raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas!r}")
+    return tuple(np.unique(values)[::-1].tolist())

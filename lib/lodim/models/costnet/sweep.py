@@ -1,0 +1,113 @@
+"""The swept tableau of a quadratic: what any change of its columns gains (Goodnight 1979)."""
+
+import numpy as np
+from numba import njit
+
+ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
+
+
+@njit(cache=True, error_model="numpy")
+def sweep(gram, target, k):
+    """Sweep column k in or, where it is in, out: gram (q, q) and target (q, K), in place.
+
+    A column that is in has -1 / (its variance given the others) on the diagonal.
+    """
+    q, K = target.shape
+    pivot = gram[k, k]
+    entering = 1.0 if pivot > 0.0 else -1.0
+    row, own = gram[k].copy(), target[k].copy()
+    for i in range(q):
+        if i == k:
+            continue
+        share = row[i] / pivot
+        for j in range(q):
+            gram[i, j] -= share * row[j]
+        for c in range(K):
+            target[i, c] -= share * own[c]
+    for i in range(q):
+        gram[i, k] = gram[k, i] = entering * row[i] / pivot
+    for c in range(K):
+        target[k, c] = entering * own[c] / pivot
+    gram[k, k] = -1.0 / pivot
+
+
+@njit(cache=True, error_model="numpy")
+def enter(gram, target, variance, on):
+    """Sweep the columns `on` in, but for those that the earlier ones determine: which are, (q,)."""
+    within = np.zeros(gram.shape[0], np.bool_)
+    for k in on:
+        if gram[k, k] > ALIASED * variance[k]:
+            sweep(gram, target, k)
+            within[k] = True
+    return within
+
+
+@njit(cache=True, error_model="numpy")
+def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed):
+    """How much the deviance falls by each exchange, and how many columns it brings.
+
+    Parameters
+    ----------
+    gram, target : swept by the columns `within` (q,) bool
+    variance : (q,) of the columns by themselves
+    out_start, out_at, in_start, in_at
+        Sets of columns that may go, and that may come: set s is at[start[s]:start[s + 1]].
+    allowed : (n_out, n_in) bool
+
+    Returns
+    -------
+    gain : (n_out, n_in), -inf where it is not allowed
+    rank : (n_out, n_in) int64
+    """
+    n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
+    gain = np.full((n_out, n_in), -np.inf)
+    rank = np.zeros((n_out, n_in), np.int64)
+    largest = 0
+    for a in range(n_out):
+        largest = max(largest, out_start[a + 1] - out_start[a])
+    widest = 0
+    for b in range(n_in):
+        widest = max(widest, in_start[b + 1] - in_start[b])
+    at = np.empty(largest + widest, np.int64)
+    M = np.empty((largest + widest, largest + widest))
+    v = np.empty((largest + widest, K))
+    for a in range(n_out):
+        going = 0
+        for i in range(out_start[a], out_start[a + 1]):
+            if within[out_at[i]]:
+                at[going] = out_at[i]
+                going += 1
+        for b in range(n_in):
+            if not allowed[a, b]:
+                continue
+            size = going
+            for i in range(in_start[b], in_start[b + 1]):
+                at[size] = in_at[i]
+                size += 1
+            for i in range(size):
+                for j in range(i + 1):
+                    M[i, j] = gram[at[i], at[j]]
+                for c in range(K):
+                    v[i, c] = target[at[i], c]
+            gain[a, b], rank[a, b] = _eliminate(M, v, variance, at, going, size)
+    return gain, rank
+
+
+@njit(cache=True, error_model="numpy")
+def _eliminate(M, v, variance, at, going, size):
+    """v' M^-1 v by elimination in order: first the columns that go, whose pivots are negative."""
+    total, rank = 0.0, 0
+    for k in range(size):
+        pivot = M[k, k]
+        if k >= going and pivot <= ALIASED * variance[at[k]]:
+            continue
+        rank += -1 if k < going else 1
+        for c in range(v.shape[1]):
+            total += v[k, c] * v[k, c] / pivot
+        for i in range(k + 1, size):
+            share = M[i, k] / pivot
+            for j in range(k + 1, i + 1):
+                M[i, j] -= share * M[j, k]
+            for c in range(v.shape[1]):
+                v[i, c] -= share * v[k, c]
+    return total, rank

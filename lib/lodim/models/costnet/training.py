@@ -1,0 +1,120 @@
+"""The training rows as refits and searches see them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lodim.tiles import TILE, TILES_PER_BLOCK
+
+MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows, and which columns of X are looked at.
+
+    X : tiles, never copied as a whole
+    y, weight : (n,); weights sum to one
+    base : (n, K) offset
+    columns : (q,) columns of X, by which searches number them 0 to q - 1
+    counted : number of rows of weight above zero
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    base: np.ndarray
+    family: Any
+    columns: np.ndarray
+    counted: int
+
+    @classmethod
+    def of(cls, batch, family, columns=None):
+        """The rows of a batch; all columns, where none are named."""
+        columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
+        return cls(
+            batch.X, batch.y, batch.weight, batch.base(family.n_scores), family, columns,
+            len(batch.counted),
+        )  # fmt: skip
+
+    def sample(self):
+        """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
+
+        Whole tiles are drawn, always the same ones.
+        """
+        tiles, most = len(self.X), MOST_ROWS // TILE
+        if self.family.name == "gaussian" or tiles <= most:
+            return self
+        drawn = np.sort(np.random.default_rng(0).permutation(tiles - 1)[:most])
+        rows = (drawn[:, None] * TILE + np.arange(TILE)).ravel()
+        weight = self.weight[rows]
+        return replace(
+            self, X=self.X[drawn], y=self.y[rows], weight=weight / max(weight.sum(), 1e-300),
+            base=self.base[rows], counted=int((weight > 0.0).sum()),
+        )  # fmt: skip
+
+    @property
+    def df_per_column(self):
+        """Coefficients that a column brings: K - 1 of K classes, whose sum is free, else one."""
+        return max(1, self.family.n_scores - 1)
+
+    def blocks(self, on):
+        """Positions of some rows and their columns (r, |on|) float64, block by block of rows."""
+        at, n = self.columns[on], len(self.y)
+        for start in range(0, len(self.X), TILES_PER_BLOCK):
+            tiles = self.X[start : start + TILES_PER_BLOCK]
+            # Of most columns a view is cheaper than a choice.
+            part = tiles if len(at) == tiles.shape[1] else tiles[:, at]
+            rows = slice(start * TILE, min(n, (start + TILES_PER_BLOCK) * TILE))
+            flat = part.transpose(0, 2, 1).reshape(len(part) * TILE, len(at))[
+                : rows.stop - rows.start
+            ]
+            yield rows, flat.astype(np.float64, copy=False)
+
+    def link(self, intercept, on, coef):
+        """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
+        score = self.base + intercept
+        if len(on):
+            for rows, X in self.blocks(on):
+                score[rows] += X @ coef
+        return score
+
+    def moments(self, on, scale, target):
+        """X'SX, X's, X't of columns `on`, with S = diag(scale (n,)) and t (n, K)."""
+        q = len(on)
+        XX, Xs = np.zeros((q, q)), np.zeros(q)
+        Xt = np.zeros((q, target.shape[1]))
+        for rows, X in self.blocks(on):
+            scaled = X * scale[rows, None]
+            XX += scaled.T @ X
+            Xs += scaled.sum(axis=0)
+            Xt += X.T @ target[rows]
+        return XX, Xs, Xt
+
+    def residual(self, score):
+        """(n, K) what half the deviance falls by per unit of score, weights included."""
+        weight = self.weight[:, None]
+        if self.family.name != "multinomial":
+            return weight * (self.y - self.family.mean(score))[:, None]
+        out = -self.family.mean(score)
+        out[np.arange(len(self.y)), self.y.astype(np.int64)] += 1.0
+        return weight * out
+
+    def curvature(self, score):
+        """(n,) of half the deviance in the score, weights included; the classes' mean of several.
+
+        On the scores that sum to zero the curvature of K classes is a matrix of trace
+        sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are compared.
+        """
+        if self.family.name == "gaussian":
+            return self.weight
+        p = self.family.mean(score)
+        spread = p * (1.0 - p)
+        if p.ndim == 2:
+            spread = spread.sum(axis=1) / (p.shape[1] - 1)
+        return self.weight * spread
+
+    def deviance(self, score):
+        """Weighted mean deviance."""
+        return float(self.weight @ self.family.deviance(self.y, score))

@@ -1,0 +1,501 @@
+"""What a costnet fit says, predicts and keeps."""
+
+import warnings
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lodim as ld
+
+N = 240
+COSTS = {
+    "age": 0, "heart rate": 1, "hr_slope": 0.1, "hr_var": 0.1, "bp_inv": 10, "bp_cuff": 2,
+    "trend": 0.1, "glucose": 1, "lactate": 1.5, "ward": 0, "blood draw": 3,
+}  # fmt: skip
+DEPENDS = {
+    "hr_slope": ["heart rate"], "hr_var": ["heart rate"], "trend": ["bp"],
+    "glucose": ["blood draw"], "lactate": ["blood draw"],
+}  # fmt: skip
+SERIES = {"bp": ["bp_inv", "bp_cuff"]}
+ASKED = {"costs": COSTS, "depends_on": DEPENDS, "alternatives": SERIES, "n_lambda": 30}
+KINDS = ("gaussian", "binomial", "multinomial")
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def patients(kind="gaussian", n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 5))
+    frame = pd.DataFrame({"age": 60 + 10 * z[:, 0], "heart rate": 80 + 12 * z[:, 1]})
+    frame["hr_slope"] = 0.3 * z[:, 1] + rng.normal(size=n)
+    frame["hr_var"] = 0.5 * z[:, 1] + rng.normal(size=n)
+    frame["bp_inv"] = 120 + 15 * z[:, 2]
+    frame["bp_cuff"] = frame["bp_inv"] + 8 * rng.normal(size=n)
+    frame["trend"] = z[:, 2] + 0.6 * rng.normal(size=n)
+    frame["glucose"], frame["lactate"] = 5 + z[:, 3], 1.5 + 0.5 * z[:, 4]
+    frame["ward"] = rng.choice(["surgical", "medical", "cardiac"], n)
+    score = z[:, 0] + 0.9 * frame["hr_slope"] + 1.2 * z[:, 2] + 0.7 * z[:, 4]
+    score = (score + 0.8 * (frame["ward"] == "surgical")).to_numpy()
+    noise = rng.normal(size=n) if kind == "gaussian" else rng.logistic(size=n)
+    y = score + noise
+    if kind == "binomial":
+        y = np.where(y > 0, "died", "lived")
+    if kind == "multinomial":
+        y = np.array(["low", "mid", "high"])[(y > -1).astype(int) + (y > 1)]
+    return frame.assign(y=y)
+
+
+_fits: dict = {}
+
+
+def fit_of(kind, **changes):
+    key = kind, tuple(sorted(changes.items()))
+    if key not in _fits:
+        _fits[key] = ld.costnet("y ~ .", patients(kind), **ASKED | changes)
+    return _fits[key]
+
+
+def price_of(names):
+    """What must be paid for columns, by hand."""
+    paid, rest, bp = set(), list(names), {"bp_inv", "bp_cuff"} & set(names)
+    while rest:
+        name = rest.pop()
+        if name == "bp":
+            continue
+        paid.add(name)
+        rest += DEPENDS.get(name, [])
+    price = sum(COSTS[name] for name in paid)
+    if "trend" in paid and not bp:
+        price += COSTS["bp_cuff"]
+    return price
+
+
+# The price list ----------------------------------------------------------------------------------
+
+
+@kinds
+def test_the_price_list_grows_and_betters(kind):
+    fit = fit_of(kind)
+    frame = fit.prices()
+    assert (np.diff(frame["cost"]) > 0).all()
+    assert (frame["deviance"] <= fit.null_deviance + 1e-12).all()
+    assert list(frame.index) == list(range(1, len(frame) + 1)) and frame["chosen"].sum() == 1
+    assert frame.loc[frame["chosen"], "cost"].item() == fit.cost
+    assert frame["cost"].max() <= fit.total + 1e-9
+    bounded = frame["dev_ratio_bound"].dropna()
+    assert (bounded >= frame["dev_ratio"][bounded.index] - 1e-9).all()
+
+
+@kinds
+def test_a_model_costs_what_its_terms_need(kind):
+    fit = fit_of(kind)
+    for cost in fit.prices()["cost"]:
+        one = fit.at(cost)
+        coef = one.coef()
+        used = coef[coef != 0].index.get_level_values("term").unique()
+        assert {n.split("[")[0] for n in used} - {"(Intercept)"} == set(one.inputs)
+        assert one.cost == pytest.approx(cost) == pytest.approx(price_of(one.inputs))
+        assert one.bought()["price"].sum() == pytest.approx(cost)
+        serving = one.bought()["serves"] == "bp"
+        assert serving.sum() <= 1  # one source
+        assert set(one.bought().index[one.bought()["in_model"]]) == set(one.inputs)
+
+
+def refitted(frame, names):
+    """Mean deviance of the model of some columns, by statsmodels."""
+    api = pytest.importorskip("statsmodels.api")
+    X = api.add_constant(pd.get_dummies(frame[names], drop_first=True, dtype=float))
+    y = frame["y"]
+    if y.dtype.kind == "f":
+        return float((api.OLS(y, X).fit().resid ** 2).mean())
+    codes = pd.Categorical(y).codes
+    model = api.Logit(codes, X) if y.nunique() == 2 else api.MNLogit(codes, X)
+    return -2.0 * model.fit(disp=False, tol=1e-10).llf / len(y)
+
+
+@kinds
+def test_models_are_refitted(kind):
+    fit, df = fit_of(kind), patients(kind)
+    for cost in fit.prices()["cost"]:
+        one = fit.at(cost)
+        if one.inputs:
+            assert one.step.deviance == pytest.approx(refitted(df, one.inputs), rel=1e-6)
+        assert one.evaluate(df)["deviance"][0] == pytest.approx(one.step.deviance, rel=1e-9)
+
+
+def test_new_things_are_told():
+    fit = fit_of("gaussian")
+    had: set = set()
+    for cost, row in zip(fit.prices()["cost"], fit.prices().itertuples(), strict=True):
+        has = set(fit.bought(cost).query("price > 0").index)
+        assert set(filter(None, row.new.split(", "))) == has - had
+        assert set(filter(None, row.dropped.split(", "))) == had - has
+        had = has
+
+
+def test_bought_says_what_needs_what():
+    frame = fit_of("gaussian").bought(100)
+    if "lactate" in frame.index:
+        assert "lactate" in frame.loc["blood draw", "needed_by"]
+        assert not frame.loc["blood draw", "in_model"]
+    assert frame.loc["heart rate", "needed_by"].split(", ")[0] in ("hr_slope", "hr_var")
+
+
+@pytest.mark.parametrize("rules", ["greedy", "lasso", "group", ("lasso", "greedy")])
+def test_rules_are_those_asked_for(rules):
+    fit = fit_of("gaussian", rules=rules, budget=8)
+    asked = {rules} if isinstance(rules, str) else set(rules)
+    assert set(fit.prices()["rule"]) <= asked | {"null"}
+
+
+# Which model -------------------------------------------------------------------------------------
+
+
+@kinds
+def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
+    fit, df = fit_of(kind), patients(kind, 30, seed=1)
+    costs = fit.prices()["cost"].to_numpy()
+    for budget in (0, costs[1], 0.5 * (costs[1] + costs[2]), 1e6):
+        one = fit.at(budget)
+        assert one.cost == costs[costs <= budget].max() and one.settings.budget == budget
+        pd.testing.assert_series_equal(one.coef(), fit.coef(cost=budget))
+        assert fit.predict(df, "link", budget=budget).equals(one.predict(df, "link"))
+        assert fit.evaluate(df, budget=budget).equals(one.evaluate(df))
+        assert one.predict(df, "cost").eq(one.cost).all()
+        assert f".at(budget={budget:g})" in str(one).replace("\n       ", "")
+    staged = fit.staged(df, "link")
+    assert list(staged) == list(costs)
+    assert staged[costs[-1]].equals(fit.predict(df, "link", budget=costs[-1]))
+
+
+@kinds
+def test_predict_needs_no_more_than_the_inputs(kind):
+    fit, df = fit_of(kind), patients(kind, 20, seed=2)
+    for cost in fit.prices()["cost"]:
+        one = fit.at(cost)
+        whole = one.predict(df, "link")
+        assert one.predict(df[one.inputs], "link").equals(whole)
+        others = df.assign(**{c: np.nan for c in df.columns.difference(one.inputs)})
+        assert one.predict(others, "link").equals(whole)
+        augmented = one.augment(df[[*one.inputs, "y"]])
+        assert augmented[".loss"].mean() == pytest.approx(one.evaluate(df)["deviance"][0])
+
+
+def test_the_search_is_limited_by_a_budget():
+    df = patients()
+    few = fit_of("gaussian", budget=4)
+    assert few.prices()["cost"].max() <= 4 and few.limit == 4 and few.chosen == ()
+    assert few.cost == few.prices()["cost"].max()
+    with pytest.raises(ld.ArgumentError, match="searched up to a price of 4"):
+        few.predict(df, budget=5)
+    whole = fit_of("gaussian")
+    assert whole.limit == np.inf and whole.chosen == ("budget",) and whole.selection is not None
+    assert whole.prices()["cost"].max() > 4
+    assert whole.cost <= whole.settings.budget
+
+
+@kinds
+def test_lambda_picks_a_penalized_model(kind):
+    fit, df = fit_of(kind), patients(kind, 20, seed=3)
+    path = fit.path()
+    assert (np.diff(path["lambda_"]) < 0).all() and len(path) == 30
+    for k in (0, 10, 29):
+        value = path["lambda_"][k]
+        one = fit.at(lambda_=value)
+        assert one.step.rule == "penalized" and one.glance()["lambda_"][0] == value
+        pd.testing.assert_series_equal(one.coef(), fit.coef(lambda_=value))
+        assert fit.predict(df, "link", lambda_=value).equals(one.predict(df, "link"))
+        assert one.cost == path["cost"][k] and one.dev_ratio == pytest.approx(path["dev_ratio"][k])
+        assert "not refitted" in str(one) and "shrunken" in str(one.summary())
+    alone = ld.costnet("y ~ .", patients(kind), **ASKED, lambda_=float(path["lambda_"][10]))
+    np.testing.assert_allclose(
+        alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
+    )
+    assert alone.prices().empty and alone.estimates.ladder is None
+    assert fit.coef(lambda_=path["lambda_"][0]).drop("(Intercept)", level="term").abs().max() < 2
+
+
+def test_what_is_asked_twice_or_wrongly_is_refused():
+    fit, df = fit_of("gaussian"), patients()
+    for call, words in [
+        (lambda: fit.at(), "either a budget or lambda_"),
+        (lambda: fit.predict(df, budget=1, lambda_=1), "either a budget or lambda_"),
+        (lambda: fit.predict(df, budget=-1), "0 or more, not -1"),
+        (lambda: fit.predict(df, budget="all"), "not 'all'"),
+        (lambda: fit.coef(lambda_=np.nan), "not nan"),
+        (lambda: fit.coef(cost=True), "not True"),
+        (lambda: fit.plot("pie"), "kind must be one of cost, path, graph"),
+        (lambda: fit.at(lambda_=1).plot("cost", top=3), "plot of kind 'cost'"),
+    ]:
+        with pytest.raises(ld.ArgumentError, match=words):
+            call()
+    alone = ld.costnet("y ~ .", df, **ASKED, lambda_=0.1)
+    for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph")):
+        with pytest.raises(ld.ArgumentError, match="no price list"):
+            call()
+
+
+# Frames ------------------------------------------------------------------------------------------
+
+
+@kinds
+def test_tidy_has_every_model(kind):
+    fit = fit_of(kind)
+    tidy, K = fit.tidy(), 3 if kind == "multinomial" else 1
+    assert len(tidy) == len(fit.prices()) * (1 + len(fit.design.names)) * K
+    for step, part in tidy.groupby("step"):
+        cost = fit.prices()["cost"][step]
+        np.testing.assert_array_equal(part["estimate"], fit.coef(cost=cost))
+        assert (part["cost"] == cost).all()
+    slopes = tidy[tidy["term"] != "(Intercept)"]
+    scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
+    np.testing.assert_allclose(
+        slopes["std_estimate"], slopes["estimate"] * slopes["term"].map(scale), atol=1e-12
+    )
+    assert tidy.loc[tidy["term"] == "(Intercept)", "std_estimate"].isna().all()
+
+
+def test_coefficients_are_in_units_of_the_data():
+    fit, df = fit_of("gaussian").at(3.1), patients()
+    coef = fit.coef()
+    by_hand = coef["(Intercept)"] + sum(
+        coef[name] * df[name] for name in fit.inputs if name != "ward"
+    )
+    for level in ("cardiac", "medical", "surgical"):
+        by_hand = by_hand + coef[f"ward[{level}]"] * (df["ward"] == level)
+    np.testing.assert_allclose(fit.predict(df), by_hand, rtol=1e-10)
+
+
+def test_weights_count_as_rows():
+    df = patients(n=120)
+    times = np.random.default_rng(0).integers(0, 3, len(df))
+    one = ld.costnet(
+        "y ~ .", df, **ASKED, weights=times, budget=8, control={"criterion": "deviance"}
+    )
+    two = ld.costnet("y ~ .", df.loc[df.index.repeat(times)], **ASKED, budget=8,
+                     control={"criterion": "deviance"})  # fmt: skip
+    last = one.at(8).coef(), two.at(8).coef()
+    np.testing.assert_allclose(last[0], last[1], atol=1e-6)
+
+
+def test_an_offset_is_part_of_the_score():
+    df = patients().assign(known=lambda d: 2.0 * d["age"])
+    fit = ld.costnet("y ~ . - known", df.assign(y=df["y"] + df["known"]), **ASKED, offset="known",
+                     budget=4)  # fmt: skip
+    plain = fit_of("gaussian", budget=4)
+    np.testing.assert_allclose(fit.coef(), plain.coef(), atol=1e-6)
+    np.testing.assert_allclose(fit.predict(df), plain.predict(df) + df["known"], rtol=1e-9)
+
+
+# Print, keep, repeat -----------------------------------------------------------------------------
+
+
+@kinds
+def test_prints(kind):
+    fit = fit_of(kind)
+    text, report = str(fit), str(fit.summary())
+    assert "Df Cost" in text and "Lambda Rule" in text and "9 things with a price" in text
+    assert f"{fit.step.number} *" in text and "(by CV)" in text
+    for words in ("Price list", "Newly bought", "What must be bought", "Coefficients", "Per SD",
+                  "no valid p-values", "duality gap", "blood draw", "Serves as"):  # fmt: skip
+        assert words in report.replace("\n    ", " "), words
+    for out in (text, report, str(fit.at(0)), str(fit.at(0).summary()),
+                str(fit.at(lambda_=0.1).summary())):  # fmt: skip
+        assert max(map(len, out.splitlines())) <= 78
+    assert "<table>" in fit._repr_html_() and "tabular" in fit.summary().as_latex()
+
+
+def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 60))
+    df = pd.DataFrame(
+        X, columns=[f"a quantity with a rather long name, number {k}" for k in range(60)]
+    )
+    df["y"] = X @ np.linspace(1, 2, 60)
+    fit = ld.costnet("y ~ .", df, rules="greedy", budget=60, n_lambda=5)
+    assert len(fit.prices()) > 32
+    lines = str(fit.at(25)).splitlines()
+    assert len(lines) < 45 and any("*" in line and " 25 " in line for line in lines)
+    assert "rows are left out; prices() has them all" in str(fit.at(25))
+    report = str(fit.summary())
+    assert max(map(len, report.splitlines())) <= 78 and "…" in report
+
+
+@kinds
+def test_save_and_load(kind, tmp_path):
+    fit, df = fit_of(kind), patients(kind, 15, seed=4)
+    for one in (fit, fit.at(3.1), fit.at(lambda_=0.05), fit_of(kind, lambda_=0.1)):
+        one.save(tmp_path / "fit")
+        back = ld.load(tmp_path / "fit")
+        assert str(back) == str(one) and str(back.summary()) == str(one.summary())
+        assert back.predict(df, "link").equals(one.predict(df, "link"))
+        assert back.bought().equals(one.bought()) and back.tidy().equals(one.tidy())
+        assert back.to_state().keys() == one.to_state().keys()
+    assert ld.load(tmp_path / "fit").settings.costs == fit.settings.costs
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    from lodim import store
+    from lodim.models.costnet import model
+
+    whole = fit_of("gaussian").to_state()
+    for where, name, value in [
+        ("network", "parents", [[5]] * len(whole["network"]["names"])),
+        ("network", "columns", [[99]] * len(whole["network"]["names"])),
+        ("network", "cost", np.zeros(2)),
+        ("network", "base", np.full(len(whole["network"]["names"]), 99)),
+        ("ladder", "coef", whole["ladder"]["coef"][:, :-1]),
+        ("ladder", "rule", ["greedy"]),
+        ("ladder", "intercept", np.full_like(whole["ladder"]["intercept"], np.nan)),
+        ("trace", "coef", whole["trace"]["coef"][:-1]),
+        ("paid", "bought", whole["paid"]["bought"][:, :-1]),
+    ]:
+        broken = whole | {where: whole[where] | {name: value}}
+        with pytest.raises(ValueError):
+            model.from_state(broken)
+        store.write(tmp_path / "fit", "costnet", broken)
+        with pytest.raises(ld.StoreError, match="whole costnet fit"):
+            ld.load(tmp_path / "fit")
+
+
+def test_update_repeats_the_call():
+    fit, df = fit_of("gaussian", budget=4), patients(seed=5)
+    series = ld.costnet("y ~ .", patients(), **ASKED | {"costs": pd.Series(COSTS)}, budget=4)
+    assert str(series) == str(fit)
+    again = series.update(df)
+    assert again.limit == 4 and again.settings.costs == fit.settings.costs
+    assert again.predict(df).equals(ld.costnet("y ~ .", df, **ASKED, budget=4).predict(df))
+    assert fit.at(2).update(df).settings.budget == 2
+    other = fit.update(df, budget=2)
+    assert other.cost <= 2
+
+
+def shared(names):
+    """Two labs that open for 4 each, then every thing costs 1."""
+    labs = [{"a", "b", "c"}, {"d", "e"}]
+    return float(sum(4 for lab in labs if lab & names) + len(names))
+
+
+def test_a_cost_function(tmp_path):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(150, 5)), columns=list("abcde"))
+    df["y"] = df["a"] + 0.8 * df["b"] + 0.9 * df["d"] + 0.3 * df["e"] + rng.normal(size=150)
+    fit = ld.costnet("y ~ .", df, costs=shared, budget=9)
+    assert "costs=..." in str(fit) and "by a function" in str(fit)
+    for cost in fit.prices()["cost"]:
+        assert cost == shared(set(fit.at(cost).inputs)) <= 9
+    assert set(fit.at(6).inputs) == {"a", "b"}  # the second lab would cost 5 more
+    fit.save(tmp_path / "fit")
+    back = ld.load(tmp_path / "fit")
+    assert str(back) == str(fit) and back.predict(df).equals(fit.predict(df))
+    assert str(back.summary()) == str(fit.summary())
+    with pytest.raises(ld.ArgumentError, match="a function, which a fit does not keep"):
+        fit.update(df)
+    assert fit.update(df, costs=shared).cost == fit.cost
+
+
+# Through the shared machinery --------------------------------------------------------------------
+
+
+@kinds
+def test_cv_over_budgets(kind):
+    df = patients(kind, 120)
+    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=4, rule="1se")
+    frame = cv.tidy()
+    assert list(frame.columns) == ["budget", "mean", "se"] and (np.diff(frame["budget"]) > 0).all()
+    assert cv.budget_1se <= cv.budget_min == frame["budget"][frame["mean"].idxmin()]
+    within = frame["mean"] <= frame["mean"].min() + frame["se"][frame["mean"].idxmin()]
+    assert cv.budget_1se == frame["budget"][within].min()
+    assert cv.best.settings.budget == cv.budget_1se and cv.best.cost <= cv.budget_1se
+    assert cv.best.chosen == ("budget",) and "budget" in str(cv)
+    assert frame["mean"].iloc[0] > frame["mean"].min()
+
+
+def test_cv_over_other_settings():
+    df = patients(n=120)
+    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, grid={"lambda_": [1.0, 0.1, 0.01]})
+    assert list(cv.tidy()["lambda_"]) == [1.0, 0.1, 0.01] and cv.best.step.rule == "penalized"
+    both = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3,
+                 grid={"rules": ["lasso", "greedy"], "budget": [1.1, 8]})  # fmt: skip
+    assert list(both.tidy()["rules"]) == ["lasso", "lasso", "greedy", "greedy"]
+    with pytest.raises(ld.ArgumentError, match="either a budget or lambda_"):
+        ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, grid={"lambda_": [1.0], "budget": [1.0]})
+
+
+def test_path():
+    df = patients(n=120)
+    path = ld.path(ld.costnet, "y ~ .", df, **ASKED | {"n_lambda": 8})
+    frame = path.glance()
+    assert len(path.fits) == 8 and (np.diff(frame["dev_ratio"]) >= -1e-9).all()
+    assert path.fits[0].cost == 0 and path.fits[-1].cost > 10
+    whole = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 8}, lambdas=path.lambdas, budget=1)
+    np.testing.assert_allclose(whole.path()["dev_ratio"], frame["dev_ratio"], atol=1e-5)
+
+
+def test_arguments_are_all_read():
+    """What the settings hold is what was given; nothing is ignored in silence."""
+    df = patients(n=60)
+    fit = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 5}, budget=3, relax=0.5, l1_ratio=0.9,
+                     closure="direct", seed=3, threads=1, rules="lasso",
+                     control={"tol": 1e-5, "max_iter": 500})  # fmt: skip
+    s = fit.settings
+    assert (s.budget, s.relax, s.l1_ratio, s.closure, s.seed, s.threads) == (
+        3,
+        0.5,
+        0.9,
+        "direct",
+        3,
+        1,
+    )
+    assert s.rules == ("lasso",) and s.tol == 1e-5 and s.max_iter == 500 and s.n_lambda == 5
+    assert {f.name for f in fields(s)} >= {"costs", "depends_on", "alternatives", "network"}
+
+
+# Any frame at all --------------------------------------------------------------------------------
+
+
+@st.composite
+def problems(draw):
+    n, p = draw(st.integers(1, 20)), draw(st.integers(1, 4))
+    names = [f"x{k}" for k in range(p)]
+    seed = draw(st.integers(0, 10_000))
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, p)).round(draw(st.integers(0, 3))), columns=names)
+    if draw(st.booleans()):
+        df["x0"] = rng.choice(list("abc"), n)
+    answers = [rng.normal(size=n), rng.choice(["a", "b"], n), rng.choice(["a", "b", "c"], n)]
+    df["y"] = answers[draw(st.integers(0, 2))]
+    costs = {name: draw(st.sampled_from([0, 0.5, 1, 1e6])) for name in names}
+    depends_on = {names[k]: names[j] for k in range(1, p) for j in range(k) if draw(st.booleans())}
+    return df, costs, depends_on
+
+
+@given(problem=problems(), budget=st.sampled_from([None, 0, 1, 1.5, 1e9]),
+       criterion=st.sampled_from(["bic", "deviance", "ebic"]))  # fmt: skip
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_problem(problem, budget, criterion):
+    df, costs, depends_on = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        try:
+            fit = ld.costnet("y ~ .", df, costs=costs, depends_on=depends_on, budget=budget,
+                             threads=1, n_lambda=8,
+                             control={"criterion": criterion, "max_iter": 300})  # fmt: skip
+        except ld.LodimError:
+            return
+        assert np.isfinite(fit.predict(df, "link").to_numpy(float)).all()
+        assert str(fit) and str(fit.summary()) and len(fit.augment(df)) == len(df)
+        if budget is not None:
+            assert (fit.prices()["cost"] <= budget * (1 + 1e-9)).all()
+        for cost in fit.prices()["cost"]:
+            one = fit.at(cost)
+            paid, rest = set(), list(one.inputs)
+            while rest:
+                name = rest.pop()
+                paid.add(name)
+                rest += [depends_on[name]] if name in depends_on else []
+            assert one.cost == pytest.approx(sum(costs[name] for name in paid))
