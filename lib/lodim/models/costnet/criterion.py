@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 CRITERIA = ("deviance", "aic", "bic", "ebic")
+DEFAULT = "ebic"
 PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
 

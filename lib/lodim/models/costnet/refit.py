@@ -8,7 +8,7 @@ from lodim.engine import single_blas
 from lodim.models.costnet.training import Training
 
 RIDGE = 1e-9  # of least squares, in units of each column's variance: collinear columns share
-RIDGE_LIKELIHOOD = 1e-6  # of IRLS: ends separated classes at probabilities of about 1 - 1e-6
+RIDGE_LIKELIHOOD = 1e-7  # of IRLS: ends separated classes near probabilities of 1 - 1e-7
 MAX_ITER = 50
 TOL = 1e-12  # fall of half the mean deviance that a further Newton step promises
 

@@ -32,9 +32,10 @@ def lasso_groups(network, p):
     """The weighted lasso's penalty: each column is charged all that its node needs, by itself."""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
-        cost[list(columns)] = np.minimum(
-            cost[list(columns)], network.price(np.eye(len(network))[v])
-        )
+        if columns:
+            at, needed = list(columns), network.needs[v]
+            alone = network.price(needed) if network.set_cost else network.cost[needed].sum()
+            cost[at] = np.minimum(cost[at], alone)  # of copies the cheapest
     return singles(np.where(np.isfinite(cost), cost, 0.0), network)
 
 

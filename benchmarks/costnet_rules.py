@@ -1,0 +1,171 @@
+"""costnet's rules at each price: held-out deviance of the model that each would sell.
+
+    python benchmarks/costnet_rules.py [--seeds 20] [--response numeric alert] [--quality]
+                                       [--out FILE]
+
+Data: `ld.monitoring`, 812 alerts to learn from and 4,000 to judge by, 150 features of which 25 to
+30 are base signals, at a unit each and a unit for every further operation (thesis, Sect. 5.3), as
+trees ("stars"), chains, two parents ("pairs") and some of each ("mixed"). `lasso` is the weighted
+lasso refitted, the best model by training deviance along its path that the budget pays for;
+`lasso (criterion)` chooses among the same models as the ladder does. `all` is the ladder of all
+rules by the default criterion; `all (NAME)` by another one. `less` is the mean over the seeds of
+the lasso's deviance less the rule's, `se` its standard error. `--quality` prints the ratio of the
+ladder's R2 to the best of all subsets of 14 features, over 20 seeds and two budgets, instead.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+
+import lodim as ld
+from lodim import family as families
+from lodim.design import Design
+from lodim.models.costnet import criterion, exact, ladder, penalized, rules
+from lodim.models.costnet.groups import groups
+from lodim.models.costnet.grow import look
+from lodim.models.costnet.network import unfold
+from lodim.models.costnet.training import Training
+
+GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals
+COSTS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60]
+N_TRAIN, N_TEST = 812, 4000
+
+
+def monitored(seed, graph, response, n=N_TRAIN + N_TEST, p=150, signals=None):
+    """Training batch, held-out batch, family and network."""
+    signals = signals or GRAPHS[graph]
+    frame = ld.monitoring(n, p, seed, graph=graph, response=response, signals=signals)
+    design, train = Design.learn("y ~ .", frame.iloc[:N_TRAIN])
+    test = design.apply(frame.iloc[N_TRAIN:], response=True)
+    levels = design.response.levels
+    family = families.make(design.family, 0 if levels is None else len(levels))
+    names = list(design.names)
+    costs, needs = frame.attrs["costs"], frame.attrs["depends_on"]
+    parents = [tuple(map(names.index, needs.get(name, ()))) for name in names]
+    network = unfold(
+        names, [costs[name] for name in names], parents, [(j,) for j in range(len(names))]
+    )
+    return train, test, family, network
+
+
+def candidates(search, train, family, network):
+    """What each rule finds."""
+    p = train.X.shape[1]
+
+    def path(batch, family, priced):
+        return penalized.path(batch, family, priced)
+
+    priced = groups(network, "all", p)
+    found = {"group": rules.supports(search, path(train, family, priced), "group")}
+    found["reweighted"] = rules.reweighting(search, train, family, priced, found["group"], path)
+    penalty = rules.lasso_groups(network, p)
+    found["lasso"] = rules.supports(search, path(train, family, penalty), "lasso")
+    found["greedy"] = rules.grown(search)
+    return found
+
+
+def curves(seed, graph, response):
+    """Held-out deviance of each rule at each cost: rows (graph, rule, cost, seed, deviance)."""
+    train, test, family, network = monitored(seed, graph, response)
+    sold = {}
+    for name in criterion.CRITERIA:
+        search = look(train, family, network, np.inf, name)
+        found = candidates(search, train, family, network)
+        everything = [c for some in found.values() for c in some]
+        sold[f"all ({name})"] = search, ladder.rungs(search, everything)
+        if name == criterion.DEFAULT:
+            sold["all"] = sold[f"all ({name})"]
+            sold |= {rule: (search, ladder.rungs(search, found[rule])) for rule in found}
+            sold["lasso (criterion)"] = sold["lasso"]
+        if name == "deviance":
+            lasso = search, ladder.rungs(search, found["lasso"])
+    sold["lasso"] = lasso
+    for rule, (search, chosen) in sold.items():
+        deviance = [held_out(search, c, test) for c in chosen]
+        paid = [c.state.price for c in chosen]
+        for cost in COSTS:
+            at = np.searchsorted(paid, cost + 1e-9) - 1
+            yield graph, rule, cost, seed, deviance[at]
+
+
+def held_out(search, candidate, test):
+    """Mean deviance of a candidate's refit in the rows of a batch."""
+    on = search.market.on(candidate.state.used)
+    fit, training = search.final(on), search.final.training
+    watch = Training.of(test, training.family, training.columns)
+    return watch.deviance(watch.link(fit.intercept, on, fit.coef))
+
+
+def summary(rows):
+    """Mean held-out deviance, and how much less it is than the lasso's, with standard error."""
+    frame = pd.DataFrame(rows, columns=["graph", "rule", "cost", "seed", "deviance"])
+    index = ["graph", "cost", "seed"]
+    lasso = frame[frame["rule"] == "lasso"].set_index(index)["deviance"].rename("lasso")
+    frame = frame.join(lasso, on=index)
+    frame["less"] = frame["lasso"] - frame["deviance"]
+    by = frame.groupby(["graph", "rule", "cost"])
+    out = by.agg(deviance=("deviance", "mean"), less=("less", "mean"), se=("less", "sem"))
+    out["seeds"] = by["seed"].nunique()
+    return out.reset_index()
+
+
+def quality(seeds):
+    """Ratio of R2 to the exhaustive optimum over 14 features, at two budgets each."""
+    graphs, ratios, within = list(GRAPHS), [], []
+    for seed in range(seeds):
+        graph = graphs[seed % len(graphs)]
+        train, _, family, network = monitored(seed, graph, "numeric", p=14, signals=5)
+        cost = np.random.default_rng(seed).uniform(0.3, 3.0, 14)
+        network = replace(network, cost=np.ones(14) if seed % 2 else cost)
+        for share in (0.25, 0.5):
+            budget = share * network.cost.sum()
+            search = look(train, family, network, budget, criterion.DEFAULT)
+            null = search.refits.null.deviance
+            found = candidates(search, train, family, network)
+            best = exact.exhaustive(search, budget)
+            sold = ladder.rungs(search, [c for some in found.values() for c in some])[-1].state
+            ratios.append((null - sold.deviance) / (null - best.deviance))
+            within.append(sold.price <= budget)
+    return SimpleNamespace(ratios=np.array(ratios), within=all(within))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--response", nargs="+", default=["numeric", "alert"])
+    parser.add_argument("--quality", action="store_true")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "results" / "costnet_rules.csv"
+    )
+    arguments = parser.parse_args()
+    if arguments.quality:
+        found = quality(arguments.seeds)
+        print(f"R2 to the best of all subsets: mean {found.ratios.mean():.4f}, "
+              f"worst {found.ratios.min():.4f}, all within budget: {found.within}")  # fmt: skip
+        return
+    tables = []
+    for response in arguments.response:
+        rows = []
+        for graph in GRAPHS:
+            for seed in range(arguments.seeds):
+                rows += curves(seed, graph, response)
+        table = summary(rows)
+        table.insert(0, "response", response)
+        tables.append(table)
+        pd.concat(tables).to_csv(arguments.out, index=False, float_format="%.5f")
+        for graph, part in table.groupby("graph"):
+            wide = part.pivot(index="rule", columns="cost", values="deviance")
+            print(f"\n{response}, {graph}: held-out deviance\n{wide.round(4).to_string()}")
+            some = part[part["rule"] == "all"]
+            print("all, less than the lasso by:", *(
+                f"{cost}: {less:.4f} ({se:.4f})" for cost, less, se in
+                zip(some["cost"], some["less"], some["se"], strict=True)
+            ))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,700 @@
+"""The price list of costnet: refits, rules, bounds and budgets against naive references."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lodim import tiles
+from lodim.design import Batch
+from lodim.errors import ArgumentError, DataError
+from lodim.family import Binomial, Gaussian, Multinomial
+from lodim.models.costnet import (
+    bound,
+    criterion,
+    exact,
+    exchange,
+    greedy,
+    ladder,
+    modular,
+    rules,
+    screen,
+    sweep,
+    training,
+)
+from lodim.models.costnet.groups import groups
+from lodim.models.costnet.grow import look
+from lodim.models.costnet.market import Market, complete, within
+from lodim.models.costnet.network import unfold
+from lodim.models.costnet.penalized import Trace
+from lodim.models.costnet.refit import Refits, quadratic
+from lodim.models.costnet.relaxation import Relaxation
+from lodim.models.costnet.training import Training
+
+
+def batch_of(X, y, weights=None, offset=None):
+    n = len(y)
+    return Batch(
+        tiles.pack(np.asarray(X, float)), np.asarray(y, float), weights, offset,
+        pd.RangeIndex(n), np.arange(n),
+    )  # fmt: skip
+
+
+def standard(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def plain(p, cost=None, parents=None):
+    """A network of a node a column."""
+    return unfold(
+        [f"x{j}" for j in range(p)], np.ones(p) if cost is None else cost,
+        parents or [()] * p, [(j,) for j in range(p)],
+    )  # fmt: skip
+
+
+def chains(seed, n=300, p=12, family="gaussian", cost=None):
+    """Chains of three, correlated columns: batch, network."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    for j in range(p):
+        if j % 3:
+            X[:, j] += 0.8 * X[:, j - 1]
+    X = standard(X)
+    score = X[:, [1, 5, 9]] @ [1.0, -0.8, 0.5] + 0.4 * X[:, 0]
+    if family == "gaussian":
+        y = score + rng.normal(size=n)
+    else:
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(float)
+    parents = [(j - 1,) if j % 3 else () for j in range(p)]
+    return batch_of(X, y), plain(p, cost, parents)
+
+
+def matrix(batch):
+    return tiles.unpack(batch.X, batch.n)
+
+
+def naive_price(network, used):
+    """By walking the parents."""
+    paid, todo = set(), [int(v) for v in np.flatnonzero(used)]
+    while todo:
+        v = todo.pop()
+        paid.add(v)
+        todo += network.parents[v]
+    return sum(network.cost[b] for b in {int(network.base[v]) for v in paid})
+
+
+def every_subset(m):
+    return (np.arange(2**m)[:, None] >> np.arange(m)) & 1 > 0
+
+
+def greedy_ladder(search):
+    return ladder.rungs(search, rules.grown(search))
+
+
+# Refits ---------------------------------------------------------------------------------------
+
+
+def test_gaussian_refits_are_weighted_least_squares():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 6)), rng.normal(size=200)
+    weights, offset = rng.uniform(0.0, 3.0, 200), rng.normal(size=200)
+    refits = Refits.of(Training.of(batch_of(X, y, weights, offset), Gaussian()))
+    for on in ([0], [1, 4], [0, 2, 3, 5]):
+        fit = refits(np.array(on))
+        A = np.column_stack([np.ones(200), X[:, on]]) * np.sqrt(weights)[:, None]
+        expected = np.linalg.lstsq(A, (y - offset) * np.sqrt(weights), rcond=None)[0]
+        np.testing.assert_allclose(np.append(fit.intercept, fit.coef), expected, atol=1e-7)
+        rest = y - offset - expected[0] - X[:, on] @ expected[1:]
+        assert fit.deviance == pytest.approx(weights @ rest**2 / weights.sum(), rel=1e-9)
+
+
+def test_gaussian_refits_of_many_tiles():
+    """More rows than a block, float32 tiles: the Gram matrix is summed in float64."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(9000, 3)).astype(np.float32)
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=9000)
+    batch = replace(batch_of(X, y), X=tiles.pack(X, np.float32))
+    fit = Refits.of(Training.of(batch, Gaussian()))(np.array([0, 2]))
+    A = np.column_stack([np.ones(9000), X[:, [0, 2]].astype(float)])
+    expected = np.linalg.lstsq(A, y, rcond=None)[0]
+    np.testing.assert_allclose(np.append(fit.intercept, fit.coef), expected, atol=1e-8)
+
+
+def test_collinear_columns_share_their_coefficient():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=100)
+    X = np.column_stack([x, x, np.zeros(100)])
+    refits = Refits.of(Training.of(batch_of(X, 3.0 * x), Gaussian()))
+    fit = refits(np.arange(3))
+    np.testing.assert_allclose(fit.coef[:, 0], [1.5, 1.5, 0.0], atol=1e-4)
+    assert fit.deviance < 1e-8
+
+
+def test_binomial_refits_agree_with_statsmodels():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 5))
+    weights, offset = rng.integers(0, 4, 300).astype(float), 0.5 * rng.normal(size=300)
+    y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X[:, 0] + X[:, 3] - offset))).astype(float)
+    refits = Refits.of(Training.of(batch_of(X, y, weights, offset), Binomial()))
+    on = np.array([0, 2, 3])
+    peer = sm.GLM(
+        y, sm.add_constant(X[:, on]), family=sm.families.Binomial(), offset=offset,
+        freq_weights=weights,
+    ).fit(tol=1e-12)  # fmt: skip
+    fit = refits(on)
+    np.testing.assert_allclose(np.append(fit.intercept, fit.coef), peer.params, atol=2e-5)
+    assert fit.deviance == pytest.approx(peer.deviance / weights.sum(), rel=1e-8)
+
+
+def test_multinomial_refits_agree_with_statsmodels():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 4))
+    score = np.column_stack([X[:, 0], X[:, 1], -X[:, 0] + 0.3])
+    y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
+    refits = Refits.of(Training.of(batch_of(X, y), Multinomial(3)))
+    on = np.array([0, 1, 3])
+    fit = refits(on)
+    peer = sm.MNLogit(y, sm.add_constant(X[:, on])).fit(disp=0, method="newton", tol=1e-10)
+    mine = np.vstack([fit.intercept, fit.coef])
+    np.testing.assert_allclose(mine[:, 1:] - mine[:, :1], peer.params, atol=1e-4)
+    np.testing.assert_allclose(mine[1:].sum(axis=1), 0.0, atol=1e-8)
+    assert fit.deviance == pytest.approx(-2.0 * peer.llf / 400, rel=1e-8)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_separated_classes_end_finite(classes):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(120, 3))
+    y = np.digitize(X[:, 0], [-0.4, 0.4][: classes - 1]).astype(float)
+    family = Binomial() if classes == 2 else Multinomial(classes)
+    fit = Refits.of(Training.of(batch_of(X, y), family))(np.arange(3))
+    assert np.isfinite(fit.coef).all() and np.abs(fit.coef).max() < 1e4
+    assert 0.0 < fit.deviance < 0.02
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Binomial(), Multinomial(3)])
+def test_the_quadratic_at_a_refit_has_its_minimum_there(family):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(200, 5))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float) + (X[:, 1] > 1.0)
+    y = y if family.name == "multinomial" else np.minimum(y, 1.0)
+    refits = Refits.of(Training.of(batch_of(X, y), family))
+    on = np.array([0, 1, 4])
+    at = refits.near(on)
+    best = np.linalg.solve(at.gram[np.ix_(on, on)], at.target[on])
+    np.testing.assert_allclose(best, refits(on).coef, atol=1e-5)
+
+
+# Exchanges ------------------------------------------------------------------------------------
+
+
+def lists(sets):
+    start = np.cumsum([0, *map(len, sets)])
+    return start, np.array([k for found in sets for k in found], np.int64)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_gains_of_exchanges_are_those_of_least_squares(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 8))
+    X[:, 7] = X[:, 0] - X[:, 1]  # determined by others: brings nothing beside them
+    Y = rng.normal(size=(60, 2))
+
+    def rss(on):
+        on = sorted(on)
+        return ((Y - X[:, on] @ np.linalg.lstsq(X[:, on], Y, rcond=None)[0]) ** 2).sum()
+
+    on = set(rng.choice(7, 3, replace=False).tolist())
+    gram, target, variance = X.T @ X, X.T @ Y, (X**2).sum(axis=0)
+    before = gram.copy()
+    inside = sweep.enter(gram, target, variance, np.array(sorted(on)))
+    rest = sorted(set(range(8)) - on)
+    going = [[], [min(on)], sorted(on)[:2]]
+    coming = [[], [rest[0]], rest[:2], rest[-2:], rest]
+    gain, rank = sweep.gains(
+        gram, target, variance, inside, *lists(going), *lists(coming), np.ones((3, 5), bool)
+    )
+    for (a, out), (b, new) in product(enumerate(going), enumerate(coming)):
+        after = on - set(out) | set(new)
+        assert gain[a, b] == pytest.approx(rss(on) - rss(after), abs=1e-8)
+        size = np.linalg.matrix_rank(X[:, sorted(after)]) if after else 0
+        assert rank[a, b] == size - len(on)
+    for k in sorted(on):
+        sweep.sweep(gram, target, k)
+    np.testing.assert_allclose(gram, before, atol=1e-9)
+
+
+def with_series():
+    """bp by two sources at 3 and 1, two dependants of bp (one of the other), and a free column."""
+    return unfold(
+        ["inv", "cuff", "mean", "slope", "hr", "sum"], [3.0, 1.0, 0.5, 0.5, 1.0, 0.0],
+        [(), (), (), (2,), (), (4, 2)], [(j,) for j in range(6)],
+        sources=((0, 1),), uses=((), (), (0,), (), (), ()),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("network", [plain(6, np.arange(6.0), [(), (0,), (1,), (0,), (2, 3), ()]),
+                                     with_series()])  # fmt: skip
+def test_a_market_has_the_networks_prices(network):
+    """A parent is paid once, through chains and by two ways."""
+    market, rng = Market.of(network), np.random.default_rng(0)
+    used = rng.random((40, len(market))) < 0.3
+    for row, with_each in zip(used, market.prices_with(used), strict=True):
+        assert market.price(row) == pytest.approx(naive_price(network, market.nodes(row)))
+        for g, price in enumerate(with_each):
+            more = row | (np.arange(len(market)) == g)
+            assert price == pytest.approx(naive_price(network, market.nodes(more)))
+
+
+def test_a_chain_is_paid_once():
+    market = Market.of(plain(3, [1.0, 10.0, 100.0], [(), (0,), (1,)]))
+    assert market.price(np.array([False, False, True])) == 111.0
+    assert market.price(np.array([True, True, True])) == 111.0
+
+
+def test_a_market_holds_what_the_budget_pays_for_by_itself():
+    market = Market.of(plain(3, [1.0, 1.0, 1.0], [(), (0,), (1,)]), budget=2.0)
+    assert market.goods.tolist() == [0, 1]
+
+
+def test_columns_of_no_node_are_free():
+    network = complete(plain(2), 4)
+    assert network.columns[2:] == ((2,), (3,)) and network.cost[2:].tolist() == [0.0, 0.0]
+    assert Market.of(network).price(np.array([True, False, True, True])) == 1.0
+
+
+def test_polish_improves_within_the_price():
+    batch, network = chains(0)
+    search = look(batch, Gaussian(), network, np.inf, "bic")
+    start = search.state(np.arange(12) % 4 == 3)
+    steps = exchange.polish(search, start, start.price)
+    values = [start.value, *(s.value for s in steps)]
+    assert len(steps) and (np.diff(values) < 0).all()
+    assert all(within(s.price, start.price) for s in steps)
+
+
+# The ladder -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+def test_a_ladder_is_what_it_says(family):
+    batch, network = chains(1, family=family)
+    made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
+    search = look(batch, made, network, np.inf, "bic")
+    rungs = greedy_ladder(search)
+    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [9.0]))
+    assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
+    assert (np.diff(found.cost) > 0).all()
+    assert (np.diff(found.criterion) < -ladder.WORTH).all()
+    X = matrix(batch)
+    for k in range(len(found)):
+        score = found.intercept[k] + X @ found.coef[k]
+        assert found.deviance[k] == pytest.approx(batch.weight @ made.deviance(batch.y, score))
+        on = found.coef[k].any(axis=1)
+        assert found.df[k] == on.sum() and found.bought[k][on].all()
+        assert found.cost[k] == pytest.approx(naive_price(network, found.bought[k]))
+        charge = np.log(300) * on.sum()
+        fit = found.deviance[k] if family == "binomial" else np.log(found.deviance[k])
+        assert found.criterion[k] == pytest.approx(300 * fit + charge)
+    assert found.at(-1.0) == 0 and found.at(np.inf) == len(found) - 1
+    assert found.at(found.cost[3]) == 3 and found.at(found.cost[3] - 0.01) == 2
+
+
+def test_criteria():
+    batch, _ = chains(2)
+    rows = Training.of(batch, Gaussian())
+    charges = [criterion.Criterion.of(name, rows, 1.0, 40).charge for name in criterion.CRITERIA]
+    np.testing.assert_allclose(charges, [0.0, 2.0, np.log(300), 2.0 * np.log(40)])
+    narrow = criterion.Criterion.of("ebic", rows, 1.0, 12)
+    assert narrow.charge == np.log(300)
+
+
+def test_free_riders_are_left_out():
+    """What costs nothing more is used where it pays, not because it is free."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 12))
+    X[:, 1] += X[:, 0]
+    X = standard(X)
+    y = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=400)
+    network = plain(12, [1.0] + [0.0] * 11, [()] + [(0,)] * 11)
+    batch = batch_of(X, y)
+    used = [
+        set(np.flatnonzero(greedy_ladder(look(batch, Gaussian(), network, np.inf, name))[-1]
+                           .state.used))
+        for name in ("ebic", "deviance")
+    ]  # fmt: skip
+    assert used == [{0, 1}, set(range(12))]
+
+
+@pytest.mark.parametrize("name, mean, worst", [("deviance", 0.999, 0.995), ("ebic", 0.998, 0.98)])
+def test_the_ladder_is_near_the_exhaustive_optimum(name, mean, worst):
+    ratios = []
+    for seed in range(6):
+        cost = np.ones(14) if seed % 2 else np.random.default_rng(seed).uniform(0.3, 3.0, 14)
+        batch, network = chains(seed, n=812, p=14, cost=cost)
+        for share in (0.25, 0.5):
+            budget = share * cost.sum()
+            search = look(batch, Gaussian(), network, budget, name)
+            null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
+            rungs = greedy_ladder(search)
+            assert all(within(c.state.price, budget) for c in rungs)
+            ratios.append((null - rungs[-1].state.deviance) / (null - best.deviance))
+    assert np.mean(ratios) >= mean and min(ratios) >= worst and max(ratios) <= 1.0 + 1e-9
+
+
+def test_a_group_of_columns_is_bought_together():
+    """The levels of a category: one node, one price, all columns or none."""
+    rng = np.random.default_rng(7)
+    level = rng.integers(0, 4, 300)
+    X = np.column_stack([level[:, None] == [1, 2, 3], rng.normal(size=(300, 2))])
+    y = np.array([0.0, 1.0, -1.0, 0.5])[level] + 0.3 * rng.normal(size=300)
+    network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2), (3,), (4,)])
+    rungs = greedy_ladder(look(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
+    assert [c.state.price for c in rungs] == [0.0, 1.0]
+    assert rungs[1].state.df == 3
+
+
+def test_multinomial_ladders():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 6))
+    score = 1.5 * np.column_stack([X[:, 0], X[:, 1], np.zeros(300)])
+    y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
+    network = plain(6, parents=[(), (), (), (0,), (), ()])
+    search = look(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
+    rungs = greedy_ladder(search)
+    assert set(np.flatnonzero(rungs[-1].state.used)) == {0, 1}
+    assert [c.state.df for c in rungs] == [0, 2, 4]  # K - 1 coefficients a column
+
+
+def test_rows_of_weight_zero_do_not_count():
+    batch, network = chains(4)
+    rng = np.random.default_rng(0)
+    more = batch_of(
+        np.vstack([matrix(batch), rng.normal(size=(50, 12))]),
+        np.append(batch.y, 100.0 * rng.normal(size=50)), np.append(np.ones(300), np.zeros(50)),
+    )  # fmt: skip
+    a, b = (
+        [(c.state.price, c.state.value, c.state.used.tolist()) for c in greedy_ladder(search)]
+        for search in (look(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
+    )
+    assert [r[::2] for r in a] == [r[::2] for r in b]
+    np.testing.assert_allclose([r[1] for r in a], [r[1] for r in b], rtol=1e-9)
+
+
+def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
+    batch, network = chains(5, n=2000, family="binomial")
+    whole = greedy_ladder(look(batch, Binomial(), network, np.inf, "bic"))
+    monkeypatch.setattr(training, "MOST_ROWS", 1024)
+    search = look(batch, Binomial(), network, np.inf, "bic")
+    assert search.refits.training.counted == 1024 and search.final.training.counted == 2000
+    found = ladder.build(search, network, greedy_ladder(search), 1.0, np.zeros_like)
+    last = found.coef[-1].any(axis=1)
+    assert (last <= whole[-1].state.used).all() and last.sum() >= 3
+    peer = sm.GLM(
+        batch.y, sm.add_constant(matrix(batch)[:, last]), family=sm.families.Binomial()
+    ).fit()
+    np.testing.assert_allclose(found.coef[-1][last, 0], peer.params[1:], atol=1e-4)
+
+
+def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
+    batch, network = chains(6, p=30)
+    monkeypatch.setitem(screen.MOST, "gaussian", 12)
+    search = look(batch, Gaussian(), network, np.inf, "bic")
+    kept = search.market.goods
+    assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.market.screened
+    closed = network.needs[kept].any(axis=0)
+    assert set(np.flatnonzero(closed)) == set(kept)  # with all that they need
+    assert bound.bounds(search, [5.0])(np.array([5.0])) == 0.0  # nothing is known of the rest
+
+
+# Alternatives ---------------------------------------------------------------------------------
+
+
+def monitored(error, seed=0, n=400):
+    """A truth that needs blood pressure and what is derived from it; the cuff errs."""
+    rng = np.random.default_rng(seed)
+    truth, hr = rng.normal(size=(2, n))
+    inv, cuff = truth + 0.02 * rng.normal(size=n), truth + error * rng.normal(size=n)
+    derived = truth**2
+    X = standard(np.column_stack([inv, cuff, derived, derived + truth, hr, rng.normal(size=n)]))
+    y = truth + 0.5 * derived + 0.7 * hr + 0.3 * rng.normal(size=n)
+    return batch_of(X, y)
+
+
+@pytest.mark.parametrize("error, source", [(0.02, "cuff"), (0.6, "inv")])
+def test_the_cheapest_source_that_serves(error, source):
+    """Near-copies: the cheap one. Where the dear one is much better and the budget allows: it."""
+    network = with_series()
+    search = look(monitored(error), Gaussian(), network, np.inf, "ebic")
+    rungs = greedy_ladder(search)
+    bought = [network.closed(search.market.nodes(c.state.used)) for c in rungs]
+    names = [{network.names[v] for v in np.flatnonzero(on)} for on in bought]
+    assert all(len(found & {"inv", "cuff"}) <= 1 for found in names)
+    assert source in names[-1]
+    poor = look(monitored(error), Gaussian(), network, 2.5, "ebic")
+    last = greedy_ladder(poor)[-1].state
+    assert last.price <= 2.5 and "inv" not in {
+        network.names[v] for v in np.flatnonzero(network.closed(poor.market.nodes(last.used)))
+    }
+
+
+def test_a_support_with_two_sources_is_offered_with_each():
+    network = with_series()
+    market = Market.of(network)
+    names = [network.names[v] for v in market.goods]
+    both = np.array([name != "hr" for name in names])
+    found = [
+        sorted(names[g] for g in np.flatnonzero(used)) for used in rules.purchases(market, both)
+    ]
+    assert found == [["inv", "mean", "slope", "sum"], ["cuff", "mean", "slope", "sum"]]
+
+
+def test_exhaustive_search_uses_one_source():
+    network = with_series()
+    search = look(monitored(0.6), Gaussian(), network, 5.5, "deviance")
+    best = exact.exhaustive(search, 5.5)
+    sources = {network.names[v] for v in np.flatnonzero(search.market.nodes(best.used))}
+    assert "inv" in sources and "cuff" not in sources
+    assert exact.best_subset(search, 5.5).deviance == pytest.approx(best.deviance, rel=1e-8)
+
+
+# Rules of penalties ---------------------------------------------------------------------------
+
+
+def trace_of(coef):
+    """A Trace with given coefficients (L, p)."""
+    coef = np.asarray(coef, float)[:, :, None]
+    L = len(coef)
+    zeros = np.zeros(L)
+    return Trace(
+        np.geomspace(1.0, 0.1, L), np.ones((L, 1)), coef, coef, zeros, zeros, zeros,
+        np.ones(L, np.int64), np.ones(L, bool), 1.0,
+    )  # fmt: skip
+
+
+def test_the_lasso_charges_all_that_a_column_needs():
+    network = plain(4, [1.0, 2.0, 4.0, 0.0], [(), (0,), (1, 0), ()])
+    found = rules.lasso_groups(network, 5)
+    charge = {tuple(found.of(g)): found.cost[g] for g in range(len(found))}
+    assert charge == {
+        (0,): 1.0,
+        (1,): 3.0,
+        (2,): 7.0,
+    }  # free ones, and those of no node, not at all
+
+
+def test_reweighting_makes_large_groups_cheap():
+    network = plain(3, [1.0, 1.0, 2.0], [(), (0,), ()])
+    priced = groups(network)
+    coef = np.zeros((2, 3))
+    coef[1] = [3.0, 4.0, 0.0]
+    again = rules.reweighted(priced, trace_of(coef), 1)
+    norms = {(1,): 4.0, (0, 1): 5.0, (2,): 0.0}
+    for g in range(3):
+        expected = priced.cost[g] / (norms[tuple(priced.of(g))] / 5.0 + rules.FLOOR)
+        assert again.cost[g] == pytest.approx(expected)
+    same = rules.reweighted(priced, trace_of(coef), 0)
+    np.testing.assert_array_equal(same.cost, priced.cost)
+
+
+def test_supports_of_a_trace_are_refitted_once():
+    batch, network = chains(9)
+    coef = np.zeros((4, 12))
+    coef[1:3, 1], coef[3, [1, 5]] = 0.1, 0.2
+    search = look(batch, Gaussian(), network, 4.0, "bic")
+    found = rules.supports(search, trace_of(coef), "lasso")
+    assert [np.flatnonzero(c.state.used).tolist() for c in found] == [[], [1]]  # {1, 5} costs 5
+    assert [c.place for c in found] == [0, 1] and found[1].lambda_ == trace_of(coef).lambdas[1]
+    X = matrix(batch)[:, [1]]
+    slope = np.linalg.lstsq(np.column_stack([np.ones(300), X]), batch.y, rcond=None)[0]
+    np.testing.assert_allclose(search.refits(np.array([1])).coef[0, 0], slope[1], atol=1e-8)
+
+
+def test_relax_blends_refit_and_penalized():
+    batch, network = chains(9)
+    coef = np.zeros((2, 12))
+    coef[1, 1] = 0.1
+    search = look(batch, Gaussian(), network, np.inf, "bic")
+    rungs = ladder.rungs(search, rules.supports(search, trace_of(coef), "lasso"))
+    refit, half = (ladder.build(search, network, rungs, r, np.zeros_like) for r in (1.0, 0.5))
+    assert half.coef[1, 1, 0] == pytest.approx(0.5 * refit.coef[1, 1, 0] + 0.05)
+    assert half.intercept[1, 0] == pytest.approx(0.5 * refit.intercept[1, 0] + 0.5)
+    rest = batch.y - half.intercept[1, 0] - matrix(batch) @ half.coef[1, :, 0]
+    assert half.deviance[1] == pytest.approx(np.mean(rest**2))
+    assert half.lambda_[1] == rungs[1].lambda_ and half.rule == ("null", "lasso")
+
+
+# Exact programs, and bounds -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mixed_integer_program_finds_the_exhaustive_optimum(seed):
+    cost = np.random.default_rng(seed).uniform(0.3, 3.0, 10)
+    batch, network = chains(seed, p=10, cost=cost)
+    budget = 0.4 * cost.sum()
+    search = look(batch, Gaussian(), network, budget, "deviance")
+    best = exact.exhaustive(search, budget)
+    found = exact.best_subset(search, budget)
+    assert found.deviance == pytest.approx(best.deviance, rel=1e-9)
+    assert within(found.price, budget)
+
+
+def test_exhaustive_search_looks_at_all():
+    """Against every subset, not only the largest."""
+    batch, network = chains(3, p=8, cost=np.array([1.0, 2, 1, 3, 1, 1, 2, 1]))
+    search = look(batch, Gaussian(), network, 5.0, "deviance")
+    m = len(search.market)
+    paid = [u for u in every_subset(m) if naive_price(network, search.market.nodes(u)) <= 5.0]
+    least = min(search.state(u).deviance for u in paid)
+    assert exact.exhaustive(search, 5.0).deviance == pytest.approx(least, rel=1e-9)
+
+
+def test_exact_programs_refuse_what_they_cannot_solve():
+    batch, network = chains(0, p=18)
+    with pytest.raises(ArgumentError, match="15 nodes"):
+        exact.exhaustive(look(batch, Gaussian(), network, np.inf, "bic"), 3.0)
+    batch, network = chains(0, family="binomial")
+    with pytest.raises(ArgumentError, match="numeric response"):
+        exact.best_subset(look(batch, Binomial(), network, np.inf, "bic"), 3.0)
+    X = np.tile(np.random.default_rng(0).normal(size=(50, 1)), 2)
+    search = look(batch_of(X, X[:, 0]), Gaussian(), plain(2), np.inf, "bic")
+    with pytest.raises(DataError, match="sum of others"):
+        exact.best_subset(search, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_model_of_a_price_is_below_its_bound(seed):
+    cost = np.ones(11) if seed % 2 else np.random.default_rng(seed).uniform(0.0, 3.0, 11)
+    batch, network = chains(seed, n=120, p=11, cost=cost)
+    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    prices = np.linspace(0.5, cost.sum(), 9)
+    lower = bound.bounds(search, prices)(prices)
+    best = np.array([exact.exhaustive(search, price).deviance for price in prices])
+    assert (lower <= best).all() and (np.diff(lower) <= 0).all()
+    everything = search.state(np.ones(11, bool)).deviance
+    null = search.refits.null.deviance
+    # Worth having: well above what all columns together reach, and met where all are paid for.
+    assert ((best - lower) <= 0.75 * (best - everything) + 2e-6 * null)[[1, 2, 3]].all()
+    assert lower[-1] == pytest.approx(everything, abs=2e-6 * null)
+
+
+@pytest.mark.parametrize("family", [Binomial(), Multinomial(3)])
+def test_bounds_of_classes(family):
+    batch, network = chains(1, n=200, p=8, family="binomial")
+    if family.name == "multinomial":
+        batch = replace(batch, y=batch.y + (matrix(batch)[:, 3] > 1.0))
+    search = look(batch, family, network, np.inf, "deviance")
+    prices = np.array([1.0, 2.0, 4.0, 8.0])
+    lower = bound.bounds(search, prices)(prices)
+    for price, low in zip(prices, lower, strict=True):
+        assert 0.5 * low < low <= exact.exhaustive(search, price).deviance
+
+
+def test_bounds_with_alternatives_and_collinear_columns():
+    network = with_series()
+    batch = monitored(0.3)
+    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    prices = np.array([1.0, 2.0, 3.5, 5.0])
+    lower = bound.bounds(search, prices)(prices)
+    best = [exact.exhaustive(search, price).deviance for price in prices]
+    assert (lower <= best).all()
+    X = matrix(batch)
+    twice = batch_of(np.column_stack([X, X[:, 0]]), batch.y)
+    search = look(twice, Gaussian(), plain(7), np.inf, "deviance")
+    lower = bound.bounds(search, [2.0])(np.array([2.0]))
+    assert 0.0 < lower[0] <= exact.exhaustive(search, 2.0).deviance
+
+
+def test_cuts_lie_below_least_squares():
+    """Any coefficients give a cut that no support's deviance is below; its own are exact there."""
+    batch, network = chains(2, p=6)
+    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    at, null = search.refits.at_null, search.refits.null.deviance
+    relaxation = Relaxation.of(at.gram, at.target[:, 0], null)
+    rng = np.random.default_rng(0)
+    for own in every_subset(6)[1::7]:
+        for w in (rng.normal(size=6), relaxation.solve(own.astype(float))):
+            c, h = relaxation.cut(w)
+            for used in every_subset(6):
+                assert c - h @ used <= search.state(used).deviance + 1e-9
+        assert c - h @ own == pytest.approx(search.state(own).deviance, abs=1e-7)
+
+
+# Submodular costs -----------------------------------------------------------------------------
+
+
+def shared_cost(names):
+    """A set-up cost of 2 for each letter that is touched, and a discount on the number."""
+    kinds = {name[0] for name in names}
+    return 2.0 * len(kinds) + 3.0 * np.sqrt(len(names))
+
+
+def shared(seed, p=10, n=250):
+    rng = np.random.default_rng(seed)
+    X = standard(rng.normal(size=(n, p)) + 0.7 * rng.normal(size=(n, 1)))
+    y = X @ rng.normal(size=p) * (rng.random(n) > -1) + rng.normal(size=n)
+    names = [f"{'abc'[j % 3]}{j}" for j in range(p)]
+    network = unfold(
+        names, np.ones(p), [() if j < 4 else (j % 4,) for j in range(p)],
+        [(j,) for j in range(p)], set_cost=shared_cost,
+    )  # fmt: skip
+    return batch_of(X, y), network
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
+    _, network = shared(0)
+    market, rng = Market.of(network), np.random.default_rng(seed)
+    home = rng.random(10) < rng.random()
+    for prices, constant in modular.upper_bounds(market, home):
+        assert constant + prices[home].sum() == pytest.approx(market.price(home))
+        for used in rng.random((30, 10)) < rng.random((30, 1)):
+            assert constant + prices[used].sum() >= market.price(used) - 1e-9
+
+
+@given(seed=st.integers(0, 100), budget=st.floats(3.0, 16.0))
+@settings(max_examples=8, deadline=None)
+def test_a_submodular_budget_is_never_passed(seed, budget):
+    batch, network = shared(seed)
+    search = look(batch, Gaussian(), network, budget, "deviance")
+    found = rules.grown(search)
+    found += rules.bounded(search, found, [budget])
+    for c in found:
+        names = frozenset(
+            network.names[v]
+            for v in np.flatnonzero(network.closed(search.market.nodes(c.state.used)))
+        )
+        assert c.state.price == pytest.approx(shared_cost(names) if names else 0.0)
+        assert c.state.price <= budget * (1 + 1e-9)
+
+
+def test_a_submodular_budget_is_well_spent():
+    ratios = []
+    for seed in range(4):
+        batch, network = shared(seed)
+        for budget in (8.0, 12.0):
+            search = look(batch, Gaussian(), network, budget, "deviance")
+            found = rules.grown(search)
+            found += rules.bounded(search, found, [budget])
+            null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
+            ratios.append((null - ladder.rungs(search, found)[-1].state.deviance)
+                          / (null - best.deviance))  # fmt: skip
+    assert np.mean(ratios) > 0.99 and min(ratios) > 0.95
+
+
+def test_quadratics_and_greedy_have_no_row_left():
+    """A model may take half of the rows for coefficients, not more."""
+    rng = np.random.default_rng(0)
+    X = standard(rng.normal(size=(20, 40)))
+    search = look(batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance")
+    states = greedy.search(search)
+    assert 9 <= max(s.df for s in states) <= 11
+    at = quadratic(search.refits.training, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1)))
+    assert at.gram.shape == (40, 40)
