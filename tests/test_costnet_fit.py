@@ -201,8 +201,8 @@ def test_the_search_is_limited_by_a_budget():
 def test_lambda_picks_a_penalized_model(kind):
     fit, df = fit_of(kind), patients(kind, 20, seed=3)
     path = fit.path()
-    assert (np.diff(path["lambda_"]) < 0).all() and len(path) == 30
-    for k in (0, 10, 29):
+    assert (np.diff(path["lambda_"]) < 0).all() and 12 < len(path) <= 30
+    for k in (0, 10, len(path) - 1):
         value = path["lambda_"][k]
         one = fit.at(lambda_=value)
         assert one.step.rule == "penalized" and one.glance()["lambda_"][0] == value
@@ -215,7 +215,7 @@ def test_lambda_picks_a_penalized_model(kind):
         alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
     )
     assert alone.prices().empty and alone.estimates.ladder is None
-    assert fit.coef(lambda_=path["lambda_"][0]).drop("(Intercept)", level="term").abs().max() < 2
+    assert path["cost"][0] == 0 < path["cost"].iloc[-1]  # what is free comes first
 
 
 def test_what_is_asked_twice_or_wrongly_is_refused():
@@ -315,7 +315,8 @@ def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
         X, columns=[f"a quantity with a rather long name, number {k}" for k in range(60)]
     )
     df["y"] = X @ np.linspace(1, 2, 60)
-    fit = ld.costnet("y ~ .", df, rules="greedy", budget=60, n_lambda=5)
+    fit = ld.costnet("y ~ .", df, rules="greedy", budget=60, n_lambda=5,
+                     control={"criterion": "deviance"})  # fmt: skip
     assert len(fit.prices()) > 32
     lines = str(fit.at(25)).splitlines()
     assert len(lines) < 45 and any("*" in line and " 25 " in line for line in lines)

@@ -30,7 +30,7 @@ class Estimates:
     lasso: Ladder | None
 
 
-def grow(batch, family, settings, watch=None, warm=None):
+def grow(batch, family, settings, watch=None):
     """Fit all: yields (estimates, log, scores (n, K) of the rows of `watch`), once for each budget.
 
     Of several budgets, ascending, one search with the largest serves all.
@@ -38,7 +38,7 @@ def grow(batch, family, settings, watch=None, warm=None):
     network, p = settings.network, batch.X.shape[1]
     priced = groups(network, settings.closure, p)
     ways = _ways(settings)
-    trace = ways(batch, family, priced, _lambdas(settings), warm and warm.trace)
+    trace = ways(batch, family, priced, _lambdas(settings))
     log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
         scores = None if watch is None else _scores(watch, family, trace, 0)
@@ -66,11 +66,11 @@ def _ways(settings):
     else:
         solver = penalized
 
-    def path(batch, family, priced, lambdas=None, warm=None):
+    def path(batch, family, priced, lambdas=None):
         return solver.path(
             batch, family, priced, lambdas, l1_ratio=settings.l1_ratio,
             n_lambda=settings.n_lambda, lambda_min_ratio=settings.lambda_min_ratio,
-            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads, warm=warm,
+            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads,
         )  # fmt: skip
 
     return path

@@ -45,17 +45,42 @@ def shrink_overlapping(u, xi, t, lam, g0, g1, start, member, cost, tol):
         for i in range(start[g], start[g + 1]):
             for k in range(K):
                 u[k, member[i]] -= t * xi[k, i]
-    for _ in range(DUAL_PASSES):
-        change = 0.0
-        for g in range(g0, g1):
-            change = max(change, _project(u, xi, t, lam * cost[g], start[g], start[g + 1], member))
-        if change <= tol:
-            break
+    _ascend(u, xi, t, lam, np.ones(g1 - g0, np.bool_), g0, g1, start, member, cost, tol)
     for g in range(g0, g1):  # what the dual only tends to: a group within its ball is zero
         if _inside(xi, lam * cost[g], start[g], start[g + 1]):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
+
+
+@njit(**FAST)
+def _ascend(u, xi, t, lam, on, g0, g1, start, member, cost, tol):
+    """Block ascent over the dual vectors of the groups `on`, with momentum, until they rest.
+
+    A pass leaves every vector within its ball, also from where momentum has carried them.
+    """
+    K, i0, i1 = u.shape[0], start[g0], start[g1]
+    old = xi[:, i0:i1].copy()
+    age, last = 0, np.inf
+    for _ in range(DUAL_PASSES):
+        change = 0.0
+        for g in range(g0, g1):
+            if on[g - g0]:
+                limit = lam * cost[g]
+                change = max(change, _project(u, xi, t, limit, start[g], start[g + 1], member))
+        if change <= tol:
+            return
+        age, last = (age + 1 if change < last else 0), change
+        ahead = age / (age + 3.0)
+        for i in range(i0, i1):
+            for k in range(K):
+                carried = ahead * (xi[k, i] - old[k, i - i0])
+                old[k, i - i0] = xi[k, i]
+                xi[k, i] += carried
+                u[k, member[i]] -= t * carried
+    for g in range(g0, g1):
+        if on[g - g0]:
+            _project(u, xi, t, lam * cost[g], start[g], start[g + 1], member)
 
 
 @njit(**FAST)
@@ -371,7 +396,7 @@ def certificate(w, c, xi, lam, tree, u, tol):
 
     For every v, c'v <= lam Omega(v) + polar Omega(v). `tol` is how small polar need be.
     """
-    block, first, nested, start, member, cost, bearer = tree
+    _, first, nested, start, member, cost, bearer = tree
     K, A = w.shape
     slack = penalty(w, lam, 0, cost.size, start, member, cost)
     for k in range(K):
@@ -442,14 +467,7 @@ def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
                 if norm > 0.0:
                     xi[k, i] = lam * cost[g] / norm * w[k, member[i]]
                 u[k, member[i]] -= xi[k, i]
-    for _ in range(DUAL_PASSES):
-        change = 0.0
-        for g in range(g0, g1):
-            if zero[g - g0]:
-                limit = lam * cost[g]
-                change = max(change, _project(u, xi, 1.0, limit, start[g], start[g + 1], member))
-        if change <= 0.1 * tol * least:
-            break
+    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, 0.1 * tol * least)
 
 
 @njit(**FAST)
@@ -458,7 +476,7 @@ def solve(tree, H, c, w, xi, lam, steep, target, radius, max_sweeps):
 
     Ends where the duality gap with Omega of the minimum bounded by `radius` is below `target`.
     """
-    block, first, nested, start, member, cost, _ = tree
+    _, _, nested, start, member, cost, _ = tree
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
     fine = 0.1 * target
@@ -490,7 +508,7 @@ def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
 
     `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
     """
-    block, first, nested, start, member, cost, _ = tree
+    block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)

@@ -97,8 +97,8 @@ def costnet(
         Number of penalties.
     lambda_min_ratio : float, optional
         Default: 1e-4, and 1e-2 where there are more features than rows.
-    l1_ratio : float in [0, 1]
-        Share of the group penalty; the rest is ridge.
+    l1_ratio : float
+        Share of the group penalty, above 0 to 1; the rest is ridge.
     relax : float in [0, 1]
         How far selected models go from the penalty's coefficients (0) to those refitted without
         one (1), as 1 - gamma of glmnet's relaxed fits.
@@ -207,7 +207,8 @@ def _prices(ladder):
 
 def _largest(batch, family, s):
     made = groups(s.network, s.closure, batch.X.shape[1])
-    return penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
+    # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
+    return (1.0 + 1e-12) * penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
 
 
 RECIPE = recipes.Recipe(
@@ -218,6 +219,7 @@ RECIPE = recipes.Recipe(
     finish=finish,
     penalties={"lambda_": recipes.Penalty(_largest, ratio=1e-4, needed=False)},
     stages=None,
+    warm=False,
     ready=ready,
     budget="budget",
     grid=budgets,

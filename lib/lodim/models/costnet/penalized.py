@@ -117,7 +117,7 @@ def _trace(problem, lambdas, scaled, ridges, found, null, tol):
     coef = np.stack([problem.spread_out(w, b) for w, b in zip(found.w, found.b, strict=True)])
     latent = np.zeros((L, groups.q, problem.n_scores))
     latent[:, problem.layout.at] = found.w.transpose(0, 2, 1)
-    column, place = np.unique(groups.feature[groups.free], return_index=True)
+    _, place = np.unique(groups.feature[groups.free], return_index=True)
     free = np.flatnonzero(groups.free)[place]
     latent[:, free] = found.b[:, :, 1:].transpose(0, 2, 1)
     tree = problem.layout

@@ -40,8 +40,8 @@ class Settings:
     solver: str
     seed: int
     threads: int | None
-    criterion: str = "bic"
-    max_iter: int = 10_000
+    criterion: str = "ebic"
+    max_iter: int = 200
     tol: float = 1e-7
     network: Any = None
 
@@ -53,8 +53,8 @@ class Settings:
         self._check_budget()
         self._check_path()
         object.__setattr__(self, "rules", _rules(self.rules))
-        for name in ("l1_ratio", "relax"):
-            check_share(self, name)
+        check_share(self, "relax")
+        check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
         check_choice(self, "closure", CLOSURES)
         check_choice(self, "solver", SOLVERS)
         check_choice(self, "criterion", CRITERIA)
