@@ -31,8 +31,8 @@
 #
 # is zero in a whole group or pays for it once. The others are its reweighted form, the weighted
 # lasso (which pays for a need as often as it is needed), and a greedy rule that buys what gains
-# most, or most per cost. Every support that one of them visits is refitted without its penalty;
-# at each price the best of them all is kept, by name.
+# most, or most per cost. Every support that one of them visits is refitted without its penalty,
+# and a list is made of those that are better than all cheaper ones, with the name of the rule.
 #
 # This document diagnoses heart disease with a published price list.
 
@@ -67,16 +67,19 @@ print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
 # `costs` gives each feature a price, and each thing that is bought but is no feature itself (the
-# blood draw, the two stress tests). `depends_on` says what needs what.
+# blood draw, the two stress tests). `depends_on` says what needs what. With so few features each
+# model that explains more may have its place on the list, and cross-validation says where to stop;
+# with many, a criterion that charges for each coefficient keeps the list short.
 
 # %%
-fit = ld.costnet("disease ~ .", data=heart, costs=costs, depends_on=needs)
+priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
+fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# A row is a model, and each is better than all that cost less: `Cost` is what must be paid for one
-# patient, `Df` the number of coefficients, `%Dev` the per cent of the null deviance explained on
-# the training rows, `Rule` who found it, `Lambda` at which penalty. The star is the model that
+# A row is a model, and each explains more than all that cost less: `Cost` is what must be paid for
+# one patient, `Df` the number of coefficients, `%Dev` the per cent of the null deviance explained
+# on the training rows, `Rule` who found it, `Lambda` at which penalty. The star is the model that
 # `predict` uses. It was chosen by cross-validation, of which more below.
 #
 # `prices()` says what each step buys:
@@ -85,17 +88,23 @@ print(fit)
 fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 
 # %% [markdown]
-# For three or four dollars, questions and a blood pressure cuff go a long way. The next things
-# worth their price are the exercise test and fluoroscopy; between them lie small steps that buy
-# next to nothing, since what a blood test or an ECG at rest adds to the questions is little.
+# For four dollars, three questions and a blood pressure cuff explain more than half of what can be
+# explained at all. Then come the exercise test with its three results, fluoroscopy (`vessels`) and
+# the thallium test. Between these jumps lie small steps: what a blood test or an ECG at rest adds
+# to the questions is little, and is given up again for the exercise test.
 
 # %%
 ax = fit.plot("cost")
 
 # %% [markdown]
-# The grey line is the weighted lasso's, refitted too: it takes each feature for as dear as if it
-# were bought alone, so it comes to three results of one exercise test later.
-#
+# The dashed line is the weighted lasso's, refitted too. It takes each feature for as dear as if it
+# were bought alone, so it does not see that the second result of an exercise test costs a dollar:
+
+# %%
+lasso = fit.estimates.lasso
+pd.DataFrame({"cost": lasso.cost, "dev_ratio": 1 - lasso.deviance / fit.null_deviance})
+
+# %% [markdown]
 # What is bought, and at which price it comes in:
 
 # %%
@@ -115,13 +124,11 @@ fit.path().iloc[::12]
 # ## How much is enough?
 #
 # On the training rows more is always better. Cross-validation makes the whole price list anew
-# without each fold, and looks at what its models are worth on the fold: one curve of error against
-# price. The cheapest within one standard error of the best is `1se`.
+# without each fold, and looks at what its models are worth on the fold: error against price. `min`
+# is the least, which the print above used; `1se` the cheapest within one standard error of it.
 
 # %%
-cv = ld.cv(
-    ld.costnet, "disease ~ .", data=heart, costs=costs, depends_on=needs, folds=10, rule="1se"
-)
+cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
 print(cv)
 ax = cv.plot()
 
@@ -152,26 +159,23 @@ table.insert(0, "disease", patients["disease"])
 table
 
 # %% [markdown]
-# The third column of numbers costs twice the second, for each patient. Who is told apart by five
-# dollars need not pay for more: that is the next question to ask of such a table.
-#
 # As an argument of the fit a budget limits the search too, which saves time where there are many
 # features, and chooses the dearest model within it without cross-validation:
 
 # %%
-cheap = ld.costnet("disease ~ .", data=heart, costs=costs, depends_on=needs, budget=100)
+cheap = ld.costnet("disease ~ .", data=heart, **priced, budget=100)
 print(f"{cheap.cost:.2f} dollars, {100 * cheap.dev_ratio:.1f} % of the deviance explained")
 
 # %% [markdown]
 # ## What to buy next
 #
-# A clinic has what it has. Set the price of what is there already to zero, and the list begins
-# with what is best to add:
+# A practice has a treadmill, and asks its questions anyway. Set the price of what is there to zero,
+# and the list begins with what is best to add:
 
 # %%
 owned = costs.copy()
 owned[["age", "sex", "chest_pain", "resting_bp", "exercise_test"]] = 0.0
-following = ld.costnet("disease ~ .", data=heart, costs=owned, depends_on=needs, budget=120)
+following = ld.costnet("disease ~ .", data=heart, **priced | {"costs": owned}, budget=120)
 following.prices()[["cost", "df", "dev_ratio", "new"]]
 
 # %% [markdown]
@@ -182,22 +186,21 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 # sources provides, and features depend on the series:
 
 # %%
-either = needs | {"max_heart_rate": "stress_test"}
-stress = {"stress_test": ["exercise_test", "thallium_test"]}
-series = ld.costnet("disease ~ .", data=heart, costs=costs, depends_on=either, alternatives=stress)
+either = priced | {
+    "depends_on": needs | {"max_heart_rate": "stress_test"},
+    "alternatives": {"stress_test": ["exercise_test", "thallium_test"]},
+}
+series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.bought(budget=100)
 
 # %% [markdown]
 # `serves` names the series that a thing is the source of. With the exercise test in the basket the
-# heart rate comes for a dollar. Does it help?
+# heart rate comes for a dollar. How much more is explained?
 
 # %%
-lists = {"thallium": fit, "either": series}
-at = (90, 95, 195, 297)
-pd.DataFrame(
-    {name: [each.at(budget=b).dev_ratio for b in at] for name, each in lists.items()},
-    index=pd.Index(at, name="budget"),
-)
+lists = {"with the thallium test": fit, "with either": series}
+at = pd.Index((95, 195), name="budget")
+pd.DataFrame({name: [f.at(budget=b).dev_ratio for b in at] for name, f in lists.items()}, at)
 
 # %% [markdown]
 # ## Terms of the formula
@@ -206,10 +209,8 @@ pd.DataFrame(
 # otherwise; the columns of a spline or of a category are bought together.
 
 # %%
-curved = ld.costnet(
-    "disease ~ . + bs(age, df=4) + chest_pain:sex", data=heart, costs=costs, depends_on=needs,
-    budget=10,
-)  # fmt: skip
+formula = "disease ~ . + bs(age, df=4) + chest_pain:sex"
+curved = ld.costnet(formula, data=heart, **priced, budget=10)
 curved.prices()[["cost", "df", "dev_ratio", "new"]]
 
 # %% [markdown]
