@@ -1,7 +1,7 @@
 """costnet's rules at each price: held-out deviance of the model that each would sell.
 
-    python benchmarks/costnet_rules.py [--seeds 20] [--response numeric alert] [--quality]
-                                       [--out FILE]
+    python benchmarks/costnet_rules.py [--seeds 20] [--response numeric alert]
+                                       [--graph stars chains pairs mixed] [--quality] [--out FILE]
 
 Data: `ld.monitoring`, 812 alerts to learn from and 4,000 to judge by, 150 features of which 25 to
 30 are base signals, at a unit each and a unit for every further operation (thesis, Sect. 5.3), as
@@ -52,29 +52,38 @@ def monitored(seed, graph, response, n=N_TRAIN + N_TEST, p=150, signals=None):
     return train, test, family, network
 
 
-def candidates(search, train, family, network):
-    """What each rule finds."""
-    p = train.X.shape[1]
+def solver(traces):
+    """A penalized path that solves each penalty once and remembers it in a dict."""
 
     def path(batch, family, priced):
-        return penalized.path(batch, family, priced)
+        key = priced.cost.tobytes(), priced.member.tobytes()
+        if key not in traces:
+            traces[key] = penalized.path(batch, family, priced)
+        return traces[key]
 
-    priced = groups(network, "all", p)
-    found = {"group": rules.supports(search, path(train, family, priced), "group")}
-    found["reweighted"] = rules.reweighting(search, train, family, priced, found["group"], path)
-    penalty = rules.lasso_groups(network, p)
-    found["lasso"] = rules.supports(search, path(train, family, penalty), "lasso")
-    found["greedy"] = rules.grown(search)
-    return found
+    return path
+
+
+def candidates(search, train, family, network, path):
+    """What each rule finds."""
+    p = train.X.shape[1]
+    priced, penalty = groups(network, "all", p), rules.lasso_groups(network, p)
+    group = rules.supports(search, path(train, family, priced), "group")
+    return {
+        "group": group,
+        "reweighted": rules.reweighting(search, train, family, priced, group, path),
+        "lasso": rules.supports(search, path(train, family, penalty), "lasso"),
+        "greedy": rules.grown(search),
+    }
 
 
 def curves(seed, graph, response):
     """Held-out deviance of each rule at each cost: rows (graph, rule, cost, seed, deviance)."""
     train, test, family, network = monitored(seed, graph, response)
-    sold = {}
+    sold, path = {}, solver({})
     for name in criterion.CRITERIA:
         search = look(train, family, network, np.inf, name)
-        found = candidates(search, train, family, network)
+        found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
         sold[f"all ({name})"] = search, ladder.rungs(search, everything)
         if name == criterion.DEFAULT:
@@ -125,7 +134,7 @@ def quality(seeds):
             budget = share * network.cost.sum()
             search = look(train, family, network, budget, criterion.DEFAULT)
             null = search.refits.null.deviance
-            found = candidates(search, train, family, network)
+            found = candidates(search, train, family, network, solver({}))
             best = exact.exhaustive(search, budget)
             sold = ladder.rungs(search, [c for some in found.values() for c in some])[-1].state
             ratios.append((null - sold.deviance) / (null - best.deviance))
@@ -137,6 +146,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--response", nargs="+", default=["numeric", "alert"])
+    parser.add_argument("--graph", nargs="+", default=list(GRAPHS))
     parser.add_argument("--quality", action="store_true")
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "results" / "costnet_rules.csv"
@@ -150,7 +160,7 @@ def main():
     tables = []
     for response in arguments.response:
         rows = []
-        for graph in GRAPHS:
+        for graph in arguments.graph:
             for seed in range(arguments.seeds):
                 rows += curves(seed, graph, response)
         table = summary(rows)

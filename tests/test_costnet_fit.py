@@ -476,7 +476,7 @@ def problems(draw):
 
 @given(problem=problems(), budget=st.sampled_from([None, 0, 1, 1.5, 1e9]),
        criterion=st.sampled_from(["bic", "deviance", "ebic"]))  # fmt: skip
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_problem(problem, budget, criterion):
     df, costs, depends_on = problem
     with warnings.catch_warnings():

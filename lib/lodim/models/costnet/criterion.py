@@ -29,7 +29,8 @@ class Criterion:
         n = training.counted
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         charge = {
-            "deviance": 0.0, "aic": 2.0, "bic": np.log(n), "ebic": max(np.log(n), 2.0 * np.log(p)),
+            "deviance": 0.0, "aic": 2.0, "bic": np.log(n),
+            "ebic": max(np.log(n), 2.0 * np.log(max(p, 1))),
         }[name]  # fmt: skip
         gaussian = training.family.name == "gaussian"
         return cls(n, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))

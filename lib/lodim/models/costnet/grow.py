@@ -37,15 +37,15 @@ def grow(batch, family, settings, watch=None):
     """
     network, p = settings.network, batch.X.shape[1]
     priced = groups(network, settings.closure, p)
-    ways = _ways(settings)
-    trace = ways(batch, family, priced, _lambdas(settings))
+    path = _path(settings)
+    trace = path(batch, family, priced, _lambdas(settings))
     log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
         scores = None if watch is None else _scores(watch, family, trace, 0)
         yield Estimates(trace, None, None), log, scores
         return
     with single_blas():
-        made = _price_list(batch, family, settings, priced, trace, ways, watch is None)
+        made = _price_list(batch, family, settings, priced, trace, path, watch is None)
     estimates = Estimates(trace, *made)
     several = isinstance(settings.budget, tuple)
     for budget in settings.budget if several else [settings.budget]:
@@ -59,7 +59,7 @@ def collect(parts):
     return parts[-1]
 
 
-def _ways(settings):
+def _path(settings):
     """The solver of a penalized path, with all that settings say."""
     if settings.solver == "cvxpy":
         from lodim.models.costnet import convex as solver  # loads CVXPY

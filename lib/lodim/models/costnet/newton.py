@@ -131,7 +131,9 @@ class Solver:
         left = np.empty_like(s.w)
         radius = self._value(s.w, s.loss, lam, ridge) / lam
         c = s.c - ridge * s.w
-        slack, over = kernels.certificate(s.w, c, s.xi, lam, tree, left, 0.1 * target / radius)
+        slack, over = kernels.certificate(
+            s.w, c, s.xi, lam, tree, left, 0.1 * target / max(radius, 1e-300)
+        )
         return slack + over * radius, left
 
     def _step(self, lam, ridge, target, max_iter):

@@ -11,6 +11,7 @@ from lodim.models.costnet.newton import Solver
 from lodim.models.costnet.problem import Problem
 
 WHOLE = 1500  # columns up to which a gaussian path has the moments of all
+LEAST = 1e-9  # share of lambda_max that a penalty of 0 is taken for
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,9 @@ def path(
             lambdas = top * ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
         lambdas = np.asarray(lambdas, np.float64)
         order = np.argsort(-lambdas, kind="stable")
-        scaled = lambdas[order] * l1_ratio / problem.spread
+        # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
+        least = LEAST * (solver.top or 1.0)
+        scaled = np.maximum(lambdas[order] * l1_ratio / problem.spread, least)
         ridges = lambdas[order] * (1.0 - l1_ratio)
         found = solver.path(scaled, ridges, tol * solver.null, max_iter, thrifty)
         trace = _trace(problem, lambdas[order], scaled, ridges, found, solver.null, tol)

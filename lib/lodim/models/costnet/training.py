@@ -67,9 +67,8 @@ class Training:
             # Of most columns a view is cheaper than a choice.
             part = tiles if len(at) == tiles.shape[1] else tiles[:, at]
             rows = slice(start * TILE, min(n, (start + TILES_PER_BLOCK) * TILE))
-            flat = part.transpose(0, 2, 1).reshape(len(part) * TILE, len(at))[
-                : rows.stop - rows.start
-            ]
+            flat = part.transpose(0, 2, 1).reshape(len(part) * TILE, len(at))
+            flat = flat[: rows.stop - rows.start]
             yield rows, flat.astype(np.float64, copy=False)
 
     def link(self, intercept, on, coef):
