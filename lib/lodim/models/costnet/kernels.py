@@ -518,7 +518,8 @@ def enough(i, share, last):
 def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty):
     """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
 
-    w (1, A) and xi (1, members) are where it starts. `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
+    w (1, A) and xi (1, members) are where it starts; `thrifty`: end where glmnet does. H keeps
+    its last ridge on the diagonal.
     """
     block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
