@@ -479,7 +479,10 @@ def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
                 if norm > 0.0:
                     xi[k, i] = lam * cost[g] / norm * w[k, member[i]]
                 u[k, member[i]] -= xi[k, i]
-    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, 0.1 * tol * least)
+    tol *= 0.1 * least
+    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, tol)
+    zero[:] = True  # a tiny w_g, as interior points leave, does not point anywhere
+    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, tol)
 
 
 @njit(**FAST)
@@ -518,7 +521,8 @@ def enough(i, share, last):
 def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty):
     """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
 
-    w (1, A) and xi (1, members) are where it starts. `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
+    w (1, A) and xi (1, members) are where it starts; `thrifty`: end where glmnet does. H keeps
+    its last ridge on the diagonal.
     """
     block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
