@@ -196,7 +196,7 @@ def test_one_model_only():
 def test_nothing_to_draw():
     none = ld.costnet("y ~ 1", {"y": [1.0, 2.0, 4.0]}, budget=1)
     for plot in ("graph", "path"):
-        with pytest.raises(ld.ArgumentError, match="nothing to buy|no features"):
+        with pytest.raises(ld.ArgumentError, match=r"nothing to buy|no features"):
             none.plot(plot)
 
 
