@@ -810,3 +810,15 @@ def test_a_users_cost_and_budget():
     for cost, bought in zip(found.cost, found.bought, strict=True):
         names = frozenset(network.names[v] for v in np.flatnonzero(bought))
         assert cost == pytest.approx(shared_cost(names) if names else 0.0)
+
+
+def test_by_cvxpy_the_list_is_the_same():
+    batch, network = chains(0)
+    few = {"n_lambda": 8, "rules": ("group", "lasso"), "lambda_min_ratio": 0.01}
+    own, peer = (
+        next(grow(batch, Gaussian(), asked(network, solver=solver, **few)))[0].ladder
+        for solver in ("auto", "cvxpy")
+    )
+    np.testing.assert_array_equal(own.bought, peer.bought)
+    np.testing.assert_allclose(own.lambda_, peer.lambda_, rtol=1e-9)
+    np.testing.assert_allclose(own.coef, peer.coef, atol=1e-9)

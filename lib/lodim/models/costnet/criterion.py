@@ -1,4 +1,19 @@
-"""What a ladder's models are compared by: their deviance, with a price on every coefficient."""
+"""What a ladder's models are compared by: their deviance, with a price on every coefficient.
+
+By the deviance alone whatever costs nothing more is used, and noise is fitted. Mean deviance of
+held-out rows over 80 data sets of `monitoring` (four graphs, 20 seeds; the noise alone has .25) of
+the model that a ladder of all rules sells for some cost, by criterion:
+
+    cost        4      10      20      60
+    deviance  .4310   .2676   .2642   .2889
+    aic       .4310   .2673   .2623   .2737
+    bic       .4314   .2659   .2544   .2545
+    ebic      .4317   .2661   .2534   .2534     the default
+    (lasso    .5187   .3216   .2702   .2777)    the refitted weighted lasso by deviance
+
+benchmarks/costnet_rules.py prints these for each graph. Of 10,000 columns BIC lets dozens in by
+chance, and "ebic" does not.
+"""
 
 from dataclasses import dataclass
 

@@ -14,6 +14,7 @@ from lodim.models.costnet.market import within
 RULES = ("group", "reweighted", "lasso", "greedy")
 ROUNDS = 2  # of reweighting
 FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
+NEGLIGIBLE = 1e-4  # share of a path's largest coefficient: an interior point's zeros are smaller
 MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
 
 
@@ -56,8 +57,10 @@ def supports(search, trace, rule):
     owned = np.zeros((len(market), trace.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(market)), np.diff(market.start))
     owned[owner, market.columns[market.at]] = True
+    least = NEGLIGIBLE * np.abs(trace.coef).max(initial=0.0)
     for place, lambda_ in enumerate(trace.lambdas):
-        chosen = (owned & trace.coef[place].any(axis=1)).any(axis=1)
+        large = (np.abs(trace.coef[place]) > least).any(axis=1)
+        chosen = (owned & large).any(axis=1)
         for used in purchases(market, chosen):
             key = used.tobytes()
             if key in seen or used.sum() > most:
