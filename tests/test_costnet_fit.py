@@ -370,6 +370,8 @@ def test_update_repeats_the_call():
     assert again.limit == 4 and again.settings.costs == fit.settings.costs
     assert again.predict(df).equals(ld.costnet("y ~ .", df, **ASKED, budget=4).predict(df))
     assert fit.at(2).update(df).settings.budget == 2
+    penalized = fit.at(2).at(lambda_=0.1)
+    assert penalized.update(patients()).settings.lambda_ == 0.1
     other = fit.update(df, budget=2)
     assert other.cost <= 2
 
@@ -434,6 +436,17 @@ def test_path():
     assert path.fits[0].cost == 0 and path.fits[-1].cost > 10
     whole = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 8}, lambdas=path.lambdas, budget=1)
     np.testing.assert_allclose(whole.path()["dev_ratio"], frame["dev_ratio"], atol=1e-5)
+
+
+def test_cvxpy_solves_the_same_path():
+    pytest.importorskip("cvxpy")
+    df = patients(n=60)
+    asked = ASKED | {"n_lambda": 6, "budget": 3}
+    own, other = (ld.costnet("y ~ .", df, **asked, solver=s) for s in ("auto", "cvxpy"))
+    trace, reference = own.estimates.trace, other.estimates.trace
+    np.testing.assert_allclose(trace.lambdas, reference.lambdas, rtol=1e-9)
+    np.testing.assert_allclose(trace.objective, reference.objective, rtol=1e-6)
+    assert "solver='cvxpy'" in str(other).replace("\n       ", "")
 
 
 def test_arguments_are_all_read():

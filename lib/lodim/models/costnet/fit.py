@@ -183,13 +183,13 @@ class CostnetFit(Fit):
             raise ArgumentError("give either a budget or lambda_")
         other = copy(self)
         other.__dict__.pop("_restricted", None)
-        if lambda_ is None:
-            other.step = self._of_budget(budget)
-            other.settings = replace(self.settings, budget=float(budget))
-            said = {"budget": float(budget)}
-        else:
+        if budget is not None:
+            other.step, said = self._of_budget(budget), {"budget": float(budget)}
+            other.settings = replace(self.settings, **said)
+        elif lambda_ is not None:
             other.step, said = self._of_lambda(lambda_), {"lambda_": float(lambda_)}
-        other.arguments, other.chosen = self.arguments | said, ()
+        other.arguments = self.arguments | {"budget": None, "lambda_": None} | said
+        other.chosen = ()
         other.call = f"{self.call}.at({', '.join(f'{k}={v:g}' for k, v in said.items())})"
         return other
 

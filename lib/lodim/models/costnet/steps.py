@@ -18,7 +18,7 @@ class Step:
     intercept (K,), coef (p, K)
     bought : (V,) bool, nodes of the network that it needs
     deviance : weighted mean over the training rows
-    df : number of coefficients that are not zero, of K classes those of K - 1
+    df : number of columns with a coefficient
     lambda_ : penalty that selected its terms, NaN where none did
     rule : that found it
     bound : no model of its price has a lower deviance; NaN where that is not known
@@ -64,7 +64,8 @@ def of_ladder(ladder, k):
     """Model k of a price list."""
     return Step(
         number=k + 1, cost=float(ladder.cost[k]), intercept=ladder.intercept[k],
-        coef=ladder.coef[k], bought=ladder.bought[k], deviance=float(ladder.deviance[k]),
+        coef=np.ascontiguousarray(ladder.coef[k]), bought=ladder.bought[k],
+        deviance=float(ladder.deviance[k]),
         df=int(ladder.df[k]), lambda_=float(ladder.lambda_[k]), rule=ladder.rule[k],
         bound=float(ladder.bound[k]),
     )  # fmt: skip
@@ -72,8 +73,9 @@ def of_ladder(ladder, k):
 
 def of_trace(trace, k, paid):
     """Penalized model k of a path, and what it needs."""
-    coef = trace.coef[k]
-    df = np.count_nonzero(coef.any(axis=1)) * max(1, coef.shape[1] - 1)
+    # In one order of memory, whatever solved or saved it: sums then have the same bits.
+    coef = np.ascontiguousarray(trace.coef[k])
+    df = np.count_nonzero(coef.any(axis=1))
     return Step(
         number=0, cost=float(paid.cost[k]), intercept=trace.intercept[k], coef=coef,
         bought=paid.bought[k], deviance=float(trace.deviance[k]), df=df,
