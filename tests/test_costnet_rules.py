@@ -447,6 +447,43 @@ def test_the_cheapest_source_that_serves(error, source):
     }
 
 
+@given(seed=st.integers(0, 10_000), classes=st.sampled_from([0, 2, 3]))
+@settings(max_examples=25, deadline=None)
+def test_ladders_of_any_network(seed, classes):
+    """Several parents, several columns, free nodes, two series: prices, sources and bounds hold."""
+    rng = np.random.default_rng(seed)
+    V = 9
+    columns = [tuple(range(2 * v, 2 * v + rng.integers(0, 3))) for v in range(V)]
+    parents = [tuple(np.flatnonzero(rng.random(max(v - 4, 0)) < 0.4) + 4) for v in range(V)]
+    uses = [()] * 4 + [tuple(np.flatnonzero(rng.random(2) < 0.4)) for _ in range(4, V)]
+    cost = rng.choice([0.0, 0.5, 1.0, 3.0], V)
+    network = unfold([f"v{v}" for v in range(V)], cost, parents, columns, ((0, 1), (2, 3)), uses)
+    X = standard(rng.normal(size=(90, 2 * V)) + 0.5 * rng.normal(size=(90, 1)))
+    score = X @ (rng.normal(size=2 * V) * (rng.random(2 * V) < 0.3)) + rng.normal(size=90)
+    y = (
+        np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+        if classes
+        else score
+    )
+    family = [Gaussian(), None, Binomial(), Multinomial(3)][classes]
+    budget = rng.choice([2.0, 5.0, 100.0])
+    search = look(batch_of(X, y), family, complete(network, 2 * V), budget, "aic")
+    rungs = greedy_ladder(search)
+    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [1.0, 2.0, budget]))
+    assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
+    assert (found.bound <= found.deviance + 1e-12).all()
+    owner = {j for columns in network.columns for j in columns}
+    for k, bought in enumerate(found.bought):
+        assert found.cost[k] == pytest.approx(naive_price(network, bought))
+        for s in range(2):
+            assert (
+                len({network.base[v] for v in np.flatnonzero(bought & (network.series == s))}) < 2
+            )
+        mine = {j for v in np.flatnonzero(bought) for j in network.columns[v]}
+        used = set(np.flatnonzero(found.coef[k].any(axis=1)).tolist())
+        assert used & owner <= mine
+
+
 def test_a_support_with_two_sources_is_offered_with_each():
     network = with_series()
     market = Market.of(network)

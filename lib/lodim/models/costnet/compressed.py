@@ -23,16 +23,20 @@ class Compressed:
         self._c = self._reduced.slope(g[:, 1 + problem.column], self._free)
         self.null = loss - 0.5 * self._reduced.decrement(self._free)
 
-    @cached_property
+    @property
     def top(self):
         """The least penalty at which nothing with a price is used."""
+        return self._null_dual[0]
+
+    @cached_property
+    def _null_dual(self):
         return kernels.dual_norm(self.problem.layout.tree, self._c)
 
     def path(self, lams, ridges, target, max_iter, thrifty):
         """Solve for falling penalties; see `kernels.gaussian`."""
-        H, start = self._reduced.H.copy(), np.zeros_like(self._c)
+        H, start, dual = self._reduced.H.copy(), np.zeros_like(self._c), self._null_dual[1].copy()
         w, loss, gap, sweeps = kernels.gaussian(
-            self.problem.layout.tree, H, self._c, start, lams, ridges, self.null, target,
+            self.problem.layout.tree, H, self._c, start, dual, lams, ridges, self.null, target,
             SWEEPS * max_iter, thrifty,
         )  # fmt: skip
         b = np.stack([self._reduced.follow(self._free, step) for step in w])

@@ -55,8 +55,10 @@ def graph(fit, ax, *, most=30):
     ax = plot._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
     _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.ladder.cost)
     hidden = len(every) - len(boxes)
-    said = "thick frame: in the model that predict() uses; grey: in none"
-    said += f"; {hidden} more are not shown" if hidden else ""
+    idle = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
+    said = "thick frame: in the model that predict() uses"
+    said += "" if all(b.step for b in boxes) else "; grey: in none"
+    said += f"; {hidden} more are {'in no model' if idle else 'not shown'}" if hidden else ""
     ax.set_title("\n".join(wrap(said, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
 
@@ -104,7 +106,13 @@ def _joined(box, step, chosen):
 
 
 def _first(boxes, most):
-    """The first ones that are bought, those of the chosen model before others."""
+    """The first ones that are bought, those of the chosen model before others.
+
+    What is in no model is drawn where there is room for all, or nothing else to draw.
+    """
+    if len(boxes) <= most:
+        return boxes
+    most = min(most, sum(box.step > 0 for box in boxes) or most)
     order = sorted(range(len(boxes)), key=lambda k: (
         not boxes[k].chosen, boxes[k].step or np.inf, k))[:most]  # fmt: skip
     at = {k: i for i, k in enumerate(sorted(order))}
@@ -140,7 +148,8 @@ def _draw(ax, boxes, x, y, width, cost):
         at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))
         bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, fraction=0.06, ticks=at)
         bar.set_ticklabels([significant(float(cost[k - 1]), 3) for k in at])
-        bar.set_label("bought from this cost on")
+        bar.set_label("bought from this cost on", fontsize=8)
+        bar.ax.tick_params(labelsize=8)
 
 
 def _edge(ax, x0, y0, x1, y1, on):

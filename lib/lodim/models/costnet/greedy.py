@@ -66,7 +66,7 @@ def _further(asked, state):
         if not value[b] < state.value - WORTH:
             break
         used = found.after(state.used, 0, b)
-        price = float(by_sum[min(b, len(by_sum) - 1)])
+        price = float(by_sum[b])
         if asked.market.network.set_cost is not None:
             price = asked.market.price(used)
         key = float(f"{price:.6g}")

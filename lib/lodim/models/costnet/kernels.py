@@ -426,30 +426,42 @@ def polar(u, lo, hi, cost, bearer):
 
 @njit(**FAST)
 def dual_norm(tree, c):
-    """The least lam at which the proximal map of lam Omega takes all of c.
+    """The least lam at which the proximal map of lam Omega takes all of c, and dual vectors of it.
 
     lam <- c'w / Omega(w), w the proximal map at lam, rises to it in few steps (Dinkelbach 1967).
     """
-    block, first, nested, start, member, cost, _ = tree
-    w, xi, largest = np.zeros_like(c), np.zeros((c.shape[0], member.size)), 0.0
+    block, first, nested, start, member, cost, bearer = tree
+    K = c.shape[0]
+    u, xi, largest = np.zeros_like(c), np.zeros((K, member.size)), 0.0
     for b in range(nested.size):
         g0, g1, lam = first[b], first[b + 1], 0.0
-        w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
         for _ in range(100):
-            along, norms = 0.0, penalty(w, 1.0, g0, g1, start, member, cost)
-            for k in range(c.shape[0]):
+            u[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
+            if nested[b]:
+                shrink(u, lam, g0, g1, start, member, cost)
+            else:
+                shrink_overlapping(u, xi, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
+            along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
+            for k in range(K):
                 for j in range(block[b], block[b + 1]):
-                    along += c[k, j] * w[k, j]
+                    along += c[k, j] * u[k, j]
             if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
                 break
             lam = along / norms
-            w[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
-            if nested[b]:
-                shrink(w, lam, g0, g1, start, member, cost)
-            else:
-                shrink_overlapping(w, xi, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
-        largest = max(largest, lam)
-    return largest
+        largest = max(largest, lam * (1.0 + 1e-12))
+        if not nested[b]:  # the ascent has not quite ended: what it leaves is borne by one group
+            u[:] = c
+            for g in range(g0, g1):
+                for i in range(start[g], start[g + 1]):
+                    for k in range(K):
+                        u[k, member[i]] -= xi[k, i]
+            largest = max(largest, lam + polar(u, block[b], block[b + 1], cost, bearer))
+            for g in range(g0, g1):
+                for i in range(start[g], start[g + 1]):
+                    if bearer[member[i]] == g:
+                        for k in range(K):
+                            xi[k, i] += u[k, member[i]]
+    return largest, xi
 
 
 @njit(**FAST)
@@ -503,10 +515,11 @@ def enough(i, share, last):
 
 
 @njit(**FAST)
-def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
+def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty):
     """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
 
-    `thrifty`: end where glmnet does. H keeps its last ridge on the diagonal.
+    w (1, A) and xi (1, members) are where it starts; `thrifty`: end where glmnet does. H keeps
+    its last ridge on the diagonal.
     """
     block, _, nested, start, member, cost, _ = tree
     L, A = lams.size, w.shape[1]
@@ -515,7 +528,7 @@ def gaussian(tree, H, c0, w, lams, ridges, null, target, max_sweeps, thrifty):
     steep = np.empty(nested.size)
     for b in range(nested.size):
         steep[b] = steepness(H, 1, block[b], block[b + 1])
-    xi, u, c = np.zeros((1, member.size)), np.empty((1, A)), np.empty((1, A))
+    u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):
         if i > 1:

@@ -1,5 +1,7 @@
 """Where the nodes of a dependency graph are drawn: in layers from left to right."""
 
+from collections import Counter
+
 import numpy as np
 
 ROWS = 12  # of single nodes above which they take another column
@@ -64,11 +66,11 @@ def heights(parents, order):
 
 
 def _together(roots, parents, order):
-    """Roots in order, each followed by those that it has something below in common with."""
+    """Roots in order, each followed by those that it has most below in common with."""
     above = [{v} if not len(found) else set() for v, found in enumerate(parents)]
     for v, found in enumerate(parents):
         above[v].update(*(above[u] for u in found))
-    near = {v: set().union(*(a for a in above if v in a)) for v in roots}
+    common = {v: Counter(u for found in above if v in found for u in found) for v in roots}
     out: dict[int, None] = {}
     for root in sorted(roots, key=lambda v: order[v]):
         stack = [root]
@@ -76,5 +78,6 @@ def _together(roots, parents, order):
             v = stack.pop()
             if v not in out:
                 out[v] = None
-                stack += sorted(near[v] - set(out), key=lambda u: order[u], reverse=True)
+                near = sorted(common[v], key=lambda u: (common[v][u], -order[u]))
+                stack += [u for u in near if u not in out]
     return list(out)

@@ -126,7 +126,11 @@ def costnet(
     threads : int, optional
         All that are available by default.
     control : dict, optional
-        @CONTROL@
+        criterion ("ebic": by which models compete; the deviance, -2 log-likelihood, plus for each
+        coefficient the larger of log n and 2 log p; "bic": log n; "aic": 2; "deviance": 0, each
+        model then the best fit to the training rows that its price buys), tol (1e-7, duality gap
+        of the path at which a penalty is done, in units of the null model's objective), max_iter
+        (200 quadratic models a penalty, or five times as many sweeps for a numeric response).
 
     Returns
     -------

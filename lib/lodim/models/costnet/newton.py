@@ -1,7 +1,6 @@
 """Proximal Newton: quadratic models of a loss on a working set of coefficients."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -58,14 +57,11 @@ class Solver:
         )  # fmt: skip
         self._model: Model | None = None
         self._fresh = False
-        self._last = np.inf
         self._free()
         self.null = self.state.loss
-
-    @cached_property
-    def top(self):
-        """The least penalty at which nothing with a price is used, before the path has begun."""
-        return kernels.dual_norm(self.problem.layout.tree, self.state.c)
+        # The least penalty at which nothing with a price is used.
+        self.top, self.state.xi = kernels.dual_norm(problem.layout.tree, self.state.c)
+        self._last = self.top
 
     def path(self, lams, ridges, target, max_iter, thrifty):
         """Solve for falling penalties; `thrifty` as in `kernels.gaussian`."""
@@ -80,6 +76,13 @@ class Solver:
                 break
         loss, gap, n_iter = (np.array(v) for v in zip(*numbers, strict=True))
         return Ends(np.stack(w), np.stack(b), loss, gap, n_iter)
+
+    def judge(self, w, b, lam, ridge, target):
+        """Loss and duality gap of coefficients w (K, A) and b (K, F) from elsewhere."""
+        s, p = self.state, self.problem
+        s.w, s.b = w, b
+        self._look(p.moved(p.base, np.arange(-1, p.X.shape[1]), p.spread_out(w, b)))
+        return s.loss, self._gap(lam, ridge, target)[0]
 
     def _look(self, f=None, curves=1):
         """Evaluate the loss at scores f, or where the state is."""
@@ -139,7 +142,9 @@ class Solver:
     def _step(self, lam, ridge, target, max_iter):
         """Solve for one penalty: the gap, and iterations."""
         s = self.state
-        wanted = self._promising(lam, ridge, target)
+        wanted = s.w.any(axis=0)
+        if lam < self.top:
+            wanted = self._promising(lam, ridge, target)
         last = np.inf
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
@@ -160,8 +165,6 @@ class Solver:
         """Coefficients that the strong rule keeps (Tibshirani et al. 2012), (A,) bool."""
         s, before = self.state, self._last
         self._last = lam
-        if not np.isfinite(before):
-            return s.w.any(axis=0)
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 

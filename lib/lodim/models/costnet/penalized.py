@@ -81,21 +81,16 @@ def path(
     """
     with single_blas():
         problem = Problem.of(batch, family, groups, threads)
-        solver = _solver(problem)
-        thrifty = lambdas is None
-        if thrifty:
-            n, p = len(batch.counted), batch.X.shape[1]
-            ratio = lambda_min_ratio or (1e-4 if n > p else 1e-2)
-            top = solver.top / l1_ratio * problem.spread
-            lambdas = top * ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
-        lambdas = np.asarray(lambdas, np.float64)
+        lambdas, thrifty, solver = grid(
+            problem, batch, lambdas, l1_ratio, n_lambda, lambda_min_ratio
+        )
         order = np.argsort(-lambdas, kind="stable")
         # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
         least = LEAST * (solver.top or 1.0)
         scaled = np.maximum(lambdas[order] * l1_ratio / problem.spread, least)
         ridges = lambdas[order] * (1.0 - l1_ratio)
         found = solver.path(scaled, ridges, tol * solver.null, max_iter, thrifty)
-        trace = _trace(problem, lambdas[order], scaled, ridges, found, solver.null, tol)
+        trace = laid_out(problem, lambdas[order], scaled, ridges, found, solver.null, tol)
         return trace if thrifty else trace.take(np.argsort(order))
 
 
@@ -106,6 +101,17 @@ def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
         return _solver(problem).top / l1_ratio * problem.spread
 
 
+def grid(problem, batch, lambdas, l1_ratio, n_lambda, ratio):
+    """Penalties of a path, whether it may end early, and the solver that knows where it begins."""
+    solver = _solver(problem)
+    if lambdas is not None:
+        return np.asarray(lambdas, np.float64), False, solver
+    if ratio is None:
+        ratio = 1e-4 if len(batch.counted) > batch.X.shape[1] else 1e-2
+    top = solver.top / l1_ratio * problem.spread
+    return top * ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1)), True, solver
+
+
 def _solver(problem):
     """A quadratic loss of few columns is all in their moments; else rows are passed over."""
     if problem.kind == rows.GAUSSIAN and len(problem.column) <= WHOLE:
@@ -113,7 +119,7 @@ def _solver(problem):
     return Solver(problem)
 
 
-def _trace(problem, lambdas, scaled, ridges, found, null, tol):
+def laid_out(problem, lambdas, scaled, ridges, found, null, tol):
     """The Trace of the ends `found`, in the units of the response."""
     L, spread, groups = len(found.loss), problem.spread, problem.groups
     lambdas = lambdas[:L]

@@ -23,10 +23,11 @@ def cost(fit, ax):
     ax = plot._axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
     ladder, lasso = fit.estimates.ladder, fit.estimates.lasso
-    end = 1.04 * max(ladder.cost[-1], 0.0 if lasso is None else lasso.cost[-1]) or 1.0
+    end = 1.04 * ladder.cost[-1] or 1.0
     if lasso is not None:
-        _steps(ax, lasso.cost, _share(lasso.deviance, null), end, color=plot.GREY, lw=1.2, ls="--",
-               label="weighted lasso alone, refitted", zorder=1)  # fmt: skip
+        paid = lasso.cost <= end  # its dearer models are worse by the criterion
+        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, color=plot.GREY,
+               lw=1.2, ls="--", label="weighted lasso alone, refitted", zorder=1)  # fmt: skip
     share = _share(ladder.deviance, null)
     _steps(ax, ladder.cost, share, end, color=plot.BLUE, lw=1.4, zorder=2)
     for k, rule in enumerate(dict.fromkeys((*RULES, *ladder.rule))):

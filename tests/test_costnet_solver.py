@@ -1,0 +1,397 @@
+"""The group-penalized path of costnet: against peers, CVXPY, and what must hold of any of them."""
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
+
+from lodim import family as families
+from lodim import tiles
+from lodim.design import Batch
+from lodim.models.costnet import convex, kernels, layout, penalized
+from lodim.models.costnet.groups import groups, singles
+from lodim.models.costnet.network import unfold
+
+# Clarabel is asked for more digits than it can always give; what it gives is compared.
+pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
+FAMILIES = ("gaussian", "binomial", "multinomial")
+RATIOS = np.array([1.0, 0.6, 0.2, 0.03])
+
+
+def batch_of(X, y, weights=None, offset=None):
+    rows = np.arange(len(y))
+    X = tiles.pack(np.asarray(X, float))
+    return Batch(X, np.asarray(y, float), weights, offset, pd.RangeIndex(len(y)), rows)
+
+
+def network_of(parents, cost=None, **more):
+    m = len(parents)
+    cost = np.ones(m) if cost is None else cost
+    return unfold([f"v{i}" for i in range(m)], cost, parents, [(i,) for i in range(m)], **more)
+
+
+def features(n, m, rng):
+    """Correlated features, standardized."""
+    X = rng.standard_normal((n, m)) @ (np.eye(m) + 0.5 * rng.standard_normal((m, m)))
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def response(name, f, rng):
+    if name == "gaussian":
+        return 3.0 + 2.0 * f + rng.standard_normal(len(f))
+    if name == "binomial":
+        return (rng.random(len(f)) < 1.0 / (1.0 + np.exp(-f))).astype(float)
+    return np.digitize(f + rng.logistic(size=len(f)), [-0.8, 0.7]).astype(float)
+
+
+def problem(name, parents, seed=0, n=80, cost=None, weights=False, **more):
+    rng = np.random.default_rng(seed)
+    m = len(parents)
+    X = features(n, m, rng)
+    y = response(name, X @ rng.standard_normal(m), rng)
+    weight = rng.random(n) if weights else None
+    network = network_of(parents, cost, **more)
+    return X, y, weight, groups(network, p=m), families.make(name, 3)
+
+
+def naive(X, y, g, name, trace, i, l1_ratio=1.0, weights=None, offset=None):
+    """Objective of one lambda, stated row by row and norm by norm."""
+    n, K = len(y), trace.coef.shape[2]
+    weight = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    V, b = cp.Variable((g.q, K)), cp.Variable((1, K))
+    S = np.zeros((X.shape[1], g.q))
+    S[g.feature, np.arange(g.q)] = 1.0
+    f = np.ones((n, 1)) @ b + X @ (S @ V) + (0.0 if offset is None else offset[:, None])
+    if name == "gaussian":
+        loss = 0.5 * weight @ cp.square(y - f[:, 0])
+    elif name == "binomial":
+        loss = weight @ (cp.logistic(f[:, 0]) - cp.multiply(y, f[:, 0]))
+    else:
+        own = cp.sum(cp.multiply(np.eye(K)[y.astype(int)], f), axis=1)
+        loss = weight @ (cp.log_sum_exp(f, axis=1) - own)
+    norms = sum((g.cost[k] * cp.norm(cp.vec(V[g.of(k), :], order="F")) for k in range(len(g))), 0.0)
+    ridge = cp.sum_squares(V[np.flatnonzero(~g.free), :])
+    lam = trace.lambdas[i]
+    program = cp.Problem(
+        cp.Minimize(loss + lam * l1_ratio * norms + lam * (1.0 - l1_ratio) / 2.0 * ridge)
+    )
+    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
+    return program.solve(solver=cp.CLARABEL, **tight)
+
+
+SHAPES = {
+    "tree": [(), (0,), (0,), (), (3,), (4,), (4,)],
+    "chain": [(), (0,), (1,), (2,), (3,)],
+    "two parents": [(), (), (0, 1), (0, 1), (0,), ()],
+    "lattice": [(), (), (), (0, 1), (1, 2), (3, 4), (0, 2)],
+}
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_optimum_of_cvxpy(shape, name, l1_ratio):
+    X, y, weights, g, family = problem(name, SHAPES[shape], weights=l1_ratio < 1.0)
+    batch = batch_of(X, y, weights)
+    lambdas = penalized.lambda_max(batch, family, g, l1_ratio) * RATIOS
+    trace = penalized.path(batch, family, g, lambdas, l1_ratio=l1_ratio)
+    assert trace.converged.all() and trace.gap.max() <= 1e-7 * trace.null_deviance / 2.0
+    for i in range(len(lambdas)):
+        best = naive(X, y, g, name, trace, i, l1_ratio, weights)
+        assert trace.objective[i] == pytest.approx(best, abs=1e-6 * max(1.0, best))
+        assert trace.objective[i] - trace.gap[i] <= best + 1e-9 * max(1.0, best)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_small_networks_at_random(data):
+    m = data.draw(st.integers(2, 7))
+    parents = [
+        tuple(sorted(data.draw(st.sets(st.integers(0, i - 1), max_size=2)))) if i else ()
+        for i in range(m)
+    ]
+    cost = np.array([data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) for _ in range(m)])
+    name = data.draw(st.sampled_from(FAMILIES))
+    X, y, _, g, family = problem(name, parents, seed=data.draw(st.integers(0, 99)), cost=cost)
+    if not len(g):
+        return
+    batch = batch_of(X, y)
+    lambdas = penalized.lambda_max(batch, family, g) * np.array([0.5, 0.05])
+    trace = penalized.path(batch, family, g, lambdas)
+    assert trace.converged.all()
+    for i in range(2):
+        best = naive(X, y, g, name, trace, i)
+        assert trace.objective[i] == pytest.approx(best, abs=1e-6 * max(1.0, best))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_solver_cvxpy_is_the_same_path(name):
+    X, y, weights, g, family = problem(name, SHAPES["two parents"], weights=True)
+    batch = batch_of(X, y, weights)
+    lambdas = penalized.lambda_max(batch, family, g) * RATIOS
+    own, other = (solve(batch, family, g, lambdas) for solve in (penalized.path, convex.path))
+    np.testing.assert_allclose(own.objective, other.objective, atol=1e-6, rtol=1e-7)
+    np.testing.assert_allclose(own.coef, other.coef, atol=2e-3)
+    np.testing.assert_array_less(other.gap, 1e-3 * other.null_deviance)
+
+
+# Peers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+def test_the_lasso_and_elastic_net_of_scikit_learn(l1_ratio):
+    rng = np.random.default_rng(3)
+    X = features(120, 20, rng)
+    y = response("gaussian", X[:, :4].sum(axis=1), rng)
+    batch, family, g = batch_of(X, y), families.make("gaussian", 0), groups(network_of([()] * 20))
+    trace = penalized.path(batch, family, g, l1_ratio=l1_ratio, n_lambda=40, tol=1e-12)
+    kw = {"alphas": trace.lambdas, "tol": 1e-14, "max_iter": 10**6}
+    if l1_ratio == 1.0:
+        _, coef, _ = lasso_path(X, y - y.mean(), **kw)
+    else:
+        _, coef, _ = enet_path(X, y - y.mean(), l1_ratio=l1_ratio, **kw)
+    np.testing.assert_allclose(trace.coef[:, :, 0], coef.T, atol=1e-6)
+    np.testing.assert_allclose(trace.intercept[:, 0], y.mean(), atol=1e-9)
+    top = np.abs(X.T @ (y - y.mean())).max() / len(y) / l1_ratio
+    assert trace.lambdas[0] == pytest.approx(top, rel=1e-9) and not trace.coef[0].any()
+
+
+def test_the_logistic_lasso_of_scikit_learn():
+    rng = np.random.default_rng(4)
+    X = features(150, 8, rng)
+    y = response("binomial", X[:, :3] @ [1.0, -1.0, 0.5], rng)
+    batch, family, g = batch_of(X, y), families.make("binomial", 2), groups(network_of([()] * 8))
+    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(0.9, 0.01, 8)
+    trace = penalized.path(batch, family, g, lambdas, tol=1e-12)
+    for lam, coef, intercept in zip(lambdas, trace.coef, trace.intercept, strict=True):
+        peer = LogisticRegression(
+            l1_ratio=1.0, C=1.0 / (lam * len(y)), solver="saga", tol=1e-10, max_iter=100_000
+        ).fit(X, y)
+        np.testing.assert_allclose(coef[:, 0], peer.coef_[0], atol=1e-6)
+        np.testing.assert_allclose(intercept, peer.intercept_, atol=1e-6)
+
+
+def test_the_group_lasso_of_skglm():
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import QuadraticGroup
+    from skglm.penalties import WeightedGroupL2
+    from skglm.solvers import GroupBCD
+    from skglm.utils.data import grp_converter
+
+    rng = np.random.default_rng(5)
+    X = features(100, 12, rng)
+    y = response("gaussian", X[:, :4] @ [1.0, 0.5, -1.0, 0.3], rng)
+    y -= y.mean()
+    cost = np.array([1.0, 2.0, 0.7])
+    network = unfold(list("abc"), cost, [()] * 3, [range(4 * i, 4 * i + 4) for i in range(3)])
+    g = groups(network)
+    batch, family = batch_of(X, y), families.make("gaussian", 0)
+    lambdas = penalized.lambda_max(batch, family, g) * np.array([0.7, 0.3, 0.05])
+    trace = penalized.path(batch, family, g, lambdas, tol=1e-11)
+    indices, ptr = grp_converter(4, 12)
+    for lam, coef, objective in zip(lambdas, trace.coef, trace.objective, strict=True):
+        peer = GeneralizedLinearEstimator(
+            QuadraticGroup(ptr, indices),
+            WeightedGroupL2(lam, cost, ptr, indices),
+            GroupBCD(tol=1e-12, max_iter=1000, fit_intercept=False),
+        ).fit(X, y)
+        w = peer.coef_.reshape(3, 4)
+        theirs = 0.5 * np.mean((y - X @ peer.coef_) ** 2) + lam * cost @ np.linalg.norm(w, axis=1)
+        assert objective == pytest.approx(theirs, abs=1e-6)
+        np.testing.assert_allclose(coef[:, 0], peer.coef_, atol=1e-5)
+
+
+# Laws ------------------------------------------------------------------------------------------
+
+
+def test_the_proximal_map_of_a_tree():
+    """One pass from the leaves up is the minimizer that a cone solver finds."""
+    rng = np.random.default_rng(6)
+    g = groups(network_of(SHAPES["tree"], np.array([0.5, 1.0, 0.2, 0.8, 0.4, 0.3, 0.1])))
+    lay = layout.whole(g)
+    for _ in range(5):
+        v = 1.5 * rng.standard_normal((1, len(lay.at)))
+        u = v.copy()
+        kernels.shrink(u, 0.9, 0, len(lay.cost), lay.start, lay.member, lay.cost)
+        x = cp.Variable(len(lay.at))
+        norms = sum(
+            c * cp.norm(x[lay.member[a:b]])
+            for c, a, b in zip(lay.cost, lay.start[:-1], lay.start[1:], strict=True)
+        )
+        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
+        cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - v[0]) + 0.9 * norms)).solve(
+            solver=cp.CLARABEL, **tight
+        )
+        np.testing.assert_allclose(u[0], x.value, atol=1e-6)
+
+
+def test_a_parent_is_paid_once_along_a_chain():
+    """Where only the last of a chain helps, its whole chain is in its price; siblings share it."""
+    network = network_of([(), (0,), (1,), (1,)], np.array([4.0, 2.0, 1.0, 1.0]))
+    on = np.array([False, False, True, True])
+    assert network.price(on) == 8.0 and network.price(on & [1, 1, 1, 0]) == 7.0
+    g = groups(network)
+    w = np.array([[0.0], [0.0], [3.0], [4.0]])
+    assert g.penalty(w) == pytest.approx(4.0 * 5.0 + 2.0 * 5.0 + 3.0 + 4.0)
+    assert groups(network, "direct").penalty(w) == pytest.approx(2.0 * 5.0 + 3.0 + 4.0)
+
+
+def test_alternatives_take_the_cheaper_of_equal_sources():
+    """Eq. 5.3 splits the weight; the latent form puts all of it on the copy that costs less."""
+    rng = np.random.default_rng(7)
+    x = features(200, 2, rng)
+    y = 2.0 * x[:, 0] + 0.3 * rng.standard_normal(200)
+    network = unfold(
+        ["bp", "invasive", "cuff", "other"], [0.0, 3.0, 1.0, 1.0], [()] * 4,
+        [(0,), (), (), (1,)], sources=((1, 2),), uses=((0,), (), (), ()),
+    )  # fmt: skip
+    g = groups(network)
+    assert g.feature.tolist().count(0) == 2
+    batch, family = batch_of(x, y), families.make("gaussian", 0)
+    trace = penalized.path(batch, family, g, penalized.lambda_max(batch, family, g) * RATIOS[1:])
+    copies = [
+        j for j in range(g.q) if g.feature[j] == 0
+    ]  # each of a node whose parent is its source
+    source = [network.names[network.parents[g.node[j]][0]] for j in copies]
+    assert set(source) == {"invasive", "cuff"}
+    dear, cheap = copies[source.index("invasive")], copies[source.index("cuff")]
+    assert not trace.latent[:, dear].any() and trace.latent[:, cheap].all()
+    assert naive(x, y, g, "gaussian", trace, 2) == pytest.approx(trace.objective[2], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_weights_are_repeated_rows(name):
+    X, y, _, g, family = problem(name, SHAPES["lattice"])
+    count = np.arange(len(y)) % 3
+    lambdas = penalized.lambda_max(batch_of(X, y, count.astype(float)), family, g) * RATIOS
+    one = penalized.path(batch_of(X, y, count.astype(float)), family, g, lambdas, tol=1e-10)
+    more = batch_of(np.repeat(X, count, axis=0), np.repeat(y, count))
+    two = penalized.path(more, family, g, lambdas, tol=1e-10)
+    np.testing.assert_allclose(one.objective, two.objective, atol=1e-9)
+    np.testing.assert_allclose(one.coef, two.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_order_of_rows_and_columns_does_not_matter(name):
+    parents = SHAPES["two parents"]
+    X, y, _, g, family = problem(name, parents)
+    rng = np.random.default_rng(8)
+    row, column = rng.permutation(len(y)), rng.permutation(X.shape[1])
+    network = unfold(
+        [str(i) for i in range(6)], np.ones(6), parents, [(int(i),) for i in np.argsort(column)]
+    )
+    lambdas = penalized.lambda_max(batch_of(X, y), family, g) * RATIOS
+    one = penalized.path(batch_of(X, y), family, g, lambdas, tol=1e-10)
+    other = batch_of(X[row][:, column], y[row])
+    two = penalized.path(other, family, groups(network), lambdas, tol=1e-10)
+    np.testing.assert_allclose(one.coef[:, column], two.coef, atol=1e-4)
+    np.testing.assert_allclose(one.objective, two.objective, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_threads_do_not_change_a_bit(name):
+    X, y, _, g, family = problem(name, SHAPES["lattice"], n=9000)
+    lambdas = penalized.lambda_max(batch_of(X, y), family, g, threads=1) * RATIOS
+    one, two = (penalized.path(batch_of(X, y), family, g, lambdas, threads=t) for t in (1, 3))
+    assert one.coef.tobytes() == two.coef.tobytes() and one.gap.tobytes() == two.gap.tobytes()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_is_free_is_as_without_a_penalty(name):
+    """Columns of cost zero are fitted at any lambda; constant columns have no coefficient."""
+    cost = np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    X, y, _, g, family = problem(name, [()] * 5, cost=cost)
+    X = np.column_stack([X, np.zeros(len(y))])
+    g = groups(network_of([()] * 6, np.r_[cost, 1.0]))
+    batch = batch_of(X, y)
+    top = penalized.lambda_max(batch, family, g)
+    trace = penalized.path(batch, family, g, top * np.array([1.0, 1e-4]), tol=1e-10)
+    assert trace.coef[0, 0].any() and not trace.coef[0, 1:].any() and not trace.coef[:, 5].any()
+    assert trace.deviance[0] == pytest.approx(trace.null_deviance)
+    slope = X[:, 0] @ _slopes(batch, family, trace, 0)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-8)
+
+
+def _slopes(batch, family, trace, i):
+    X = tiles.unpack(batch.X, batch.n)
+    score = trace.intercept[i] + X @ trace.coef[i]
+    mean = family.mean(score).reshape(batch.n, -1)
+    own = np.eye(3)[batch.y.astype(int)] if family.n_scores > 1 else batch.y[:, None]
+    return batch.weight[:, None] * (own - mean)
+
+
+def test_an_offset_is_a_part_of_the_score():
+    X, y, _, g, family = problem("binomial", SHAPES["tree"])
+    offset = np.linspace(-1.0, 1.0, len(y))
+    batch = batch_of(X, y, None, offset)
+    trace = penalized.path(batch, family, g, penalized.lambda_max(batch, family, g) * RATIOS)
+    best = naive(X, y, g, "binomial", trace, 2, offset=offset)
+    assert trace.objective[2] == pytest.approx(best, abs=1e-6)
+    gaussian = families.make("gaussian", 0)
+    moved = penalized.path(batch_of(X, y, None, offset), gaussian, g, [0.01])
+    plain = penalized.path(batch_of(X, y - offset), gaussian, g, [0.01])
+    np.testing.assert_allclose(moved.coef, plain.coef, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["binomial", "multinomial"])
+def test_separated_classes_at_a_tiny_lambda(name):
+    """The objective falls along the path and stays finite where the likelihood has no maximum."""
+    rng = np.random.default_rng(9)
+    X = features(90, 6, rng)
+    y = np.digitize(X[:, 0], [0.0] if name == "binomial" else [-0.5, 0.5]).astype(float)
+    g, family = groups(network_of([(), (0,), (0,), (), (3,), ()])), families.make(name, 3)
+    batch = batch_of(X, y)
+    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(1.0, 1e-6, 12)
+    trace = penalized.path(batch, family, g, lambdas)
+    assert trace.converged.all() and np.isfinite(trace.coef).all()
+    assert (np.diff(trace.objective) < 0.0).all() and trace.deviance[-1] < 1e-3
+
+
+def test_more_columns_than_moments_are_kept(monkeypatch):
+    """The same models by working sets as by the moments of all columns."""
+    rng = np.random.default_rng(10)
+    parents = [() if i % 4 == 0 else (i - i % 4,) for i in range(60)]
+    X, y, _, g, family = problem("gaussian", parents, n=50)
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(50)
+    batch = batch_of(X, y)
+    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(1.0, 0.05, 15)
+    one = penalized.path(batch, family, g, lambdas, tol=1e-9)
+    monkeypatch.setattr(penalized, "WHOLE", 0)
+    assert penalized.lambda_max(batch, family, g) == pytest.approx(lambdas[0])
+    two = penalized.path(batch, family, g, lambdas, tol=1e-9)
+    np.testing.assert_allclose(one.objective, two.objective, rtol=1e-8)
+    np.testing.assert_allclose(one.coef, two.coef, atol=1e-3)
+
+
+def test_where_a_path_begins_and_ends():
+    X, y, _, g, family = problem("gaussian", SHAPES["two parents"])
+    batch = batch_of(X, y)
+    trace = penalized.path(batch, family, g)
+    assert not trace.coef[0].any() and trace.coef[1].any()
+    assert trace.lambdas[0] == pytest.approx(penalized.lambda_max(batch, family, g))
+    ratio = trace.lambdas[1] / trace.lambdas[0]
+    assert ratio == pytest.approx(1e-4 ** (1 / 99)) and len(trace.lambdas) < 100
+    share = 1.0 - trace.deviance / trace.null_deviance
+    assert share[-1] > 0.999 or share[-1] - share[-2] < 1e-5 * share[-1]
+
+
+def test_a_weighted_lasso():
+    rng = np.random.default_rng(11)
+    X = features(90, 4, rng)
+    y = X.sum(axis=1) + rng.standard_normal(90)
+    batch, family = batch_of(X, y), families.make("gaussian", 0)
+    cost = np.array([1.0, 3.0, 0.5, 2.0])
+    trace = penalized.path(batch, family, singles(cost), [0.1], tol=1e-12)
+    _, coef, _ = lasso_path(X / cost, y - y.mean(), alphas=[0.1], tol=1e-14, max_iter=10**6)
+    np.testing.assert_allclose(trace.coef[0, :, 0], coef[:, 0] / cost, atol=1e-6)
+
+
+def test_groups_of_a_network():
+    g = groups(network_of([(), (0,), (1,), (0,)], np.array([1.0, 0.0, 2.0, 0.0])), p=5)
+    assert [sorted(g.of(k).tolist()) for k in range(len(g))] == [[2], [0, 1, 2, 3]]
+    assert g.cost.tolist() == [2.0, 1.0] and g.nested and g.parent.tolist() == [1, -1]
+    assert g.free.tolist() == [False] * 4 + [True]
+    assert not groups(network_of(SHAPES["two parents"])).nested
