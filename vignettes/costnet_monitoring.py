@@ -122,7 +122,8 @@ curves
 
 # %%
 figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-curves.plot(ax=ax, style=["k-", "-", "-", "--", "-"], drawstyle="steps-post")
+ax.step(budgets, curves["all"], where="post", color="0.8", linewidth=5, label="all")
+curves.drop(columns="all").plot(ax=ax, style=["-", "-", "--", "-"], drawstyle="steps-post")
 ax.axhline(0.25, color="0.8", linewidth=1)
 ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
