@@ -24,8 +24,8 @@
 # > cost(w) = Σ c_v over all v that are used, or needed by what is used, each once.
 #
 # Cost is a set function, so the best model at a price is a search. `costnet` searches by several
-# rules. The first is a convex penalty (MODELS 5; thesis of M. Fiterau, Eqs. 5.1 and 5.2): each
-# thing has a group G_v, the features that need it, and
+# rules. The first is a convex penalty (Fiterau, Eqs. 5.1 and 5.2, there with what needs a thing
+# directly): each thing has a group G_v, it and all features that need it, through chains too, and
 #
 # > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂
 #
