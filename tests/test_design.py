@@ -184,7 +184,7 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
     data = pd.DataFrame(values, columns=list("abcdef"))
     data["g"] = rng.choice(list("uvw"), 1000)
     one = Design.learn("~ . + a:b + np.exp(c)", data)[1]
-    monkeypatch.setattr("lodim.design.THREADED", 0)
+    monkeypatch.setattr("lodim.fill.THREADED", 0)
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", data)[1])
     strided = {name: values[:, j] for j, name in enumerate("abcdef")} | {"g": data["g"]}
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", strided)[1])
@@ -490,3 +490,74 @@ def test_any_frame_is_designed_or_refused_in_words(data, draw):
     except LodimError as error:
         assert str(error)
     pd.testing.assert_frame_equal(data, before)
+
+
+# Rows with missing values that stay --------------------------------------------------------------
+
+
+def partial_frame():
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame(
+        {"y": rng.normal(size=70), "a": rng.normal(5, 2, 70), "b": list("xyzyzxy") * 10,
+         "c": rng.normal(size=70), "w": rng.integers(0, 3, 70).astype(float)}
+    )  # fmt: skip
+    df.loc[[2, 66], "a"], df.loc[3, "b"], df.loc[5, "y"] = np.nan, None, np.nan
+    return df
+
+
+TERMS = ["a", "b", "a:c", "I(c**2)", "bs(a, df=3)", "b:c"]
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize("term", TERMS)
+def test_partial_rows_hold_what_is_known(term, weights):
+    """Each term is as if learnt from the rows that have it, and NaN in the others."""
+    df = partial_frame()
+    formula = f"y ~ {' + '.join(TERMS)}"
+    design, batch = Design.learn(formula, df, partial=True, weights=weights)
+    alone, complete = Design.learn(f"~ {term}", df, weights=weights)
+    at = [k for k, t in enumerate(design.term_of) if design.term_names[t] == alone.term_names[0]]
+    X, part = tiles.unpack(batch.X, batch.n)[:, at], tiles.unpack(complete.X, complete.n)
+    known = complete.rows
+    np.testing.assert_allclose(X[known], part, rtol=1e-12, atol=1e-12)
+    assert np.isnan(np.delete(X, known, axis=0)).all() and batch.n == len(df)
+    np.testing.assert_allclose(design.mean[at], alone.mean, rtol=1e-12)
+    np.testing.assert_array_equal(np.isnan(batch.y), df["y"].isna())
+    again = design.apply(df, response=True)
+    np.testing.assert_array_equal(again.X, batch.X)
+    np.testing.assert_array_equal(again.y, batch.y)
+    one = design.apply(df.iloc[[2]])
+    np.testing.assert_array_equal(tiles.unpack(one.X, 1)[0, at], X[2])
+
+
+def test_partial_is_the_same_without_missing_values():
+    df = partial_frame().dropna()
+    for partial in (False, True):
+        _design, batch = Design.learn("y ~ a + b", df, partial=partial)
+        if not partial:
+            expected = batch
+    np.testing.assert_array_equal(batch.X, expected.X)
+    np.testing.assert_array_equal(batch.y, expected.y)
+
+
+def test_a_column_that_is_never_known_is_named():
+    df = partial_frame().assign(a=np.nan)
+    with pytest.raises(DataError, match="'a' is missing in every row"):
+        Design.learn("y ~ a + c", df, partial=True)
+    df = partial_frame().assign(w=lambda d: d["a"].isna().astype(float))
+    with pytest.raises(DataError, match="no row that counts has 'a'"):
+        Design.learn("y ~ a + c", df, partial=True, weights="w")
+
+
+def test_folds_of_partial_rows():
+    from lodim import fold
+
+    df = partial_frame()
+    _, batch = Design.learn("y ~ a + c", df, partial=True)
+    at = fold.assign(batch, 5, None, 0)
+    assert at[5] == -1 and set(np.delete(at, 5)) == set(range(5))
+    train, test = fold.split(batch, at == 0, True)
+    X = tiles.unpack(train.X, train.n)
+    assert abs(np.nanmean(X, axis=0)).max() < 1e-12
+    np.testing.assert_allclose(np.nanstd(X, axis=0), 1.0)
+    assert train.n + test.n == len(df) and np.isnan(train.y).sum() == 1

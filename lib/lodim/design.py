@@ -2,22 +2,19 @@
 
 import itertools
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
 
-from lodim import algebra, columns, factor, moments, tiles
+from lodim import algebra, columns, factor, fill, tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula import expand, parse
+from lodim.partial import taught
 from lodim.response import Given, Response, code_response, complete, learn_response
 
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
-FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
 MAX_FEATURES = 1_000_000
-THREADED = 2_000_000  # numbers above which threads over columns pay
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +77,7 @@ class Design:
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
+    partial : whether rows with missing values stay; features and response are NaN there
     """
 
     formula: str
@@ -97,6 +95,7 @@ class Design:
     offset: str | None
     offset_given: bool
     dtype: str
+    partial: bool = False
 
     @classmethod
     def learn(
@@ -109,6 +108,7 @@ class Design:
         offset=None,
         standardize=True,
         dtype="float64",
+        partial=False,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -130,6 +130,8 @@ class Design:
         standardize : bool
             Whether features are scaled to unit sd; they are centred in any case.
         dtype : {'float64', 'float32'}
+        partial : bool
+            Keep rows with missing features or response, which are then NaN in the batch.
 
         Returns
         -------
@@ -146,7 +148,8 @@ class Design:
         keys = _term_keys(expand(parsed, frame.names, hidden))
         response = _response(parsed)
         given = Given.read(frame, weights, offset)
-        table, rows = complete(frame, _names_of(keys, response), given, learning=True)
+        names_used = _names_of(keys, response)
+        table, rows = complete(frame, names_used, given, learning=True, partial=partial)
         given = given.at(rows)
         table.counted = given.counted
         y, response, family = learn_response(response, family, table)
@@ -154,7 +157,7 @@ class Design:
         terms = _learn_terms(keys, table)
         names, term_names, term_of = _names(terms)
         X = tiles.empty(len(rows), len(names), dtype)
-        mean, scale, flat = _learn_fill(terms, table, X, names, given.weights, standardize)
+        mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
         design = cls(
             formula=formula,
             family=family,
@@ -171,6 +174,7 @@ class Design:
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
+            partial=partial,
         )
         return design, Batch(X, y, given.weights, given.offset, frame.index, rows)
 
@@ -202,12 +206,13 @@ class Design:
         answer = self._answer() if response else None
         weights = self.weights if response else None
         given = Given.read(frame, weights, self._offset(offset))
-        table, rows = complete(frame, self._needs(answer), given, learning=False)
+        names = self._needs(answer)
+        table, rows = complete(frame, names, given, learning=False, partial=self.partial)
         given = given.at(rows)
         given.check_classes(self.family, self.response)
         X = tiles.empty(len(rows), len(self.names), self.dtype)
         if len(rows):
-            _fill(self.terms, table, X, self.mean, self.scale, self._flat())
+            fill.fill(self.terms, table, X, self.mean, self.scale, self._flat())
         y = None if answer is None else code_response(answer, table)
         return Batch(X, y, given.weights, given.offset, frame.index, rows)
 
@@ -320,14 +325,8 @@ def _learn_terms(keys, table):
     learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factor.learn(key, table)
+            learnt[key] = factor.learn(key, taught(table, factor.columns_of(key))[0])
     return tuple(tuple(learnt[key] for key in term) for term in keys)
-
-
-def _parts(term):
-    """For each column of a term, the column of each factor; that of the first runs fastest."""
-    widths = [range(len(factor.labels(part))) for part in term]
-    return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
 
 def _names(terms):
@@ -338,7 +337,7 @@ def _names(terms):
     names, term_of = [], []
     for t, term in enumerate(terms):
         labels = [factor.labels(part) for part in term]
-        for choice in _parts(term):
+        for choice in fill.parts(term):
             names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(names)) < len(names):
@@ -346,67 +345,3 @@ def _names(terms):
         raise DataError(f"two features would be called {twice!r}; rename a column")
     term_names = tuple(":".join(part.name for part in term) for term in terms)
     return tuple(names), term_names, np.array(term_of, np.int64)
-
-
-def _sources(term, table):
-    """(column, rows) for each feature of a term: the user's array where it is numbers."""
-    if len(term) == 1 and isinstance(term[0], factor.Numeric):
-        values = factor.raw(term[0], table)
-        yield moments.frozen(columns.as_float(values)), table.rows
-        return
-    prepared = [factor.prepare(part, table) for part in term]
-    for choice in _parts(term):
-        made = [factor.column(*z) for z in zip(term, prepared, choice, strict=True)]
-        product = made[0] if len(made) == 1 else np.multiply.reduce(made)
-        yield moments.frozen(product), moments.frozen(moments.ALL)
-
-
-def _each(work, terms, table, p):
-    """Do the work of every term, given its first feature; in threads where there is much."""
-    widths = [len(_parts(term)) for term in terms]
-    firsts = np.cumsum([0, *widths])[:-1].tolist()
-    threads = min(8, os.cpu_count() or 1)
-    if table.n * p < THREADED or threads == 1:
-        for term, first in zip(terms, firsts, strict=True):
-            work(term, first)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, terms, firsts):
-            pass
-
-
-def _fill(terms, table, X, mean, scale, flat):
-    """Write every feature but the constant ones."""
-
-    def work(term, first):
-        for k, (x, rows) in enumerate(_sources(term, table), first):
-            if not flat[k]:
-                moments.pack(x, rows, mean[k], scale[k], X, k)
-
-    _each(work, terms, table, X.shape[1])
-
-
-def _learn_fill(terms, table, X, names, weights, standardize):
-    """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
-    p = X.shape[1]
-    mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
-    if weights is None:
-        weights = moments.NO_WEIGHTS
-    elif not 1e-100 < weights.max() < 1e100:
-        weights = weights / weights.max()  # their sum, or a product, would leave float64
-    weights = moments.frozen(weights)
-
-    def work(term, first):
-        for k, (x, rows) in enumerate(_sources(term, table), first):
-            mean[k], sd, least, greatest = moments.moments(x, rows, weights)
-            if not (np.isfinite(mean[k]) and np.isfinite(sd)):
-                raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
-                                "be squared; divide it by a power of ten")  # fmt: skip
-            if sd <= FLAT * max(abs(least), abs(greatest)):
-                flat[k], mean[k] = True, min(max(mean[k], least), greatest)
-                continue
-            scale[k] = sd if standardize else 1.0
-            moments.pack(x, rows, mean[k], scale[k], X, k)
-
-    _each(work, terms, table, p)
-    return mean, scale, flat

@@ -41,6 +41,7 @@ class Table:
     """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
 
     ``counted`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``partial`` says that rows with missing values are among them (see `partial`).
     """
 
     columns: dict
@@ -48,6 +49,7 @@ class Table:
     index: object
     n: int
     counted: np.ndarray | None = None
+    partial: bool = False
 
 
 @dataclass

@@ -97,6 +97,16 @@ class Multinomial:
         return offset + _null_intercept(self, y, weight, offset, start - start.mean())
 
 
+@dataclass(frozen=True)
+class NoResponse:
+    """No response to explain, as of a view or a clustering of the features."""
+
+    name: str = "none"
+    link: str = "none"
+    loss: str = "none"
+    n_scores: int = 0
+
+
 @njit(cache=True, error_model="numpy")
 def _log_loss(y, f):
     """-2 log-likelihood of 0/1 responses at logits f, (n,); several times faster than logaddexp."""
@@ -120,4 +130,4 @@ def make(name, n_levels):
     """Family by name, for a response with that many levels."""
     if name == "multinomial":
         return Multinomial(n_levels)
-    return {"gaussian": Gaussian(), "binomial": Binomial()}[name]
+    return {"gaussian": Gaussian(), "binomial": Binomial(), "none": NoResponse()}[name]

@@ -82,7 +82,7 @@ class Fit(ABC):
     @property
     def levels(self):
         """Classes of the response in order, None for a numeric one."""
-        return self.design.response.levels
+        return None if self.design.response is None else self.design.response.levels
 
     @property
     def reader(self):

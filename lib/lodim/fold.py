@@ -8,11 +8,16 @@ from lodim.errors import ArgumentError
 
 
 def assign(batch, folds, classes, seed):
-    """Fold of each row of a batch, (n,) of 0..K-1.
+    """Fold of each row of a batch, (n,) of 0..K-1, or -1 where the response is missing.
 
     `folds` is a number, drawn at random and balanced within classes, or an array that gives the
     fold of every row of the data: rows of a value are held out together.
     """
+    fold = _assign(batch, folds, classes, seed)
+    return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
+
+
+def _assign(batch, folds, classes, seed):
     if np.ndim(folds) == 1:
         return _given(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
@@ -57,14 +62,24 @@ def split(batch, held_out, standardize):
     """
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
-    part = X[train].astype(np.float64)
-    weight = batch.weight[train]
-    weight = weight / max(weight.sum(), 1e-300)
-    mean = weight @ part
-    sd = np.sqrt(weight @ (part - mean) ** 2)
+    mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
     # A column that varies in the held-out rows alone says nothing here: its scale stays one.
     scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
     return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+
+
+def _moments(X, weight):
+    """Weighted means and standard deviations of the columns, of what is there in each."""
+    missing = np.isnan(X)
+    if not missing.any():
+        weight = weight / max(weight.sum(), 1e-300)
+        mean = weight @ X
+        return mean, np.sqrt(weight @ (X - mean) ** 2)
+    W = np.where(missing, 0.0, weight[:, None])
+    W /= np.maximum(W.sum(axis=0), 1e-300)
+    X = np.where(missing, 0.0, X)
+    mean = (W * X).sum(axis=0)
+    return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
 
 
 def subset(batch, i, X=None):

@@ -98,6 +98,10 @@ class Recipe:
     budget : str or None
         Name of the setting that limits what a model may cost: one run serves several values, which
         `grow` is given as an increasing tuple; it then yields a stage for each.
+    unsupervised : bool
+        Whether a formula may have no response; the family is then `NoResponse`.
+    partial : bool
+        Whether rows with missing features or response are of use: they are NaN in the batch.
     grid : callable(problem) -> dict, or None
         What cv() tries where nothing is said; by default values of the first penalty.
     """
@@ -114,6 +118,8 @@ class Recipe:
     patience: int = 15
     defaults: Callable | None = None
     budget: str | None = None
+    unsupervised: bool = False
+    partial: bool = False
     grid: Callable | None = None
 
     def run(self, problem, selection=None, warm=None, light=False):
@@ -164,12 +170,12 @@ def prepare(model, formula, data, arguments):
         allowed = ", ".join(sorted(names - set(arguments)))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
     settings = recipe.settings(**arguments, **control)
-    design, batch = Design.learn(formula, data, **shared)
-    if design.response is None:
+    design, batch = Design.learn(formula, data, **shared, partial=recipe.partial)
+    if design.response is None and not recipe.unsupervised:
         raise ArgumentError(
             f"{recipe.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
-    levels = design.response.levels
+    levels = None if design.response is None else design.response.levels
     family = families.make(design.family, 0 if levels is None else len(levels))
     automatic = recipe.defaults(family, max(1, len(batch.counted))) if recipe.defaults else {}
     settings = dataclasses.replace(

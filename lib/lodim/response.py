@@ -10,6 +10,7 @@ from lodim.errors import DataError
 from lodim.expression import Table
 from lodim.formula import listing
 from lodim.moments import ALL, frozen, scan
+from lodim.partial import known, spread, taught
 
 LARGEST = 1e100  # of a numeric response, in size
 
@@ -126,8 +127,10 @@ def _check_weights(weights):
         raise DataError("all weights are zero; nothing can be learnt")
 
 
-def complete(frame, names, given, learning):
+def complete(frame, names, given, learning, partial=False):
     """Read columns, and find the rows where none of them, nor weights nor offset, is missing.
+
+    With `partial`, rows where a column is missing stay.
 
     Returns
     -------
@@ -138,7 +141,8 @@ def complete(frame, names, given, learning):
     bad, dropped, read = np.zeros(n, bool), {}, {}
     for name in dict.fromkeys(names):
         read[name] = columns.read_column(frame, name)
-        dropped[name] = _flag(read[name], bad, frame.index)
+        flags = np.zeros(n, bool) if partial else bad
+        dropped[name] = _flag(read[name], flags, frame.index)
     for what, array in (("weights", given.weights), ("offset", given.offset)):
         if array is not None:
             missing = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
@@ -147,8 +151,8 @@ def complete(frame, names, given, learning):
     rows = np.flatnonzero(~bad)
     if learning and not len(rows):
         _no_rows(n, dropped)
-    table = Table(read, frozen(ALL if len(rows) == n else rows), frame.index, len(rows))
-    return table, rows
+    used = frozen(ALL if len(rows) == n else rows)
+    return Table(read, used, frame.index, len(rows), partial=partial), rows
 
 
 def _flag(column, bad, index):
@@ -181,32 +185,37 @@ def learn_response(response, family, table):
 
     Returns
     -------
-    y : (n,) float64, or None
+    y : (n,) float64, NaN where it is missing from rows that stay; or None
     response : Response, or None
     family : str
     """
     if response is None:
         return None, None, "none"
+    n = table.n
+    table, where = taught(table, factor.columns_of(response.key))
     source, rows = _source(response, table)
     family = family or _infer(source, rows)
     if family == "gaussian":
         y = _values(source, rows)
         _check_varies(y, response.name, table.counted)
-        return y, response, family
+        return spread(y, where, n), response, family
     levels = columns.used_levels(columns.as_levels(source), rows)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.counted)
-    return y, Response(response.name, levels, response.called), family
+    return spread(y, where, n), Response(response.name, levels, response.called), family
 
 
 def code_response(response, table):
     """The response of new data, (n,) float64, by the levels that are known."""
+    n = table.n
+    table, where = known(table, factor.columns_of(response.key))
     if not table.n:
-        return np.empty(0)
+        return np.full(n, np.nan)
     source, rows = _source(response, table)
     if response.levels is None:
-        return _values(source, rows)
-    return columns.recode(source, response.levels, rows).astype(np.float64)
+        return spread(_values(source, rows), where, n)
+    y = columns.recode(source, response.levels, rows).astype(np.float64)
+    return spread(y, where, n)
 
 
 def _source(response, table):

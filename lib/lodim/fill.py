@@ -1,0 +1,108 @@
+"""The features of a design's terms, written into tiles."""
+
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from lodim import columns, factor, moments
+from lodim.errors import DataError
+from lodim.moments import ALL
+from lodim.partial import known, spread
+
+FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
+THREADED = 2_000_000  # numbers above which threads over columns pay
+
+
+def parts(term):
+    """For each column of a term, the column of each factor; that of the first runs fastest."""
+    widths = [range(len(factor.labels(part))) for part in term]
+    return [choice[::-1] for choice in itertools.product(*reversed(widths))]
+
+
+def _sources(term, table):
+    """(column, rows) for each feature of a term: the user's array where it is numbers."""
+    part, where = known(table, [name for f in term for name in factor.needs(f)])
+    if where is ALL:
+        yield from _known_sources(term, part)
+    elif not part.n:
+        for _ in parts(term):
+            yield moments.frozen(np.full(table.n, np.nan)), moments.frozen(ALL)
+    else:
+        for x, rows in _known_sources(term, part):
+            values = spread(columns.take(x, rows), where, table.n)
+            yield moments.frozen(values), moments.frozen(ALL)
+
+
+def _known_sources(term, table):
+    """The same for a table where nothing of the term is missing."""
+    if len(term) == 1 and isinstance(term[0], factor.Numeric):
+        values = factor.raw(term[0], table)
+        yield moments.frozen(columns.as_float(values)), table.rows
+        return
+    prepared = [factor.prepare(part, table) for part in term]
+    for choice in parts(term):
+        made = [factor.column(*z) for z in zip(term, prepared, choice, strict=True)]
+        product = made[0] if len(made) == 1 else np.multiply.reduce(made)
+        yield moments.frozen(product), moments.frozen(ALL)
+
+
+def _each(work, terms, table, p):
+    """Do the work of every term, given its first feature; in threads where there is much."""
+    widths = [len(parts(term)) for term in terms]
+    firsts = np.cumsum([0, *widths])[:-1].tolist()
+    threads = min(8, os.cpu_count() or 1)
+    if table.n * p < THREADED or threads == 1:
+        for term, first in zip(terms, firsts, strict=True):
+            work(term, first)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, terms, firsts):
+            pass
+
+
+def fill(terms, table, X, mean, scale, flat):
+    """Write every feature but the constant ones."""
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table), first):
+            if not flat[k]:
+                moments.pack(x, rows, mean[k], scale[k], X, k)
+
+    _each(work, terms, table, X.shape[1])
+
+
+def learn(terms, table, X, names, weights, standardize):
+    """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
+    p = X.shape[1]
+    mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
+    if weights is None:
+        weights = moments.NO_WEIGHTS
+    elif not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()  # their sum, or a product, would leave float64
+    weights = moments.frozen(weights)
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table), first):
+            there = _there(x, rows, weights) if table.partial else (rows, weights)
+            mean[k], sd, least, greatest = moments.moments(x, *there)
+            if not (np.isfinite(mean[k]) and np.isfinite(sd)):
+                raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
+                                "be squared; divide it by a power of ten")  # fmt: skip
+            if sd <= FLAT * max(abs(least), abs(greatest)):
+                flat[k], mean[k] = True, min(max(mean[k], least), greatest)
+                continue
+            scale[k] = sd if standardize else 1.0
+            moments.pack(x, rows, mean[k], scale[k], X, k)
+
+    _each(work, terms, table, p)
+    return mean, scale, flat
+
+
+def _there(x, rows, weights):
+    """The rows where x is not missing, and their weights."""
+    if rows.size or not np.isnan(x).any():
+        return rows, weights
+    at = np.flatnonzero(~np.isnan(x))
+    return moments.frozen(at), moments.frozen(weights[at] if weights.size else weights)
