@@ -1,0 +1,65 @@
+"""The rows of the classes as the objective takes them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.models.melm.covariance import EMPIRICAL, ESTIMATORS
+
+FLOOR = 1e-4  # of the variance within classes: a class that is flatter is given this
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in the coordinates searched, sorted by class.
+
+    Z (r, n); weight (n,); start (C + 1,) first row of each class; size (C,) sums of weights; cov
+    (C, r, r); order (n,) which row of the data is which.
+    """
+
+    Z: np.ndarray
+    weight: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    cov: np.ndarray
+    order: np.ndarray
+
+    @property
+    def n_classes(self):
+        """Number of classes."""
+        return len(self.size)
+
+    @classmethod
+    def of(cls, X, code, weight, basis, covariance=EMPIRICAL):
+        """From rows X (n, p) with classes code (n,) and weights (n,); those without weight go."""
+        order = np.argsort(code, kind="stable")
+        order = order[weight[order] > 0]
+        C = int(code.max()) + 1
+        start = np.searchsorted(code[order], np.arange(C + 1))
+        estimate = ESTIMATORS[covariance]
+        cov = []
+        for c in range(C):
+            rows = order[start[c] : start[c + 1]]
+            # The shrunk covariance is not the same in all coordinates: it is that of the features.
+            own = estimate(X[rows], weight[rows])
+            cov.append(_raised(basis.into.T @ own @ basis.into, basis.scale))
+        w = weight[order].astype(np.float64)
+        size = np.add.reduceat(w, start[:-1])
+        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order)
+
+
+def _raised(cov, scale):
+    """cov with eigenvalues of at least FLOOR in units of the variance within classes.
+
+    A direction in which one class is constant would have an infinite divergence.
+    """
+    values, vectors = np.linalg.eigh(cov / np.outer(scale, scale))
+    if values[0] >= FLOOR:
+        return cov
+    raised = (vectors * np.maximum(values, FLOOR)) @ vectors.T
+    return raised * np.outer(scale, scale)
+
+
+def bandwidths(size, k, gamma=1.0):
+    """Silverman's rule in k dimensions, times gamma, of classes of sizes (C,): h^2."""
+    return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2
