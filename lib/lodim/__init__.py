@@ -6,6 +6,7 @@ from importlib import import_module
 _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
+    "melm": "lodim.models.melm.model",
     "drift_split": "lodim.models.gbmap.driftsplit",
     "path": "lodim.paths",
     "cv": "lodim.select",

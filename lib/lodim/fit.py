@@ -15,6 +15,7 @@ ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not ke
 KINDS = {  # where each model's function and from_state are
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
+    "melm": "lodim.models.melm.model",
 }
 
 

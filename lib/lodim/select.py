@@ -71,10 +71,16 @@ def choose(problem, grid):
     grid = _combinations(grid, problem.recipe)
     points = [replace(problem.settings, **point) for point in grid]
     losses = grid_losses(
-        problem, quick_splits(problem), points, deviance, side_by_side(problem), False
-    )
+        problem, quick_splits(problem), points, _loss(problem, "deviance"),
+        side_by_side(problem), False,
+    )  # fmt: skip
     frame, chosen = _summarize(problem, points, grid, losses)
     return problem.settle(chosen[int(frame["mean"].idxmin())], chosen=_open(problem, frame)), frame
+
+
+def _loss(problem, name):
+    """The loss of that name, as the model wants it."""
+    return problem.recipe.deviance or deviance if name == "deviance" else LOSSES[name]
 
 
 def _open(problem, frame):
@@ -152,6 +158,8 @@ def cv(
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
     problem = recipes.prepare(model, formula, data, arguments)
+    if problem.design.response is None:
+        raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
@@ -164,7 +172,7 @@ def cv(
         folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
     ]
     jobs = n_jobs or side_by_side(problem)
-    losses = grid_losses(problem, splits, points, LOSSES[loss], jobs, progress)
+    losses = grid_losses(problem, splits, points, _loss(problem, loss), jobs, progress)
     frame, chosen = _summarize(problem, points, combinations, losses)
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]

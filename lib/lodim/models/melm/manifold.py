@@ -11,7 +11,12 @@ from lodim.models.melm import starts as begin
 from lodim.models.melm.covariance import EMPIRICAL
 from lodim.models.melm.entropy import NormalEntropy
 from lodim.models.melm.objective import (
-    NONE, ORTHONORMAL, VOLUME, Divergence, shares, terms,
+    NONE,
+    ORTHONORMAL,
+    VOLUME,
+    Divergence,
+    shares,
+    terms,
 )  # fmt: skip
 from lodim.models.melm.sample import Sample, bandwidths
 

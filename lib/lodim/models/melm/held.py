@@ -1,0 +1,56 @@
+"""How well a view classifies training rows, left out one by one, and rows held out."""
+
+import numpy as np
+
+from lodim.models.melm import density
+from lodim.models.melm.classifiers import Neighbours
+from lodim.models.melm.grow import density_options, search
+from lodim.models.melm.rule import balanced_accuracy
+from lodim.models.melm.view import project
+from lodim.select import quick_splits
+
+
+def training(settings, family, rule, threads):
+    """Deviance and balanced accuracy of the training rows that are kept.
+
+    Each is left out of the densities, or of the neighbours, that it is judged by; not of an
+    estimator of the user's.
+    """
+    rows = rule.rows
+    score = _left_out(settings, rule, threads)
+    y, weight = rule.present[rows.code].astype(float), rows.weight / rows.weight.sum()
+    return {
+        "deviance": float(weight @ family.deviance(y, score)),
+        "balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
+
+
+def _left_out(settings, rule, threads):
+    """Link scores (m, K) of the training rows that are kept."""
+    rows, other = rule.rows, rule.other
+    if isinstance(other, Neighbours):
+        return rule.link(other.left_out())
+    if other is not None:
+        return rule.scores(rows.Z, threads)
+    made, tile, place = density.placed(
+        rows.Z, rows.code, rows.weight, **density_options(settings), cells=False
+    )
+    log_f = density.log_densities(made, rows.Z, threads, tile, place)
+    return rule.link(made.log_prior + rule.background.mixed(log_f, rows.Z))
+
+
+def held_out(problem, view):
+    """The rule of a view calibrated on rows held out, and how well these are classified."""
+    family, n_classes, parts = problem.family, view.rule.n_classes, []
+    for train, test in quick_splits(problem):
+        other, _ = search(train, problem.settings, n_classes)
+        parts.append((test, other.rule.scores(project(other.V, test.X, test.n))))
+    y = np.concatenate([test.y for test, _ in parts])
+    weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t, _ in parts])
+    score = np.concatenate([s for _, s in parts])
+    weight = weight / max(weight.sum(), 1e-300)
+    rule = view.rule.calibrated(family, y, weight, score)
+    return rule, {
+        "held_deviance": float(weight @ family.deviance(y, rule.sharpness * score)),
+        "held_balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
