@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from lodim.errors import ArgumentError
+from lodim.models.melm import neighbours
+from lodim.models.melm.neighbours import Neighbours
 
 RAREST = 1e-12  # least probability that an estimator's class is given
-
-
-def priors(size, kind):
-    """Logarithms of the classes' prior probabilities, (C,)."""
-    return np.log(size / size.sum()) if kind == "shares" else np.full(len(size), -np.log(len(size)))
 
 
 def sample(code, most, seed):
@@ -32,53 +28,52 @@ def sample(code, most, seed):
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """The classes of the nearest training rows.
+class Nearest:
+    """The votes of the nearest training rows.
 
-    Z (m, k); code, weight (m,); n_neighbours; prior (C,) logarithms, which count as one row more
+    known : Neighbours; count of them that vote; prior (C,), which counts as one vote more
     """
 
-    Z: np.ndarray
-    code: np.ndarray
-    weight: np.ndarray
-    n_neighbours: int
+    known: Neighbours
+    count: int
     prior: np.ndarray
 
     @classmethod
-    def learn(cls, Z, code, weight, n_neighbours, prior):
-        """From coordinates; by default the root of the number of rows are neighbours."""
-        n = n_neighbours or max(1, round(len(Z) ** 0.5))
-        return cls(Z, code, weight, min(n, len(Z)), prior)
+    def learn(cls, Z, code, weight, count, equal):
+        """From coordinates (m, k); `equal` gives all classes the same prior probability."""
+        size = np.bincount(code, weight)
+        prior = np.full(len(size), 1.0 / len(size)) if equal else size / size.sum()
+        known = neighbours.learn(Z, code, weight, equal=equal)
+        return cls(known, int(min(count, len(Z))), prior)
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        m = len(self.Z)
-        fits = self.Z.shape == (m, k) and self.code.shape == self.weight.shape == (m,)
-        known = m and self.code.min() >= 0 and self.code.max() < n_classes
-        if not (fits and known and self.prior.shape == (n_classes,)):
+        own, m = self.known, len(self.known.U)
+        shapes = own.U.shape == (m, k) and own.code.shape == own.weight.shape == (m,)
+        if not (shapes and own.into.shape == (k, k) and self.prior.shape == (n_classes,)):
             raise ValueError("the neighbours do not fit the view")
-        if not 1 <= self.n_neighbours <= m or not np.isfinite(self.Z).all():
-            raise ValueError("the number of neighbours, or a coordinate, is not possible")
+        if not (m and own.code.dtype.kind == "i" and 1 <= self.count <= m):
+            raise ValueError("the number of neighbours is not possible")
+        if own.code.min() < 0 or own.code.max() != n_classes - 1 or not np.isfinite(own.U).all():
+            raise ValueError("a neighbour has a place or a class that is not there")
 
     def scores(self, Z):
         """Logarithms of the classes' probabilities, (n, C)."""
         if not len(Z):
             return np.zeros((0, len(self.prior)))
-        return self._scores(cKDTree(self.Z).query(Z, range(1, self.n_neighbours + 1))[1])
+        return self._scores(neighbours.nearest(self.known, Z, self.count))
 
-    def left_out(self):
-        """Scores of the training rows, each without itself, (m, C)."""
-        most = min(self.n_neighbours + 1, len(self.Z))
-        near = cKDTree(self.Z).query(self.Z, range(1, most + 1))[1]
-        own = near == np.arange(len(self.Z))[:, None]
+    def left_out(self, Z):
+        """Scores of the training rows themselves, (m, k), each without its own vote, (m, C)."""
+        near = neighbours.nearest(self.known, Z, min(self.count + 1, len(Z)))
+        own = near == np.arange(len(Z))[:, None]
         own[~own.any(axis=1), -1] = True  # of many equal rows it need not be among the nearest
-        return self._scores(near[~own].reshape(len(self.Z), most - 1))
+        return self._scores(near[~own].reshape(len(Z), -1))
 
     def _scores(self, near):
-        votes = np.empty((len(near), len(self.prior)))
-        for c in range(len(self.prior)):
-            votes[:, c] = (self.weight[near] * (self.code[near] == c)).sum(axis=1)
-        return np.log(votes + np.exp(self.prior))
+        count = near.shape[1]
+        share = neighbours.votes(self.known, near) if count else 0.0
+        return np.log((count * share + self.prior) / (count + 1.0)) + np.zeros((len(near), 1))
 
 
 @dataclass(frozen=True)

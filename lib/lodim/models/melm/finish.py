@@ -9,10 +9,11 @@ from lodim import family as families
 from lodim.design import Design
 from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
-from lodim.models.melm.classifiers import Neighbours
+from lodim.models.melm.classifiers import Nearest
 from lodim.models.melm.density import Densities
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.held import held_out, training
+from lodim.models.melm.neighbours import Neighbours
 from lodim.models.melm.rule import Background, Rows, Rule
 from lodim.models.melm.settings import Settings
 from lodim.models.melm.view import View
@@ -73,6 +74,10 @@ def _rule(state):
     parts = {
         "rows": Rows(**state["rows"]), "densities": Densities(**state["densities"]),
         "background": Background(**state["background"]),
-        "other": None if other is None else Neighbours(**other),
+        "other": None if other is None else _nearest(other),
     }  # fmt: skip
     return Rule(**state | parts)
+
+
+def _nearest(state):
+    return Nearest(**state | {"known": Neighbours(**state["known"])})

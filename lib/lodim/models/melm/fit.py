@@ -184,8 +184,12 @@ class MelmFit(Fit):
                 f"a file cannot hold the classifier {type(self.settings.classifier).__name__}: "
                 "update(data, classifier='kde') makes a fit that can be saved"
             )
-        parts = {name: getattr(rule, name) for name in ("rows", "densities", "background", "other")}
-        return vars(rule) | {n: None if part is None else vars(part) for n, part in parts.items()}
+        state = vars(rule) | {
+            n: vars(getattr(rule, n)) for n in ("rows", "densities", "background")
+        }
+        if rule.other is not None:
+            state["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
+        return state
 
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.

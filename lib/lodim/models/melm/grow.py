@@ -7,8 +7,9 @@ import numpy as np
 from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
-from lodim.models.melm import density
-from lodim.models.melm.classifiers import Estimator, Neighbours, priors, sample
+from lodim.models.melm import density, widths
+from lodim.models.melm.calibrate import choose_count
+from lodim.models.melm.classifiers import Estimator, Nearest, sample
 from lodim.models.melm.manifold import Plan, find
 from lodim.models.melm.rule import Background, Rows, Rule
 from lodim.models.melm.view import View, moments, orient, project
@@ -16,7 +17,7 @@ from lodim.models.melm.view import View, moments, orient, project
 
 def grow(batch, family, settings, watch=None):
     """The one stage of melm: (View, log, link scores of the batch `watch`)."""
-    view, log = search(batch, settings, max(1, len_classes(family)))
+    view, log = search(batch, settings, count_classes(family))
     score = None
     if watch is not None:
         score = view.rule.scores(project(view.V, watch.X, watch.n))
@@ -28,9 +29,9 @@ def collect(parts):
     return parts[0]
 
 
-def len_classes(family):
-    """Number of classes of a family, 0 without a response."""
-    return {"none": 0, "binomial": 2}.get(family.name, family.n_scores)
+def count_classes(family):
+    """Number of classes of a family; one without a response."""
+    return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
 def search(batch, settings, n_classes):
@@ -91,28 +92,33 @@ def _log(found, smallest):
 def learn_rule(settings, Z, code, weight, present, n_classes):
     """The rule that classifies in the coordinates Z (n, k)."""
     keep = sample(code, settings.reference_rows, settings.seed)
-    rows = Rows(Z[keep], code[keep], weight[keep])
-    made = density.learn(Z, code, weight, **density_options(settings))
+    rows, background = Rows(Z[keep], code[keep], weight[keep]), Background.learn(Z, code, weight)
+    options, width = density_options(settings), 1.0
+    if settings.calibrate and len(present) > 1:
+        width = widths.choose(rows, background, options, settings.threads or available_threads())
+    wide = options | {"gamma": width * options["gamma"]}
     return Rule(
-        rows, made, Background.learn(Z, weight), _other(settings, rows, Z, code, weight), 1.0,
-        present, n_classes,
+        rows=rows, densities=density.learn(Z, code, weight, **wide), width=width,
+        background=background, other=_other(settings, rows, Z, code, weight), sharpness=1.0,
+        present=present, n_classes=n_classes,
     )  # fmt: skip
 
 
-def _other(settings, rows, Z, code, weight):
-    """What classifies instead of the densities."""
-    size = np.bincount(code, weight)
-    if settings.classifier == "knn":
-        prior = priors(size, settings.prior)
-        return Neighbours.learn(rows.Z, rows.code, rows.weight, settings.n_neighbours, prior)
-    if settings.own_classifier:
-        return None
-    return Estimator.learn(settings.classifier, Z, code, weight, len(size))
-
-
 def density_options(settings):
-    """What `density` is to be told."""
+    """What the densities are to be told."""
     return {
         "gamma": settings.gamma or 1.0, "covariance": settings.covariance,
         "equal": settings.prior == "equal",
     }  # fmt: skip
+
+
+def _other(settings, rows, Z, code, weight):
+    """What classifies instead of the densities."""
+    equal = settings.prior == "equal"
+    if settings.classifier == "knn":
+        own = rows.Z, rows.code, rows.weight
+        count = settings.n_neighbours or choose_count(*own, equal=equal, seed=settings.seed)
+        return Nearest.learn(*own, count, equal)
+    if settings.own_classifier:
+        return None
+    return Estimator.learn(settings.classifier, Z, code, weight, int(code.max()) + 1)

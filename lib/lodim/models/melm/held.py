@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lodim.models.melm import density
-from lodim.models.melm.classifiers import Neighbours
+from lodim.models.melm import widths
+from lodim.models.melm.classifiers import Nearest
 from lodim.models.melm.grow import density_options, search
 from lodim.models.melm.rule import balanced_accuracy
 from lodim.models.melm.view import project
@@ -28,15 +28,12 @@ def training(settings, family, rule, threads):
 def _left_out(settings, rule, threads):
     """Link scores (m, K) of the training rows that are kept."""
     rows, other = rule.rows, rule.other
-    if isinstance(other, Neighbours):
-        return rule.link(other.left_out())
+    if isinstance(other, Nearest):
+        return rule.link(other.left_out(rows.Z))
     if other is not None:
         return rule.scores(rows.Z, threads)
-    made, tile, place = density.placed(
-        rows.Z, rows.code, rows.weight, **density_options(settings), cells=False
-    )
-    log_f = density.log_densities(made, rows.Z, threads, tile, place)
-    return rule.link(made.log_prior + rule.background.mixed(log_f, rows.Z))
+    options = density_options(settings)
+    return rule.link(widths.left_out(rows, rule.background, rule.width, options, threads))
 
 
 def held_out(problem, view):

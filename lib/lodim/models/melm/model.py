@@ -93,8 +93,9 @@ def melm(
         All that are available by default.
     control : dict, optional
         prior ("shares", or "equal": the classifier gives all classes the same prior probability,
-        which serves balanced accuracy), calibrate (True; False spares the last search in each
-        fold), n_neighbours (of "knn"; default: the root of the number of rows), reference_rows
+        which serves balanced accuracy), calibrate (True; False leaves the densities and the scores
+        as they are, and spares a search in each fold), n_neighbours (of "knn"; default: chosen by
+        leaving rows out), reference_rows
         (10,000, training rows that are kept to be drawn and to be neighbours), max_iter (500) and
         tol (1e-6, largest gradient) of the search.
 
@@ -118,8 +119,10 @@ def melm(
     random. The scores of a fold are first calibrated, by one factor: a view that was made for the
     training rows is too sure of others, and all the more the narrower its kernels are.
 
-    A last search in each fold, with the gamma of the fit, calibrates the probabilities of "kde" and
-    "knn" in the same way, and gives the held-out balanced accuracy of print and summary.
+    The densities that classify are estimated anew in the view that was found, with kernels of the
+    width that serves training rows best when these are left out. A last search in each fold, with
+    the gamma of the fit, calibrates the probabilities of "kde" and "knn" by one factor of their
+    scores, and gives the held-out balanced accuracy of print and summary.
 
     References
     ----------

@@ -7,10 +7,8 @@ import numpy as np
 from lodim import biplot, plot
 from lodim.biplot import HELD, Arrows, Ground, Legend, Rows
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm import density
-from lodim.models.melm.grow import density_options
+from lodim.models.melm.grow import learn_rule
 from lodim.models.melm.report import NEAR
-from lodim.models.melm.rule import Background
 
 GRID = 140  # places along each side of the plane
 LINE = 600  # along a line
@@ -139,15 +137,12 @@ def _names(fit, of):
 
 def _along(fit, of):
     """The rule of some of the dimensions alone: of their own densities."""
-    rule, s = fit.estimates.rule, fit.settings
+    rule = fit.estimates.rule
     if of.tolist() == list(range(fit.estimates.k)):
         return rule
-    rows = replace(rule.rows, Z=np.ascontiguousarray(rule.rows.Z[:, of]))
-    own = rows.Z, rows.code, rows.weight
-    return replace(
-        rule, rows=rows, densities=density.learn(*own, **density_options(s)),
-        background=Background.learn(rows.Z, rows.weight), other=None,
-    )  # fmt: skip
+    rows, plain = rule.rows, replace(fit.settings, classifier="kde", n_neighbours=None)
+    Z = np.ascontiguousarray(rows.Z[:, of])
+    return learn_rule(plain, Z, rows.code, rows.weight, rule.present, rule.n_classes)
 
 
 def _ground(fit, rule, ends):

@@ -176,13 +176,7 @@ def _notes(fit):
             "density (Theorems 1 and 2)."
         )
     elif fit.settings.own_classifier:
-        calibrated = (
-            "Probabilities are not calibrated."
-            if "held_deviance" not in fit.measures
-            else f"Scores times {significant(fit.estimates.rule.sharpness, 3)}: probabilities are "
-            "calibrated on held-out rows."
-        )
-        notes.append(calibrated)
+        notes.append(_calibration(fit))
     if fit.levels is not None:
         notes.append(
             "Training: the view was made for these rows, though each is left out of the densities "
@@ -204,12 +198,25 @@ def _notes(fit):
     return tuple(notes)
 
 
+def _calibration(fit):
+    rule = fit.estimates.rule
+    if "held_deviance" not in fit.measures:
+        return "Probabilities are not calibrated."
+    text = f"scores times {significant(rule.sharpness, 3)}, by held-out rows."
+    if rule.other is not None:
+        return f"Calibration: {text}"
+    return (
+        f"Calibration: the densities that classify have kernels {significant(rule.width, 3)} times "
+        f"as wide as those of the search, by leaving rows out; {text}"
+    )
+
+
 def _classifier(fit):
     classifier = fit.settings.classifier
     if classifier == "kde":
         return "kernel densities"
     if classifier == "knn":
-        return f"{fit.estimates.rule.other.n_neighbours} nearest rows"
+        return f"{fit.estimates.rule.other.count} nearest rows"
     return type(classifier).__name__
 
 

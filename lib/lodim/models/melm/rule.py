@@ -4,53 +4,51 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.models.melm.classifiers import Estimator, Neighbours
+from lodim.models.melm.basis import within
+from lodim.models.melm.classifiers import Estimator, Nearest
 from lodim.models.melm.density import Densities, log_densities
 from lodim.models.melm.lookup import TILE
 
 SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
-WIDE = 4.0  # variance of the background, in those of all rows
+WIDE = 4.0  # variance of the background, in that within classes
 
 
 @dataclass(frozen=True)
 class Background:
-    """A wide normal density, which every class has a small share of.
+    """Wide normal densities, one about the mean of each class, all of one covariance.
 
-    A class of density f counts as (1 - share) f + share g, g the background: far from all rows the
-    rule knows the prior probabilities alone, instead of being sure of the nearest class.
+    A class of density f counts as (1 - share) f + share g: between and beyond the rows, where f is
+    next to nothing, the nearer mean decides, as in linear discriminant analysis, and not surely.
 
-    centre (k,); root (k, k) with R'R the inverse of its covariance; share: of one row among all
+    mean (C, k); root (k, k) with R'R the inverse of the covariance; share: of one row among all
     """
 
-    centre: np.ndarray
+    mean: np.ndarray
     root: np.ndarray
     share: float
 
     @classmethod
-    def learn(cls, Z, weight):
-        """From coordinates (n, k) and weights (n,)."""
-        share = weight / weight.sum()
-        centre = share @ Z
-        cov = ((Z - centre) * share[:, None]).T @ (Z - centre)
+    def learn(cls, Z, code, weight):
+        """From coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
+        rest, mean = within(Z, code, weight)
+        cov = (rest.T * weight) @ rest / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
         root = np.linalg.inv(np.linalg.cholesky(WIDE * cov))
-        return cls(centre, root, float(1.0 / (1.0 + weight.sum())))
+        return cls(mean, root, float(1.0 / (1.0 + weight.sum())))
 
-    def check(self, k):
-        """Raise ValueError unless the fields are of k dimensions."""
-        if self.centre.shape != (k,) or self.root.shape != (k, k) or not 0.0 < self.share < 1.0:
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        shapes = self.mean.shape == (n_classes, k) and self.root.shape == (k, k)
+        if not shapes or not 0.0 < self.share < 1.0:
             raise ValueError("the background does not fit the view")
 
     def mixed(self, log_density, Z):
         """Logarithms of the densities (n, C) with the background's share, at coordinates (n, k)."""
-        apart = (Z - self.centre) @ self.root.T
-        log_g = (
-            np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
-            - 0.5 * (apart**2).sum(axis=1)
-        )  # fmt: skip
-        own = np.log1p(-self.share) + log_density
-        return np.logaddexp(own, np.log(self.share) + log_g[:, None])
+        apart = (Z[:, None] - self.mean) @ self.root.T
+        unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
+        log_g = unit - 0.5 * (apart**2).sum(axis=2)
+        return np.logaddexp(np.log1p(-self.share) + log_density, np.log(self.share) + log_g)
 
 
 @dataclass(frozen=True)
@@ -77,15 +75,17 @@ class Rule:
 
     rows : training rows, at most control's `reference_rows`
     densities, background : of the classes
-    other : Neighbours or Estimator that classifies instead; None: the densities do
+    width : of the densities' kernels, in that of the search
+    other : Nearest or Estimator that classifies instead; None: the densities do
     sharpness : factor of link scores by which probabilities are calibrated
     present : (C,) codes of the classes that have training rows, of n_classes
     """
 
     rows: Rows
     densities: Densities
+    width: float
     background: Background
-    other: Neighbours | Estimator | None
+    other: Nearest | Estimator | None
     sharpness: float
     present: np.ndarray
     n_classes: int
@@ -94,12 +94,12 @@ class Rule:
         """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
         if self.n_classes != n_classes or self.present.tolist() != list(range(n_classes)):
             raise ValueError("the rule is of other classes")
-        if not 0.0 < self.sharpness < np.inf:
-            raise ValueError("the sharpness is not positive")
+        if not (0.0 < self.sharpness < np.inf and 0.0 < self.width < np.inf):
+            raise ValueError("sharpness or width is not positive")
         self.rows.check(k, n_classes)
-        self.background.check(k)
+        self.background.check(k, n_classes)
         check_densities(self.densities, k, n_classes)
-        if isinstance(self.other, Neighbours):
+        if isinstance(self.other, Nearest):
             self.other.check(k, n_classes)
 
     def log_density(self, Z, threads=1):
