@@ -1,6 +1,6 @@
 """The classifier of a projection: kernel densities of the classes, and Bayes' rule."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,9 +11,8 @@ from lodim.models.melm.lookup import TILE, log_sums
 from lodim.models.melm.sample import FLOOR, bandwidths
 
 STEP = 256  # rows of a block
-WIDTHS = 2.0 ** np.arange(-2.0, 2.25, 0.5)  # times the bandwidths, that calibration tries
-TEMPERATURES = 2.0 ** np.arange(-3.0, 1.25, 0.25)
 MANY = 2**15  # rows of a class from which they are kept as cells
+FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 
 
@@ -23,7 +22,8 @@ class Densities:
 
     U (T, k, 64); w (T, 64), zero on padding; low, high (T, k) the tiles' boxes; start (C + 1,)
     tiles of each class; root (C, k, k) L^-1 of its kernel's covariance L L'; scale (C,) the
-    logarithm that is added to a sum of kernels; log_prior (C,); temperature multiplies logarithms.
+    logarithm that is added to that of a sum of kernels; log_prior (C,); temperature multiplies the
+    logarithms of densities.
     """
 
     U: np.ndarray
@@ -61,10 +61,10 @@ def learn(Z, code, weight, *, gamma=1.0, covariance=EMPIRICAL, equal=False, cell
     cells : bool
         Whether classes of many rows are kept as the mean points of small cells.
     """
-    return _learn(Z, code, weight, gamma, covariance, equal, cells)[0]
+    return placed(Z, code, weight, gamma, covariance, equal, cells)[0]
 
 
-def _learn(Z, code, weight, gamma, covariance, equal, cells):
+def placed(Z, code, weight, gamma, covariance, equal, cells=True):
     """Densities, and for each row its tile and place there (-1 where rows share cells)."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
@@ -149,9 +149,10 @@ def log_densities(densities, Z, threads=1, tile=None, place=None):
     d, m = densities, len(Z)
     none = np.full(m, -1)
     tile, place = (none, none) if tile is None else (tile, place)
+    P = np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     out = np.empty((m, d.n_classes))
     for_blocks(
-        log_sums, -(-m // STEP), STEP, np.ascontiguousarray(Z.T), d.root, d.U, d.w, d.low, d.high,
+        log_sums, -(-m // STEP), STEP, P, d.root, d.U, d.w, d.low, d.high,
         d.start, tile, place, out, threads=threads,
     )  # fmt: skip
     return out + d.scale
@@ -170,3 +171,18 @@ def posterior(log_density, log_prior, temperature=1.0):
     score -= score.max(axis=1, keepdims=True)
     score = np.exp(score)
     return score / score.sum(axis=1, keepdims=True)
+
+
+def exact_sums(P, Q, w, S, threads=1):
+    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
+    L = np.linalg.inv(np.linalg.cholesky(S))
+    u = (L @ Q).T
+    order = _neighbours_first(u)
+    U, weight, low, high = _tiled(u[order], w[order])
+    m, start, none = P.shape[1], np.array([0, len(U)]), np.full(P.shape[1], -1)
+    out = np.empty((m, 1))
+    for_blocks(
+        log_sums, -(-m // STEP), STEP, np.ascontiguousarray(P), L[None], U, weight, low, high,
+        start, none, none, out, threads=threads,
+    )  # fmt: skip
+    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.models.melm.objective import VOLUME, constrain
+from lodim.models.melm.objective import orthonormalize
 
 
 class NormalEntropy:
@@ -32,5 +32,5 @@ class NormalEntropy:
         log_det = np.linalg.slogdet(form)[1]
         value[active] = 0.5 * (self.k * np.log(4.0 * np.pi) + log_det)
         gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
-        constrain(VOLUME, V, active, value, gradient)
+        orthonormalize(V, active, -1.0, False, value, gradient)
         return -self._sign * value, -self._sign * gradient.reshape(len(V), -1)

@@ -30,8 +30,8 @@ def invert_root(S, root):
     for i in range(k):
         for j in range(i + 1):
             rest = S[i, j]
-            for l in range(j):
-                rest -= root[i, l] * root[j, l]
+            for m in range(j):
+                rest -= root[i, m] * root[j, m]
             root[i, j] = math.sqrt(rest) if i == j else rest / root[j, j]
         for j in range(i + 1, k):
             root[i, j] = 0.0
@@ -40,8 +40,8 @@ def invert_root(S, root):
         root[j, j] = 1.0 / root[j, j]
         for i in range(j + 1, k):
             rest = 0.0
-            for l in range(j, i):
-                rest -= root[i, l] * root[l, j]
+            for m in range(j, i):
+                rest -= root[i, m] * root[m, j]
             root[i, j] = rest / root[i, i]
     return log_det
 
@@ -94,9 +94,9 @@ def whiten(P, first, size, root, U):
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
-        for l in range(1, j + 1):
+        for m in range(1, j + 1):
             for i in range(size):
-                U[j, i] += root[j, l] * P[l, first + i]
+                U[j, i] += root[j, m] * P[m, first + i]
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
@@ -201,7 +201,23 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
                         )
                         b0, twice = a1, 2.0
                     total += block_sums(
-                        P[q], w, L, a0, a1, b0, start[b + 1], twice, c, u, U, e, T, R, scale, out_a, out_b
+                        P[q],
+                        w,
+                        L,
+                        a0,
+                        a1,
+                        b0,
+                        start[b + 1],
+                        twice,
+                        c,
+                        u,
+                        U,
+                        e,
+                        T,
+                        R,
+                        scale,
+                        out_a,
+                        out_b,
                     )
                 totals[unit, a, b] = total
 
@@ -222,10 +238,10 @@ def closest(lo, hi, P, start, root, shift):
                         size = min(CHUNK, start[b + 1] - first)
                         whiten(P[q], first, size, root[q, a, b], U)
                         for i in range(na):
-                            for l in range(size):
+                            for m in range(size):
                                 s = 0.0
                                 for j in range(k):
-                                    s += (u[j, i] - U[j, l]) ** 2
+                                    s += (u[j, i] - U[j, m]) ** 2
                                 least = min(least, s)
                 shift[q, a, b] = 0.5 * least
 
@@ -233,12 +249,12 @@ def closest(lo, hi, P, start, root, shift):
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def add_moment(P, F, first, stop, M):
     """M += P F' over some columns."""
-    for l in range(M.shape[0]):
+    for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s = 0.0
             for i in range(first, stop):
-                s += P[l, i] * F[m, i]
-            M[l, m] += s
+                s += P[j, i] * F[m, i]
+            M[j, m] += s
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
@@ -258,8 +274,8 @@ def multiply(A, B, transposed, out):
     for i in range(k):
         for j in range(k):
             s = 0.0
-            for l in range(k):
-                s += (A[l, i] if transposed else A[i, l]) * B[l, j]
+            for m in range(k):
+                s += (A[m, i] if transposed else A[i, m]) * B[m, j]
             out[i, j] = s
 
 
@@ -314,6 +330,6 @@ def finish(
                 for i in range(n):
                     s += z[i] * g[j, i]
                 for c in range(C):
-                    for l in range(k):
-                        s += spread[q, c, d, l] * K[c, l, j]
+                    for m in range(k):
+                        s += spread[q, c, d, m] * K[c, m, j]
                 gradient[active[q], d, j] = s

@@ -71,7 +71,8 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
         return -np.inf
     total = 0.0
     for t in range(first, stop):
-        if gaps[t - first] < least + 2.0 * DIGITS:
+        # Far away both are rounded, and their difference may be lost.
+        if gaps[t - first] * (1.0 - 1e-12) <= least + 2.0 * DIGITS:
             squares_of(u, U[t], e)
             if t == tile:
                 e[place] = np.inf

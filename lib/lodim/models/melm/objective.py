@@ -10,8 +10,6 @@ STRIPES = 16  # at most: each holds the forces on all rows
 LEAST = 1e-200  # of a sum over pairs: below, its digits are lost
 ALONE = 2**15  # pairs of rows below which a problem is not worth a thread
 
-NONE, VOLUME, ORTHONORMAL = "none", "volume", "orthonormal"
-
 
 def shares(size, average=False):
     """What log ip_AB, A <= B, counts in the divergence, (C, C).
@@ -43,18 +41,19 @@ class Divergence:
         Squared bandwidths.
     k : int
     threads : int
-    constraint : str
-        "none": the value is that of the span of V alone; "volume": that of orthonormal V (where
-        there is one class, the entropy of V M is that of V plus log |det M|); "orthonormal": less
-        |V'V - I|^2, the penalty of Eq. 2.
+    penalty : bool
+        Less |V'V - I|^2, the penalty of Eq. 2.
+
+    The value is that of orthonormal V with the same span. Where there are two classes or more, it
+    does not depend on the basis; the entropy of one class grows by log |det M| from V to V M.
     """
 
     precision, scaled = 1e-14, False
 
-    def __init__(self, sample, share, h2, k, threads=1, constraint=NONE):
+    def __init__(self, sample, share, h2, k, threads=1, penalty=False):
         self._sample, self._share, self._h2, self.k = sample, share, h2, k
         self.r = len(sample.Z)
-        self._threads, self._constraint = threads, constraint
+        self._threads, self._penalty = threads, penalty
         self.l1 = np.zeros(self.r * k)
         pairs = len(sample.weight) ** 2 // 2
         blocks = max(1, int(np.diff(sample.start).max()) // BLOCK)
@@ -70,7 +69,7 @@ class Divergence:
             part = active[first : first + self._together]
             potential = self._potentials(V, part, gradient)
             value[part] = np.einsum("qab,ab->q", potential, self._share)
-        constrain(self._constraint, V, active, value, gradient)
+        orthonormalize(V, active, self._share.sum(), self._penalty, value, gradient)
         return -value, -gradient.reshape(len(V), -1)
 
     def potentials(self, V):
@@ -107,22 +106,32 @@ def _lost(totals, stripes):
     return total[:, *np.triu_indices(totals.shape[1])] < LEAST
 
 
-def constrain(constraint, V, active, value, gradient):
-    """Add what keeps V near the orthonormal, of the problems `active`, in place."""
-    if constraint == NONE:
-        return
+def orthonormalize(V, active, degree, penalty, value, gradient):
+    """Change the value of each V to that of an orthonormal basis, less the penalty, in place.
+
+    From V to V M the value changes by -degree log |det M|.
+    """
     v = V[active]
     inner = np.einsum("qdi,qdj->qij", v, v)
-    if constraint == ORTHONORMAL:
+    if degree:
+        value[active] += 0.5 * degree * np.linalg.slogdet(inner)[1]
+        gradient[active] += degree * np.einsum("qdi,qij->qdj", v, np.linalg.inv(inner))
+    if penalty:
         off = inner - np.eye(inner.shape[1])
         value[active] -= (off**2).sum(axis=(1, 2))
         gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, off)
-    else:
-        value[active] -= 0.5 * np.linalg.slogdet(inner)[1]
-        gradient[active] -= np.einsum("qdi,qij->qdj", v, np.linalg.inv(inner))
 
 
 def terms(potential, share):
     """Fitting and regularizing term: -2 log ip_+- and log ip_++ + log ip_--."""
     regularizing = np.diag(potential) @ np.diag(share)
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
+
+
+def bound(log_potential, volume):
+    """Most that two densities can overlap, int min(f, g), in a region: Theorem 3.
+
+    min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume ip_+-). The paper's region is the
+    unit cube. The balanced accuracy of Bayes' rule there is 1 - int min(f, g) / 2.
+    """
+    return float(min(1.0, np.exp(0.5 * (log_potential + np.log(volume)))))

@@ -1,12 +1,14 @@
 """The rows of the classes as the objective takes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.models.melm.covariance import EMPIRICAL, ESTIMATORS
 
 FLOOR = 1e-4  # of the variance within classes: a class that is flatter is given this
+
+LEAST = 256  # rows of a class that are kept where rows are thinned
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,23 @@ class Sample:
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
         return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order)
+
+    def thinned(self, most, seed):
+        """About `most` rows at random, as many of each class as it has a share, 256 if it has them.
+
+        Covariances stay those of all rows.
+        """
+        rng, rows, counts = np.random.default_rng(seed), [], np.diff(self.start)
+        for c, count in enumerate(counts):
+            wanted = min(count, max(LEAST, round(most * count / counts.sum())))
+            rows.append(self.start[c] + np.sort(rng.choice(count, wanted, replace=False)))
+        start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
+        rows = np.concatenate(rows)
+        w = self.weight[rows]
+        return replace(
+            self, Z=np.ascontiguousarray(self.Z[:, rows]), weight=w, start=start,
+            size=np.add.reduceat(w, start[:-1]), order=self.order[rows],
+        )  # fmt: skip
 
 
 def _raised(cov, scale):
