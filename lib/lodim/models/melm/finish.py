@@ -30,7 +30,7 @@ def finish(problem, view, log, selection, light):
         )
     measures = {}
     if family.name != "none":
-        if settings.calibrate and not light and problem.batch.n > 1:
+        if settings.calibrate and not light:
             rule, measures = held_out(problem, view)
             view = replace(view, rule=rule)
         threads = settings.threads or available_threads()

@@ -7,7 +7,7 @@ import numpy as np
 from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
-from lodim.models.melm import density, widths
+from lodim.models.melm import basis, density, widths
 from lodim.models.melm.calibrate import choose_count
 from lodim.models.melm.classifiers import Estimator, Nearest, sample
 from lodim.models.melm.manifold import Plan, find
@@ -16,12 +16,23 @@ from lodim.models.melm.view import View, moments, orient, project
 
 
 def grow(batch, family, settings, watch=None):
-    """The one stage of melm: (View, log, link scores of the batch `watch`)."""
-    view, log = search(batch, settings, count_classes(family))
-    score = None
+    """The one stage of melm: (View, log, link scores of the batch `watch`).
+
+    To be watched is to be a fold: one without a view has the scores of the null model.
+    """
     if watch is not None:
-        score = view.rule.scores(project(view.V, watch.X, watch.n))
-    yield view, log, score
+        yield None, None, fold_scores(batch, watch, family, settings)
+    yield *search(batch, settings, count_classes(family)), None
+
+
+def fold_scores(train, test, family, settings):
+    """Link scores of the rows of `test` by a view of the rows of `train`."""
+    try:
+        view, _ = search(train, settings, count_classes(family))
+    except DataError:
+        null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
+        return np.repeat(null[:1], test.n, axis=0)
+    return view.rule.scores(project(view.V, test.X, test.n), settings.threads or 1)
 
 
 def collect(parts):
@@ -44,11 +55,14 @@ def search(batch, settings, n_classes):
     weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     present, code = np.unique(code, return_inverse=True)
-    found = find(X, code, weight, _plan(settings, len(present)))
-    if found.rank < settings.k:
+    if n_classes > 1 and len(present) < 2:
+        raise DataError("a single class has rows that count")
+    rank = basis.learn(X, code, weight).rank
+    if rank < settings.k:
         raise DataError(
-            f"rows vary within classes in {found.rank} directions only, too few for k={settings.k}"
+            f"rows vary within classes in {rank} directions only, too few for k={settings.k}"
         )
+    found = find(X, code, weight, _plan(settings, len(present)))
     V = found.V if n_classes == 1 else orient(found.V, X, code, weight)
     view = _view(batch, V, X, weight, np.bincount(code, weight), found)
     Z = project(V, batch.X, batch.n)[i]

@@ -4,9 +4,8 @@ import numpy as np
 
 from lodim.models.melm import widths
 from lodim.models.melm.classifiers import Nearest
-from lodim.models.melm.grow import density_options, search
+from lodim.models.melm.grow import density_options, fold_scores
 from lodim.models.melm.rule import balanced_accuracy
-from lodim.models.melm.view import project
 from lodim.select import quick_splits
 
 
@@ -38,13 +37,11 @@ def _left_out(settings, rule, threads):
 
 def held_out(problem, view):
     """The rule of a view calibrated on rows held out, and how well these are classified."""
-    family, n_classes, parts = problem.family, view.rule.n_classes, []
-    for train, test in quick_splits(problem):
-        other, _ = search(train, problem.settings, n_classes)
-        parts.append((test, other.rule.scores(project(other.V, test.X, test.n))))
-    y = np.concatenate([test.y for test, _ in parts])
-    weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t, _ in parts])
-    score = np.concatenate([s for _, s in parts])
+    family, splits = problem.family, quick_splits(problem)
+    score = np.concatenate([fold_scores(*pair, family, problem.settings) for pair in splits])
+    tests = [test for _, test in splits]
+    y = np.concatenate([test.y for test in tests])
+    weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
     weight = weight / max(weight.sum(), 1e-300)
     rule = view.rule.calibrated(family, y, weight, score)
     return rule, {
