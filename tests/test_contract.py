@@ -356,6 +356,11 @@ MELM_REFUSED = {
     "no feature": (
         bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
     ),
+    "given away": (
+        bad(lambda d: d.assign(age=(d["answer"] == "sick").astype(float)), formula="answer ~ age",
+            k=1),
+        ld.DataError, "gives the class away",
+    ),
     "for classes": (
         bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma is for classes",
     ),

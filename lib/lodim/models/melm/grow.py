@@ -14,6 +14,8 @@ from lodim.models.melm.manifold import Plan, find
 from lodim.models.melm.rule import Background, Rows, Rule
 from lodim.models.melm.view import View, moments, orient, project
 
+ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
+
 
 def grow(batch, family, settings, watch=None):
     """The one stage of melm: (View, log, link scores of the batch `watch`).
@@ -57,17 +59,28 @@ def search(batch, settings, n_classes):
     present, code = np.unique(code, return_inverse=True)
     if n_classes > 1 and len(present) < 2:
         raise DataError("a single class has rows that count")
-    rank = basis.learn(X, code, weight).rank
-    if rank < settings.k:
-        raise DataError(
-            f"rows vary within classes in {rank} directions only, too few for k={settings.k}"
-        )
+    _check_rank(X, code, weight, settings.k)
     found = find(X, code, weight, _plan(settings, len(present)))
     V = found.V if n_classes == 1 else orient(found.V, X, code, weight)
     view = _view(batch, V, X, weight, np.bincount(code, weight), found)
     Z = project(V, batch.X, batch.n)[i]
     rule = learn_rule(settings, Z, code, weight, present, n_classes)
     return replace(view, rule=rule), _log(found, settings.entropy == "min" and n_classes == 1)
+
+
+def _check_rank(X, code, weight, k):
+    """Raise where a density would have no width along one of k directions."""
+    within = basis.learn(X, code, weight, whiten=False)
+    share = weight / weight.sum()
+    if (within.scale**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
+        raise DataError(
+            "no feature varies within classes: each gives the class away, and a density of it has "
+            "no width"
+        )
+    if within.rank < k:
+        raise DataError(
+            f"rows vary within classes in {within.rank} directions only, too few for k={k}"
+        )
 
 
 def _plan(settings, n_present):

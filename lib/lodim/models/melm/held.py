@@ -42,8 +42,10 @@ def held_out(problem, view):
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
-    weight = weight / max(weight.sum(), 1e-300)
-    rule = view.rule.calibrated(family, y, weight, score)
+    equal = problem.settings.prior == "equal"
+    # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
+    rule = view.rule.calibrated(family, y, widths.even(y.astype(int), weight, equal), score)
+    weight = widths.even(y.astype(int), weight, False)
     return rule, {
         "held_deviance": float(weight @ family.deviance(y, rule.sharpness * score)),
         "held_balanced_accuracy": balanced_accuracy(y, weight, score),

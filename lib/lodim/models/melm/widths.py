@@ -19,9 +19,15 @@ def left_out(rows, background, width, options, threads):
     return made.log_prior + background.mixed(log_f, rows.Z)
 
 
+def even(code, weight, equal):
+    """Weights that sum to one, by which rows judge a rule: of equal classes if so asked."""
+    weight = weight / np.bincount(code, weight)[code] if equal else weight
+    return weight / max(weight.sum(), 1e-300)
+
+
 def choose(rows, background, options, threads):
     """The width of least log-loss."""
-    own, share = np.arange(len(rows.Z)), rows.weight / rows.weight.sum()
+    own, share = np.arange(len(rows.Z)), even(rows.code, rows.weight, options["equal"])
     loss = []
     for width in WIDTHS:
         score = left_out(rows, background, width, options, threads)
