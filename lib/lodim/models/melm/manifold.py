@@ -32,7 +32,7 @@ class Plan:
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical" or "ledoit-wolf".
+        "empirical", "ledoit-wolf" or "pooled", see `covariance`.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
