@@ -8,9 +8,9 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from lodim.models.melm import basis, calibrate, density, neighbours, starts
-from lodim.models.melm.covariance import empirical, ledoit_wolf
+from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
 from lodim.models.melm.manifold import Plan, find
-from lodim.models.melm.sample import FLOOR, Sample, bandwidths
+from lodim.models.melm.sample import Sample, bandwidths
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
 
@@ -35,12 +35,14 @@ def same_span(U, V, tolerance=1e-6):
 
 
 @pytest.mark.parametrize("C", [2, 3])
-def test_an_affine_map_of_the_data_changes_nothing(C):
-    """Observation 1, with empirical covariances."""
+@pytest.mark.parametrize("covariance", ["empirical", "pooled"])
+def test_an_affine_map_of_the_data_changes_nothing(C, covariance):
+    """Observation 1, with covariances that go along."""
     X, code, weight = rings(C=C)
     rng = np.random.default_rng(3)
     M, shift = rng.normal(size=(5, 5)), 10.0 * rng.normal(size=5)
-    one, two = find(X, code, weight, QUICK), find(X @ M + shift, code, weight, QUICK)
+    plan = replace(QUICK, covariance=covariance)
+    one, two = find(X, code, weight, plan), find(X @ M + shift, code, weight, plan)
     np.testing.assert_allclose(two.divergence, one.divergence, rtol=1e-7)
     same_span(M @ two.V, one.V, 1e-4)
 
@@ -55,7 +57,7 @@ def test_whitened_or_penalized_the_maximum_is_one(penalty):
     assert end.converged.all() and end.rows == 160 and end.error == 0.0
 
 
-@pytest.mark.parametrize("covariance", ["empirical", "ledoit-wolf"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_duplicated_rows_are_weights(covariance):
     X, code, _ = rings(n=90)
     times = np.random.default_rng(1).integers(0, 4, 90)

@@ -19,7 +19,8 @@ from lodim.models.melm.spread import SUPPORT, gather, look_up, project, scatter
 STEP = 0.5  # of the grid, in standard deviations of the narrowest kernel
 REACH = 7.0  # deviations of the widest kernel that keep rows from their periodic images
 NODES = {1: 2**16, 2: 2**11, 3: 160}  # along an axis at most: rows beyond are folded back
-STRIPES = {1: 16, 2: 16, 3: 4}  # of rows, each with grids of its own
+STRIPES = 16  # of rows
+ROOM = 2**24  # nodes of the grids that the stripes fill, each its own
 FAINT = 1e-13  # of what classes have with themselves: a potential that has lost its digits
 SAMPLE = 1000  # rows of each class on which the error is measured
 
@@ -84,7 +85,6 @@ class Approximation:
         self._sample, self._share, self._h2, self.k = sample, share, h2, k
         self.r = len(sample.Z)
         self._threads, self._penalty = threads, penalty
-        self._stripes = STRIPES[k]
         self.l1 = np.zeros(self.r * k)
 
     def __call__(self, theta, active):
@@ -107,9 +107,9 @@ class Approximation:
         P, grid = self._placed(V)
         phi = self._spectra(P, grid)
         potential, pull, K = self._potentials(grid, phi)
-        partials = np.empty((self._stripes, self.r, self.k))
+        partials = np.empty((STRIPES, self.r, self.k))
         for_blocks(
-            gather, self._stripes, self._stripes, P, s.Z, s.weight, s.start, grid.low, grid.step,
+            gather, STRIPES, STRIPES, P, s.Z, s.weight, s.start, grid.low, grid.step,
             self._back(grid, pull), partials, threads=self._threads,
         )  # fmt: skip
         gradient = partials.sum(axis=0) @ grid.inverse
@@ -126,9 +126,9 @@ class Approximation:
         )
         cov = inverse @ cov @ inverse.T
         widths = np.sqrt(2.0 * self._h2[:, None] * np.linalg.eigvalsh(cov))
-        P, ends = np.empty((k, len(s.weight))), np.empty((self._stripes, 2, k))
+        P, ends = np.empty((k, len(s.weight))), np.empty((STRIPES, 2, k))
         for_blocks(
-            project, self._stripes, self._stripes, s.Z, V @ inverse.T, P, ends,
+            project, STRIPES, STRIPES, s.Z, V @ inverse.T, P, ends,
             threads=self._threads,
         )  # fmt: skip
         low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
@@ -137,9 +137,10 @@ class Approximation:
     def _spectra(self, P, grid):
         """Characteristic functions of the classes, times their sizes, at the frequencies."""
         s = self._sample
-        grids = np.empty((self._stripes, s.n_classes, *grid.nodes))
+        stripes = max(1, min(STRIPES, ROOM // (s.n_classes * int(np.prod(grid.nodes)))))
+        grids = np.empty((stripes, s.n_classes, *grid.nodes))
         for_blocks(
-            scatter, self._stripes, self._stripes, P, s.weight, s.start, grid.low, grid.step,
+            scatter, stripes, stripes, P, s.weight, s.start, grid.low, grid.step,
             grids, threads=self._threads,
         )  # fmt: skip
         total = grids.sum(axis=0)

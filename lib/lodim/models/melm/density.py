@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine import for_blocks
-from lodim.models.melm.covariance import EMPIRICAL, ESTIMATORS
+from lodim.models.melm.basis import within
+from lodim.models.melm.covariance import EMPIRICAL, empirical, estimated
 from lodim.models.melm.kernels import LOG_TAU
 from lodim.models.melm.lookup import TILE, log_sums
-from lodim.models.melm.sample import FLOOR, bandwidths
+from lodim.models.melm.sample import bandwidths
 
 STEP = 256  # rows of a block
 MANY = 2**15  # rows of a class from which they are kept as cells
@@ -55,7 +56,7 @@ def learn(Z, code, weight, *, gamma=1.0, covariance=EMPIRICAL, equal=False, cell
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        As in `covariance.ESTIMATORS`.
+        As in `covariance`.
     equal : bool
         Equal priors instead of the classes' shares.
     cells : bool
@@ -69,12 +70,14 @@ def placed(Z, code, weight, gamma, covariance, equal, cells=True):
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, gamma)
-    pooled = sum(s * _cov(Z, code, weight, c, covariance) for c, s in enumerate(size / size.sum()))
+    rest = within(Z, code, weight)[0]
+    root = np.linalg.cholesky(empirical(rest, weight))
+    white = np.linalg.inv(root).T
     tile, place = np.full((2, len(Z)), -1)
-    tiles, root, scale, start = [], [], [], [0]
+    tiles, roots, scale, start = [], [], [], [0]
     for c in range(C):
         rows = np.flatnonzero((code == c) & (weight > 0))
-        cov = _floored(_cov(Z, code, weight, c, covariance), pooled)
+        cov = root @ estimated(Z[rows], weight[rows], covariance, white) @ root.T
         L = np.linalg.inv(np.linalg.cholesky(h2[c] * cov))
         u, w = Z[rows] @ L.T, weight[rows]
         if cells and len(rows) > MANY:
@@ -87,28 +90,15 @@ def placed(Z, code, weight, gamma, covariance, equal, cells=True):
             tile[rows[order]] = start[-1] + np.arange(len(rows)) // TILE
             place[rows[order]] = np.arange(len(rows)) % TILE
         tiles.append(_tiled(u[order], w[order]))
-        root.append(L)
+        roots.append(L)
         scale.append(np.linalg.slogdet(L)[1] - 0.5 * k * LOG_TAU - np.log(size[c]))
         start.append(start[-1] + len(tiles[-1][0]))
     U, w, low, high = (np.concatenate(part) for part in zip(*tiles, strict=True))
     prior = np.full(C, 1.0 / C) if equal else size / size.sum()
     made = Densities(
-        U, w, low, high, np.array(start), np.stack(root), np.array(scale), np.log(prior)
+        U, w, low, high, np.array(start), np.stack(roots), np.array(scale), np.log(prior)
     )
     return made, tile, place
-
-
-def _cov(Z, code, weight, c, covariance):
-    return ESTIMATORS[covariance](Z[code == c], weight[code == c])
-
-
-def _floored(cov, pooled):
-    """cov with eigenvalues of at least FLOOR relative to the pooled covariance."""
-    L = np.linalg.cholesky(pooled)
-    inverse = np.linalg.inv(L)
-    values, vectors = np.linalg.eigh(inverse @ cov @ inverse.T)
-    turned = L @ vectors
-    return (turned * np.maximum(values, FLOOR)) @ turned.T
 
 
 def _cells(u, w):

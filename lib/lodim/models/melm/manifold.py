@@ -18,8 +18,9 @@ from lodim.models.melm.objective import (
 )  # fmt: skip
 from lodim.models.melm.sample import Sample, bandwidths
 
-COARSE = 4096  # rows of the sample that all starts are searched on
-REFINED = 3  # starts that go on to all rows
+COARSE = 2048  # rows of the sample that all starts are searched on
+REFINED = 3  # ends that go on to all rows
+SAME = 1e-4  # relative difference of divergences up to which two ends are one
 FINE = 2**14  # rows where a projection has more dimensions than a grid
 
 
@@ -32,7 +33,7 @@ class Plan:
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical" or "ledoit-wolf".
+        "empirical", "ledoit-wolf" or "pooled", see `covariance`.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
@@ -121,11 +122,18 @@ def find(X, code, weight, plan):
         else:
             coarse = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
             all_ends = _ends(_objective(coarse, plan, k, one), theta, plan)
-            best = np.argsort(all_ends.value, kind="stable")[:REFINED]
+            best = _distinct(all_ends.value)[:REFINED]
             last = sample if k <= 3 else sample.thinned(FINE, plan.seed + 1)
             objective = _objective(last, plan, k, one, approximate=k <= 3)
             end = _ends(objective, all_ends.theta[best], plan)
         return _manifold(last, basis, plan, k, names, end, all_ends, one)
+
+
+def _distinct(value):
+    """Positions of the values that differ, the lowest first."""
+    order = np.argsort(value, kind="stable")
+    sorted_ = value[order]
+    return order[np.diff(sorted_, prepend=-np.inf) > SAME * np.abs(sorted_)]
 
 
 def _ends(objective, theta, plan):

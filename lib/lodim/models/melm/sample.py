@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.models.melm.covariance import EMPIRICAL, ESTIMATORS
-
-FLOOR = 1e-4  # of the variance within classes: a class that is flatter is given this
+from lodim.models.melm.covariance import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned
 
@@ -38,13 +36,11 @@ class Sample:
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
         start = np.searchsorted(code[order], np.arange(C + 1))
-        estimate = ESTIMATORS[covariance]
-        cov = []
+        white, cov = basis.into / basis.scale, []
         for c in range(C):
             rows = order[start[c] : start[c + 1]]
-            # The shrunk covariance is not the same in all coordinates: it is that of the features.
-            own = estimate(X[rows], weight[rows])
-            cov.append(_raised(basis.into.T @ own @ basis.into, basis.scale))
+            own = estimated(X[rows], weight[rows], covariance, white)
+            cov.append(own * np.outer(basis.scale, basis.scale))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
         return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order)
@@ -65,18 +61,6 @@ class Sample:
             self, Z=np.ascontiguousarray(self.Z[:, rows]), weight=w, start=start,
             size=np.add.reduceat(w, start[:-1]), order=self.order[rows],
         )  # fmt: skip
-
-
-def _raised(cov, scale):
-    """cov with eigenvalues of at least FLOOR in units of the variance within classes.
-
-    A direction in which one class is constant would have an infinite divergence.
-    """
-    values, vectors = np.linalg.eigh(cov / np.outer(scale, scale))
-    if values[0] >= FLOOR:
-        return cov
-    raised = (vectors * np.maximum(values, FLOOR)) @ vectors.T
-    return raised * np.outer(scale, scale)
 
 
 def bandwidths(size, k, gamma=1.0):
