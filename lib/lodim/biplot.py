@@ -10,6 +10,7 @@ from lodim.plot import BLUE, GREY, _axes, _tidy
 INK = "#202020"
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 REACH = 0.62  # of the longest arrow, of the way to the frame
+FEW = 5  # classes whose contours can be told apart
 HELD = (0.9, 0.5)  # shares of a class's rows within its contours, the outer one first
 
 
@@ -95,7 +96,7 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     if decided:
         _chosen(ax, ground)
     if ground is not None:
-        _contours(ax, ground)
+        _contours(ax, ground, legend)
     _points(ax, rows, legend)
     ax.set_aspect("equal", adjustable="box")
     ax.set_xlim(ends[:, 0])
@@ -172,16 +173,31 @@ def _chosen(ax, ground):
                 ax.contour(x, y, inside, [0.0], colors=INK, linewidths=1.2, zorder=4)
 
 
-def _contours(ax, ground):
-    """Lines of equal density of each class, around shares HELD of its rows."""
-    for k in range(ground.density.shape[2]):
+def _contours(ax, ground, legend):
+    """Lines of equal density of each class, around shares HELD of its rows.
+
+    Of many classes the inner line alone, and their names where they are densest.
+    """
+    C = ground.density.shape[2]
+    for k in range(C):
         Z, own = ground.density[..., k], np.unique(ground.levels[k])
-        own = own[(own > Z.min()) & (own < Z.max())]
+        own = own[(own > Z.min()) & (own < Z.max())][-1 if C > FEW else 0 :]
         if len(own):
             style = {"colors": colour(k), "alpha": 0.9, "zorder": 2}
             ax.contour(ground.x, ground.y, Z, own, linewidths=[0.8, 1.5][-len(own) :], **style)
             ax.contourf(ground.x, ground.y, Z, [*own, np.inf], colors=[colour(k)] * len(own),
                         alpha=0.10, zorder=1)  # fmt: skip
+        if C > FEW:
+            i, j = np.unravel_index(Z.argmax(), Z.shape)
+            _halo(ax.annotate(
+                str(legend.labels[k]), (ground.x[j], ground.y[i]), fontsize=9, weight="bold",
+                color=colour(k), ha="center", va="center", zorder=8,
+            ))  # fmt: skip
+
+
+def _halo(text):
+    """A text that stays legible on whatever is drawn under it."""
+    text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8})
 
 
 def _arrows(ax, arrows, ends):
@@ -218,11 +234,10 @@ def _name_tips(ax, names, tips, origin):
     half = np.array([[2.35 * len(name) + 2.0, 6.0] for name in names])
     place = apart(at + away * (half + 3.0), half)
     for name, tip, offset in zip(names, tips, place - at, strict=True):
-        text = ax.annotate(
+        _halo(ax.annotate(
             name, tip, xytext=offset, textcoords="offset points", fontsize=8, color=INK,
             ha="center", va="center", zorder=7, annotation_clip=False,
-        )  # fmt: skip
-        text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8})
+        ))  # fmt: skip
 
 
 def apart(place, half, rounds=200):
@@ -262,7 +277,8 @@ def _key(ax, legend, boundary, densities, arrows):
         entries.append(ax.scatter([], [], s=28, color=colour(k), marker=mark(k), label=label))
     if densities:
         of = "its" if legend.labels is not None else "the"
-        text = f"densest part with {100 * HELD[1]:.0f} %\nand {100 * HELD[0]:.0f} % of {of} rows"
+        outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= FEW else "\n"
+        text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {of} rows"
         entries += ax.plot([], [], color=GREY, lw=1.2, label=text)
     if boundary:
         entries += ax.plot([], [], color=INK, lw=1.1, label="decision boundary")
@@ -294,11 +310,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
     floor = -0.03 * top * (len(legend.entries) + 1)
     ax.plot(unknown, np.full(len(unknown), floor), "|", color=GREY, ms=7)
     if best is not None:
-        for i in np.flatnonzero((np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)):
-            at = 0.5 * (x[i] + x[i + 1])
-            ax.axvline(at, color=INK, lw=1.0, ls="--", label=None)
-            ax.annotate(f"{at:.3g}", (at, 1.0), xycoords=ax.get_xaxis_transform(), fontsize=8,
-                        ha="center", va="bottom", color=INK)  # fmt: skip
+        _thresholds(ax, x, best)
     ax.axhline(0.0, color=INK, lw=0.6)
     ax.set_xlim(x[0], x[-1])
     if arrows is not None and len(arrows.names):
@@ -311,6 +323,18 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
         ax.set_title(title, fontsize=9)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return _tidy(ax)
+
+
+def _thresholds(ax, x, best):
+    """Lines where the class that is chosen changes, with their places where there is room."""
+    changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
+    places, said = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
+    for place in places:
+        ax.axvline(place, color=INK, lw=1.0, ls="--")
+        if place - said > 0.07 * (x[-1] - x[0]):
+            ax.annotate(f"{place:.3g}", (place, 1.0), xycoords=ax.get_xaxis_transform(), fontsize=8,
+                        ha="center", va="bottom", color=INK)  # fmt: skip
+            said = place
 
 
 def _bars_below(ax, arrows, floor, top, x):
