@@ -385,3 +385,12 @@ def test_evaluate_has_the_balanced_accuracy(three, wine):
     )
     one = three.evaluate(wine[wine["cultivar"] == "Barolo"]).iloc[0]
     np.testing.assert_allclose(one["balanced_accuracy"], one["accuracy"])
+
+
+def test_a_class_that_is_flat_is_named():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    df["y"] = np.where(df["a"] + rng.normal(size=200) > 0.0, "flat", "round")
+    df["c"] = df["c"].where(df["y"] == "round", 1e-3 * df["c"])
+    assert "direction of the view: flat." in str(ld.melm("y ~ .", df, **PLAIN).summary())
+    assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())

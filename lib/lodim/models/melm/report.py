@@ -8,6 +8,7 @@ from lodim.report import Report, Table, significant
 MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of that of the short print
 MOST_STARTS = 10
+FLAT = 0.01  # of the variance within classes
 SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 
@@ -187,6 +188,13 @@ def _notes(fit):
             f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
             f"least mean held-out loss {significant(fit.selection['mean'].min())}."
         )
+    flat = _flat(fit)
+    if flat:
+        notes.append(
+            f"Hardly any variance along a direction of the view: {', '.join(flat)}. Such a class "
+            "has a large divergence from all others, whether or not new rows are as flat; look for "
+            "a feature that is constant in it."
+        )
     if fit.estimates.separates and fit.levels is not None:
         notes.append(
             "Class means differ in directions in which no class varies: rows are few for the "
@@ -196,6 +204,19 @@ def _notes(fit):
     if fit.design.constant:
         notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
     return tuple(notes)
+
+
+def _flat(fit):
+    """Classes whose variance along some direction is far below that within classes."""
+    if fit.levels is None:
+        return []
+    rows, names = fit.estimates.rule.rows, []
+    for k, level in enumerate(fit.levels):
+        Z = rows.Z[rows.code == k]
+        cov = np.cov(Z.T, bias=True).reshape(Z.shape[1], -1)
+        if np.linalg.eigvalsh(cov)[0] < FLAT:
+            names.append(str(level))
+    return names
 
 
 def _calibration(fit):
