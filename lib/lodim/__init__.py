@@ -7,6 +7,7 @@ _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
     "costnet": "lodim.models.costnet.model",
+    "melm": "lodim.models.melm.model",
     "drift_split": "lodim.models.gbmap.driftsplit",
     "path": "lodim.paths",
     "cv": "lodim.select",

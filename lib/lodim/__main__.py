@@ -86,6 +86,16 @@ MODELS = {
         ),
         plots=("cost", "graph"),
     ),
+    "melm": Command(
+        title="maximum entropy linear manifold: the linear view in which classes overlap least",
+        options=(
+            Option("--k", "k", int, "dimensions of the view; default: 2"),
+            Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
+            Option("--starts", "n_starts", int, "starts of the search; default: 17"),
+            Option("--classifier", "classifier", str, "kde (default) or knn"),
+        ),
+        plots=("view", "loadings", "starts"),
+    ),
 }
 
 

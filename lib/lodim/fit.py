@@ -16,6 +16,7 @@ KINDS = {  # where each model's function and from_state are
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
     "costnet": "lodim.models.costnet.model",
+    "melm": "lodim.models.melm.model",
 }
 
 

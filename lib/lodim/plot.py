@@ -42,7 +42,7 @@ def _tidy(ax):
 def path(path, ax=None, top=10):
     """Estimates per standard deviation against log lambda, df above, names at the right end."""
     frame = path.tidy()
-    keys = [c for c in ("level", "term") if c in frame]
+    keys = list(path.fits[0].coef().index.names)
     wide = frame.pivot_table(
         index=path.penalty, columns=keys, values="std_estimate", sort=False, observed=True
     ).sort_index()

@@ -104,6 +104,9 @@ class Recipe:
         Whether rows with missing features or response are of use: they are NaN in the batch.
     grid : callable(problem) -> dict, or None
         What cv() tries where nothing is said; by default values of the first penalty.
+    deviance : callable(family, y, score) or None
+        What choose() and cv() take for the deviance of held-out rows, where that of the family
+        says little.
     """
 
     name: str
@@ -121,6 +124,7 @@ class Recipe:
     unsupervised: bool = False
     partial: bool = False
     grid: Callable | None = None
+    deviance: Callable | None = None
 
     def run(self, problem, selection=None, warm=None, light=False):
         """The fit of a problem whose settings are all chosen."""

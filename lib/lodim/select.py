@@ -71,10 +71,16 @@ def choose(problem, grid):
     grid = _combinations(grid, problem.recipe)
     points = [replace(problem.settings, **point) for point in grid]
     losses = grid_losses(
-        problem, quick_splits(problem), points, deviance, side_by_side(problem), False
-    )
+        problem, quick_splits(problem), points, _loss(problem, "deviance"),
+        side_by_side(problem), False,
+    )  # fmt: skip
     frame, chosen = _summarize(problem, points, grid, losses)
     return problem.settle(chosen[int(frame["mean"].idxmin())], chosen=_open(problem, frame)), frame
+
+
+def _loss(problem, name):
+    """The loss of that name, as the model wants it."""
+    return problem.recipe.deviance or deviance if name == "deviance" else LOSSES[name]
 
 
 def _open(problem, frame):
@@ -147,6 +153,8 @@ def cv(
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
     problem = recipes.prepare(model, formula, data, arguments)
+    if problem.design.response is None:
+        raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
@@ -154,7 +162,7 @@ def cv(
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe)
     fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
-    frame, chosen = _held_out(problem, combinations, fold, LOSSES[loss], n_jobs, progress)
+    frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
     where_min, where_1se = _chosen(frame)
     refitted = _refitted(problem, grid, frame, chosen[where_min if rule == "min" else where_1se])
     best = problem.recipe.run(refitted, selection=frame)

@@ -1,0 +1,83 @@
+"""From a view to a MelmFit, and from a saved state to one."""
+
+import warnings
+from dataclasses import replace
+
+import pandas as pd
+
+from lodim import family as families
+from lodim.design import Design
+from lodim.engine import available_threads
+from lodim.errors import ConvergenceWarning
+from lodim.models.melm.classifiers import Nearest
+from lodim.models.melm.density import Densities
+from lodim.models.melm.fit import MelmFit
+from lodim.models.melm.held import held_out, training
+from lodim.models.melm.neighbours import Neighbours
+from lodim.models.melm.rule import Background, Rows, Rule
+from lodim.models.melm.settings import Settings
+from lodim.models.melm.view import View
+
+
+def finish(problem, view, log, selection, light):
+    """The fit of a view; all but a light one, of a path, are calibrated on held-out rows."""
+    settings, family = problem.settings, problem.family
+    if not log["converged"][0]:
+        warnings.warn(
+            "melm did not converge from the start that was best: raise control={'max_iter': ...}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    measures = {}
+    if family.name != "none":
+        if settings.calibrate and not light:
+            rule, measures = held_out(problem, view)
+            view = replace(view, rule=rule)
+        threads = settings.threads or available_threads()
+        measures = {
+            **training(settings, family, view.rule, threads), "null_deviance": _null(problem),
+            **measures,
+        }  # fmt: skip
+    return MelmFit(
+        design=problem.design, family=family, settings=settings, estimates=view, log=log,
+        measures=measures, selection=selection, n=problem.batch.n, call=problem.call,
+        arguments=problem.arguments, chosen=problem.chosen,
+    )  # fmt: skip
+
+
+def _null(problem):
+    """Mean deviance of the class shares."""
+    batch, family = problem.batch, problem.family
+    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    return float(batch.weight @ family.deviance(batch.y, null))
+
+
+def from_state(state):
+    """The fit that `MelmFit.to_state` has written."""
+    design = Design.from_state(state["design"])
+    levels = () if design.response is None else design.response.levels
+    family = families.make(design.family, len(levels))
+    view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
+    view.check(len(design.names), len(levels))
+    selection = state["selection"]
+    return MelmFit(
+        design=design, family=family, settings=Settings(**state["settings"]), estimates=view,
+        log=state["log"], measures=state["measures"],
+        selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
+        call=state["call"], arguments=state["arguments"], chosen=tuple(state["chosen"]),
+    )  # fmt: skip
+
+
+def _rule(state):
+    """The Rule that `MelmFit.to_state` has written."""
+    other = state["other"]
+    parts = {
+        "rows": Rows(**state["rows"]), "densities": Densities(**state["densities"]),
+        "background": Background(**state["background"]),
+        "other": None if other is None else _nearest(other),
+    }  # fmt: skip
+    return Rule(**state | parts)
+
+
+def _nearest(state):
+    return Nearest(**state | {"known": Neighbours(**state["known"])})

@@ -1,0 +1,286 @@
+"""MelmFit: what melm() returns."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.engine import available_threads
+from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.fit import Fit
+from lodim.models.melm import report
+from lodim.models.melm.rule import balanced_accuracy
+from lodim.models.melm.view import project
+
+
+class MelmFit(Fit):
+    """A fitted view.
+
+    Attributes
+    ----------
+    estimates : View
+        The directions, on standardized features, and the rule that classifies along them.
+    log : dict of arrays (n_starts,)
+        Of each start, the best first: start (what it was), divergence reached (the entropy without
+        a response), n_iter, converged.
+    measures : dict
+        deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
+        densities); where gamma was chosen by cross-validation also held_deviance and
+        held_balanced_accuracy. Empty without a response.
+    n : rows used
+    selection : DataFrame or None
+        The cross-validation that chose gamma.
+    """
+
+    name = "melm"
+    estimate_name = "loading"
+
+    def __init__(self, *, log, measures, n, **shared):
+        super().__init__(**shared)
+        self.log, self.measures, self.n = log, measures, n
+
+    # The contract of Fit -----------------------------------------------------------------------
+
+    @property
+    def types(self):
+        """Types that predict() knows: without a response there are coordinates alone."""
+        if self.levels is None:
+            return ("projection", "density")
+        return ("response", "link", "class", "prob", "projection", "density")
+
+    def score_rows(self, batch):
+        if self.levels is None:
+            raise ArgumentError("this view has no classes: its formula has no response")
+        return self.estimates.rule.scores(self.coordinates(batch), self._threads)
+
+    def predict(
+        self, data: Any, type: str | None = None, *, offset: None = None
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the formula's right side.
+        type : str, optional
+            "response" (the default): probability of the second of two classes, of more a column
+            for each. "link": scores. "class": most probable class. "prob": a column for the
+            probability of each class. "projection": coordinates x1, ..., xk, the default
+            without a response. "density": logarithm of the density of each class (without a
+            response: of all rows) in the view.
+        offset : None
+            Refused: see `melm`.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+        """
+        return super().predict(data, self.types[0] if type is None else type, offset=offset)
+
+    def _predict(self, batch, type):
+        if type == "projection":
+            return self.coordinates(batch), self.axes
+        if type == "density":
+            Z = self.coordinates(batch)
+            f = self.estimates.rule.log_density(Z, self._threads)
+            return (f[:, 0], "density") if self.levels is None else (f, list(self.levels))
+        return super()._predict(batch, type)
+
+    def tidy(self) -> pd.DataFrame:
+        """A row a dimension and feature: the loading of the feature.
+
+        estimate is the change of the coordinate per unit of the feature, std_estimate per standard
+        deviation; correlation is that of feature and coordinate over the training rows.
+        """
+        v, names = self.estimates, list(self.design.names)
+        return pd.DataFrame(
+            {
+                "dimension": np.repeat(np.array(self.axes, object), len(names)),
+                "term": names * v.k,
+                "estimate": (v.V.T / self.design.scale).ravel(),
+                "std_estimate": (v.V.T * v.deviation).ravel(),
+                "correlation": v.correlation.T.ravel(),
+            }
+        )
+
+    def coef(self) -> pd.Series:
+        """Loadings by dimension and term, per unit of the feature."""
+        return self.tidy().set_index(["dimension", "term"])["estimate"]
+
+    def glance(self) -> pd.DataFrame:
+        """One row: family, n, p, k, gamma, divergence and its terms, df, deviances.
+
+        divergence = fitting - regularizing (sums over the pairs of classes, or weighted means);
+        deviance and balanced_accuracy are of the training rows, each left out of the densities.
+        df = k (rank - k), the parameters of a subspace. Without a response: entropy, and as
+        dev_ratio the share of the variance of all features.
+        """
+        s, v = self.settings, self.estimates
+        row = {
+            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
+            "p": len(self.design.names), "k": v.k, "gamma": s.gamma, "df": v.df,
+        }  # fmt: skip
+        if self.levels is None:
+            row |= {"gamma": np.nan, "entropy": self.entropy, "dev_ratio": self.dev_ratio}
+        else:
+            fitting, regularizing = self.terms
+            row |= {"divergence": fitting - regularizing, "fitting": fitting,
+                    "regularizing": regularizing, "dev_ratio": self.dev_ratio}  # fmt: skip
+            row |= self.measures
+        return pd.DataFrame([row | {"converged": self.converged}])
+
+    def augment(self, data: Any, *, offset: None = None) -> pd.DataFrame:
+        """`data` with .fitted, .resid, .loss, .class and coordinates .x1, ..., .xk beside its own.
+
+        Without a response with the coordinates alone.
+        """
+        Z = pd.DataFrame(self.predict(data, "projection")).add_prefix(".")
+        if self.levels is not None:
+            return pd.concat([super().augment(data, offset=offset), Z], axis=1)
+        if isinstance(data, pd.DataFrame):
+            return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
+        return Z
+
+    def evaluate(self, data: Any, *, offset: None = None) -> pd.DataFrame:
+        """Loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
+
+        balanced_accuracy is the mean over classes of the share of their rows that is classified
+        rightly; those of no row do not count.
+        """
+        if self.levels is None:
+            raise ArgumentError("there is nothing to evaluate: the formula has no response")
+        frame = super().evaluate(data, offset=offset)
+        batch = self.design.apply(data, response=True)
+        if not batch.weight.any():
+            raise DataError("no row to evaluate has a weight above zero")
+        frame["balanced_accuracy"] = balanced_accuracy(
+            batch.y, batch.weight, self.score_rows(batch)
+        )
+        return frame
+
+    def summary(self):
+        """The printed report: header, loadings, pairs of classes, starts, notes."""
+        return report.summary(self)
+
+    def _listing(self):
+        return report.listing(self)
+
+    def to_state(self):
+        view = vars(self.estimates) | {"rule": self._rule_state()}
+        return {
+            "design": self.design.to_state(), "settings": asdict(self.settings), "view": view,
+            "log": self.log, "measures": self.measures,
+            "selection": None if self.selection is None else self.selection.to_dict("list"),
+            "n": self.n, "call": self.call, "arguments": self.arguments,
+            "chosen": list(self.chosen),
+        }  # fmt: skip
+
+    def _rule_state(self):
+        rule = self.estimates.rule
+        if not self.settings.own_classifier:
+            raise StoreError(
+                f"a file cannot hold the classifier {type(self.settings.classifier).__name__}: "
+                "update(data, classifier='kde') makes a fit that can be saved"
+            )
+        state = vars(rule) | {
+            n: vars(getattr(rule, n)) for n in ("rows", "densities", "background")
+        }
+        if rule.other is not None:
+            state["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
+        return state
+
+    def plot(self, kind=None, ax=None, **arguments):
+        """Draw on matplotlib Axes and return them.
+
+        kind : "view" (data=None, arrows=8, rows="auto"), rows, densities, boundary and loadings
+        (the default); "loadings" (top=15), of the features by dimension; "starts", the divergence
+        that each start of the search reached.
+        """
+        from lodim.models.melm import plots
+
+        return plots.draw(self, kind, ax, **arguments)
+
+    # What only melm has ------------------------------------------------------------------------
+
+    @property
+    def axes(self):
+        """Names of the coordinates: x1, ..., xk."""
+        return [f"x{j + 1}" for j in range(self.estimates.k)]
+
+    @property
+    def terms(self):
+        """Fitting and regularizing term of the divergence, which is their difference."""
+        pairs = self.pairs()
+        weight = pairs["weight"]
+        return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])
+
+    @property
+    def divergence(self):
+        """The Cauchy-Schwarz divergence; of several classes, of their pairs together."""
+        fitting, regularizing = self.terms
+        return fitting - regularizing
+
+    @property
+    def entropy(self):
+        """Renyi's quadratic entropy of a view without classes (Eq. 1), None with classes."""
+        return -float(self.estimates.potential[0, 0]) if self.levels is None else None
+
+    @property
+    def df(self):
+        """Number of parameters of a k-dimensional subspace."""
+        return self.estimates.df
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained; without classes, share of the variance."""
+        if self.levels is None:
+            v = self.estimates
+            return float((v.spread**2).sum() / (v.total or np.nan))
+        return 1.0 - self.measures["deviance"] / (self.measures["null_deviance"] or np.nan)
+
+    @property
+    def converged(self):
+        """Whether the best start met the tolerance."""
+        return bool(self.log["converged"][0])
+
+    def pairs(self) -> pd.DataFrame:
+        """A row a pair of classes: divergence = fitting - regularizing, and bounds (Theorem 3).
+
+        overlap bounds from above the integral of the smaller of the two densities, the likelihood
+        of balanced misclassification, by exp(-H2x / 2); balanced_accuracy = 1 - overlap / 2 is what
+        the densities' rule reaches at least where they are the true ones. Coordinates are scaled
+        to the unit cube for both. weight is the part of the pair in the fit's divergence.
+        """
+        if self.levels is None:
+            raise ArgumentError("a view without a response has no classes")
+        v, names = self.estimates, [*self.levels]
+        rows = v.pairs()
+        frame = pd.DataFrame(
+            rows, columns=["first", "second", "divergence", "fitting", "regularizing", "overlap"]
+        )
+        share = v.size[frame["first"]] * v.size[frame["second"]]
+        mean = self.settings.divergence == "mean"
+        frame["weight"] = share / share.sum() if mean else 1.0
+        frame["balanced_accuracy"] = 1.0 - 0.5 * frame["overlap"]
+        for side in ("first", "second"):
+            frame[side] = np.array(names, object)[frame[side]]
+        return frame
+
+    def starts(self) -> pd.DataFrame:
+        """A row a start of the search, the best first: what it was, divergence, iterations.
+
+        Without a response divergence is the entropy.
+        """
+        return pd.DataFrame({name: list(values) for name, values in self.log.items()})
+
+    # Shared by the above -----------------------------------------------------------------------
+
+    def coordinates(self, batch):
+        """Coordinates (n, k) of the rows of a batch."""
+        return project(self.estimates.V, batch.X, batch.n)
+
+    @property
+    def _threads(self):
+        return self.settings.threads or available_threads()

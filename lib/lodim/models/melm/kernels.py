@@ -1,0 +1,335 @@
+"""Fused kernels of melm: the information potentials of all pairs of classes, and their gradients.
+
+Rows are columns here: Z (r, n) holds the coordinates searched, rows sorted by class, class c in
+[start[c], start[c + 1]). A problem is one V (r, k); q of them share the arrays. With S = L L' the
+kernel between classes A and B is exp(-1/2 |u_a - u_b|^2), u = L^-1 V'z, and the sum over pairs
+that the gradient needs is made of sums over partners: each pair is looked at once.
+
+Functions of a block are inlined by force: else the process that compiles a kernel may run another
+compilation of them than one that loads the kernel from the cache, with other rounding.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from lodim.rowmath import exp_negative
+
+BLOCK = 32
+CHUNK = 512  # columns of a block
+
+REASSOCIATE = {"reassoc", "contract", "nsz"}
+LOG_TAU = math.log(2.0 * math.pi)
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def invert_root(S, root):
+    """Fill root (k, k) with L^-1 of S = L L'; return log det S, NaN where S is not positive."""
+    k, log_det = S.shape[0], 0.0
+    for i in range(k):
+        for j in range(i + 1):
+            rest = S[i, j]
+            for m in range(j):
+                rest -= root[i, m] * root[j, m]
+            root[i, j] = math.sqrt(rest) if i == j else rest / root[j, j]
+        for j in range(i + 1, k):
+            root[i, j] = 0.0
+        log_det += 2.0 * math.log(root[i, i])
+    for j in range(k):
+        root[j, j] = 1.0 / root[j, j]
+        for i in range(j + 1, k):
+            rest = 0.0
+            for m in range(j, i):
+                rest -= root[i, m] * root[m, j]
+            root[i, j] = rest / root[i, i]
+    return log_det
+
+
+@njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
+    """Projections and kernels of the problems active[lo:hi].
+
+    V (q, r, k); cov (C, r, r), h2 (C,) with Sigma_AB = h2_A cov_A + h2_B cov_B. Fills by position
+    in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and log_det
+    (., C, C) of V' Sigma_AB V, for A <= B.
+    """
+    r, k = V.shape[1:]
+    C, S = h2.size, np.empty((k, k))
+    form = np.empty((C, k, k))
+    for q in range(lo, hi):
+        v = V[active[q]]
+        for j in range(k):
+            row = P[q, j]
+            row[:] = 0.0
+            for d in range(r):
+                x, z = v[d, j], Z[d]
+                for i in range(z.size):
+                    row[i] += x * z[i]
+        for c in range(C):
+            out = spread[q, c]
+            for d in range(r):
+                for j in range(k):
+                    s = 0.0
+                    for e in range(r):
+                        s += cov[c, d, e] * v[e, j]
+                    out[d, j] = s
+            for i in range(k):
+                for j in range(k):
+                    s = 0.0
+                    for d in range(r):
+                        s += v[d, i] * out[d, j]
+                    form[c, i, j] = s
+        for a in range(C):
+            for b in range(a, C):
+                for i in range(k):
+                    for j in range(k):
+                        S[i, j] = h2[a] * form[a, i, j] + h2[b] * form[b, i, j]
+                log_det[q, a, b] = invert_root(S, root[q, a, b])
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def whiten(P, first, size, root, U):
+    """U[:, :size] = root P[:, first:first + size]."""
+    for j in range(root.shape[0]):
+        for i in range(size):
+            U[j, i] = root[j, 0] * P[0, first + i]
+        for m in range(1, j + 1):
+            for i in range(size):
+                U[j, i] += root[j, m] * P[m, first + i]
+
+
+@njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
+def kernel(x):
+    """exp(x), x cut at 0: compiled apart, as reassociation would undo the rounding within."""
+    return exp_negative(min(0.0, x))
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def squares(x, U, e):
+    """e += (x - U)^2."""
+    for i in range(e.size):
+        t = x - U[i]
+        e[i] += t * t
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def kernels(scale, w, shift, e):
+    """e = scale w exp(shift - e / 2), and its sum."""
+    total = 0.0
+    for i in range(e.size):
+        t = scale * w[i] * kernel(shift - 0.5 * e[i])
+        e[i] = t
+        total += t
+    return total
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def pulls(x, U, e, T):
+    """T -= e (x - U), and the sum of what is taken."""
+    total = 0.0
+    for i in range(e.size):
+        t = e[i] * (x - U[i])
+        total += t
+        T[i] -= t
+    return total
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def sums(u, scale, U, w, shift, e, T, R):
+    """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a and columns i.
+
+    R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows and columns are as many
+    as scale and w have; u, U, T and R may be wider.
+    """
+    k, m, n, whole = len(u), scale.size, w.size, 0.0
+    for a in range(m):
+        e[:] = 0.0
+        for j in range(k):
+            squares(u[j, a], U[j][:n], e)
+        whole += kernels(scale[a], w, shift, e)
+        for j in range(k):
+            R[j, a] += pulls(u[j, a], U[j][:n], e, T[j][:n])
+    return whole
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, u, U, e, T, R, scale, forces_a, forces_b):
+    """`sums` between rows [a0, a1) and [b0, b1), times a factor, forces added to the rows'."""
+    k, total, rows = root.shape[0], 0.0, a1 - a0
+    whiten(P, a0, rows, root, u)
+    R[:] = 0.0
+    for a in range(rows):
+        scale[a] = factor * w[a0 + a]
+    for first in range(b0, b1, CHUNK):
+        size = min(CHUNK, b1 - first)
+        whiten(P, first, size, root, U)
+        T[:] = 0.0
+        total += sums(u, scale[:rows], U, w[first : first + size], shift, e[:size], T, R)
+        for j in range(k):
+            for i in range(size):
+                forces_b[j, first + i] += T[j, i]
+    for j in range(k):
+        for a in range(rows):
+            forces_a[j, a0 + a] += R[j, a]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
+    """Sums of the kernels over all pairs of rows, cut into stripes of row blocks.
+
+    Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, over
+    ordered pairs with the rows themselves; forces (units, C, k, n): of row i with all partners in
+    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes.
+    """
+    k, C = P.shape[1], start.size - 1
+    u, U, e = np.empty((k, BLOCK)), np.empty((k, CHUNK)), np.empty(CHUNK)
+    T, R, scale = np.empty((k, CHUNK)), np.empty((k, BLOCK)), np.empty(BLOCK)
+    for unit in range(lo, hi):
+        q, stripe = unit // stripes, unit % stripes
+        forces[unit] = 0.0
+        for a in range(C):
+            for b in range(a, C):
+                total, L = 0.0, root[q, a, b]
+                out_a, out_b, c = forces[unit, b], forces[unit, a], shift[q, a, b]
+                for a0 in range(start[a] + stripe * BLOCK, start[a + 1], stripes * BLOCK):
+                    a1, b0, twice = min(a0 + BLOCK, start[a + 1]), start[b], 1.0
+                    if a == b:
+                        total += block_sums(
+                            P[q], w, L, a0, a1, a0, a1, 1.0, c, u, U, e, T, R, scale, out_a, out_b
+                        )
+                        b0, twice = a1, 2.0
+                    total += block_sums(
+                        P[q],
+                        w,
+                        L,
+                        a0,
+                        a1,
+                        b0,
+                        start[b + 1],
+                        twice,
+                        c,
+                        u,
+                        U,
+                        e,
+                        T,
+                        R,
+                        scale,
+                        out_a,
+                        out_b,
+                    )
+                totals[unit, a, b] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def closest(lo, hi, P, start, root, shift):
+    """shift (q, C, C): half the least squared distance between rows of two classes, A < B."""
+    k, C = P.shape[1], start.size - 1
+    u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
+    for q in range(lo, hi):
+        for a in range(C):
+            for b in range(a + 1, C):
+                least = np.inf
+                for a0 in range(start[a], start[a + 1], BLOCK):
+                    na = min(BLOCK, start[a + 1] - a0)
+                    whiten(P[q], a0, na, root[q, a, b], u)
+                    for first in range(start[b], start[b + 1], CHUNK):
+                        size = min(CHUNK, start[b + 1] - first)
+                        whiten(P[q], first, size, root[q, a, b], U)
+                        for i in range(na):
+                            for m in range(size):
+                                s = 0.0
+                                for j in range(k):
+                                    s += (u[j, i] - U[j, m]) ** 2
+                                least = min(least, s)
+                shift[q, a, b] = 0.5 * least
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def add_moment(P, F, first, stop, M):
+    """M += P F' over some columns."""
+    for j in range(M.shape[0]):
+        for m in range(M.shape[0]):
+            s = 0.0
+            for i in range(first, stop):
+                s += P[j, i] * F[m, i]
+            M[j, m] += s
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def add_pull(share, root, F, first, stop, g):
+    """g += share root' F over some columns."""
+    for j in range(root.shape[0]):
+        for m in range(j, root.shape[0]):
+            x = share * root[m, j]
+            for i in range(first, stop):
+                g[j, i] += x * F[m, i]
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def multiply(A, B, transposed, out):
+    """out = A B, or A' B, of (k, k)."""
+    k = A.shape[0]
+    for i in range(k):
+        for j in range(k):
+            s = 0.0
+            for m in range(k):
+                s += (A[m, i] if transposed else A[i, m]) * B[m, j]
+            out[i, j] = s
+
+
+@njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
+def finish(
+    lo, hi, active, stripes, Z, P, start, size, h2, share, spread, root, log_det, shift, totals,
+    forces, potential, gradient,
+):  # fmt: skip
+    """Logarithms of the potentials, and the gradient of what they add up to.
+
+    size (C,) sums of weights; share (C, C) of log ip_AB in the objective, A <= B. Fills potential
+    (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
+    """
+    C, (k, n) = size.size, P.shape[1:]
+    g, M, N, inverse = np.empty((k, n)), np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
+    K = np.empty((C, k, k))
+    for q in range(lo, hi):
+        F = forces[q * stripes]
+        for unit in range(q * stripes + 1, (q + 1) * stripes):
+            for c in range(C):
+                for j in range(k):
+                    for i in range(n):
+                        F[c, j, i] += forces[unit, c, j, i]
+        g[:], K[:] = 0.0, 0.0
+        for a in range(C):
+            for b in range(a, C):
+                L, total = root[q, a, b], 0.0
+                for unit in range(q * stripes, (q + 1) * stripes):
+                    total += totals[unit, a, b]
+                potential[q, a, b] = (
+                    math.log(total) - shift[q, a, b] - 0.5 * (log_det[q, a, b] + k * LOG_TAU)
+                    - math.log(size[a] * size[b])
+                )  # fmt: skip
+                M[:] = 0.0
+                add_moment(P[q], F[b], start[a], start[a + 1], M)
+                add_pull(-share[a, b] / total, L, F[b], start[a], start[a + 1], g)
+                if a != b:
+                    add_moment(P[q], F[a], start[b], start[b + 1], M)
+                    add_pull(-share[a, b] / total, L, F[a], start[b], start[b + 1], g)
+                multiply(L, L, True, inverse)
+                multiply(M, L, False, N)
+                multiply(inverse, N, False, M)
+                for i in range(k):
+                    for j in range(k):
+                        x = share[a, b] * (M[i, j] / total - inverse[i, j])
+                        K[a, i, j] += h2[a] * x
+                        K[b, i, j] += h2[b] * x
+        for d in range(Z.shape[0]):
+            z = Z[d]
+            for j in range(k):
+                s = 0.0
+                for i in range(n):
+                    s += z[i] * g[j, i]
+                for c in range(C):
+                    for m in range(k):
+                        s += spread[q, c, d, m] * K[c, m, j]
+                gradient[active[q], d, j] = s

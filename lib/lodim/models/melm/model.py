@@ -1,0 +1,154 @@
+"""melm(): the maximum entropy linear manifold, from a formula to a fit."""
+
+from typing import Any
+
+from lodim import recipe as recipes
+from lodim.models.melm import grow, suits
+from lodim.models.melm.finish import finish, from_state
+from lodim.models.melm.fit import MelmFit
+from lodim.models.melm.rule import calibrated_deviance
+from lodim.models.melm.settings import Settings
+from lodim.select import choose
+
+__all__ = ["from_state", "melm"]
+
+QUICK = (4.0, 2.0, 1.0, 0.5, 0.25)  # of gamma, tried where none is given
+SMOOTHEST, SHARPEST = 8.0, 0.125  # of gamma, on a path
+
+
+def melm(
+    formula: str,
+    data: Any,
+    *,
+    family: str | None = None,
+    k: int = 2,
+    gamma: float | None = None,
+    covariance: str = "empirical",
+    divergence: str = "sum",
+    entropy: str = "max",
+    penalty: bool = False,
+    n_starts: int = 17,
+    classifier: Any = "kde",
+    weights: Any = None,
+    offset: None = None,
+    standardize: bool = True,
+    dtype: str = "float64",
+    seed: int = 0,
+    threads: int | None = None,
+    control: dict[str, Any] | None = None,
+) -> MelmFit:
+    """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
+
+    The k-dimensional linear projection V'x with the largest Cauchy-Schwarz divergence between
+    kernel density estimates f of the projected classes,
+    D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
+    normal with covariance h^2 cov, cov that of the class and
+    h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
+    response, "~ .", the view of largest or smallest entropy: the first or last principal components
+    (Theorems 1 and 2).
+
+    Parameters
+    ----------
+    formula : str
+        Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
+    data : frame
+        pandas, polars, or a dict of columns.
+    family : {"binomial", "multinomial"}, optional
+        By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
+    k : int
+        Dimensions of the view. 2 is a plane.
+    gamma : float, optional
+        Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
+        chosen by cross-validation.
+    covariance : {"empirical", "ledoit-wolf"}
+        Of a class. With the former the divergence does not change under affine maps of the features
+        (Observation 1); the latter shrinks it (the authors' code).
+    divergence : {"sum", "mean"}
+        Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
+        the products of class shares.
+    entropy : {"max", "min"}
+        Without a response: first or last principal components.
+    penalty : bool
+        Search by Eq. 2, D(V) - |V'V - I|^2 over the features, instead of over whitened coordinates,
+        where no penalty is needed. The maximum is the same; what a start ends in need not be.
+    n_starts : int
+        Starts of the search: principal components, the directions of class means, those of class
+        covariances, then random ones; the best end is kept. `fit.starts()` has all.
+    classifier : {"kde", "knn"} or estimator
+        What classifies in the view: the densities, with probabilities calibrated; the nearest
+        training rows; or an estimator with `fit` and `predict_proba` as scikit-learn's, of which a
+        copy is fitted to the coordinates.
+    weights : column name or array (n,), optional
+        Row weights: a row of weight 2 counts as two rows.
+    offset : None
+        A view has no score that an offset could be part of: refused.
+    standardize : bool
+        Scale features to unit standard deviation; they are centred in any case. Principal
+        components depend on it; of the divergence only rounding does.
+    dtype : {"float64", "float32"}
+        Of the stored features; all that follows is in float64.
+    seed : int
+        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
+    threads : int, optional
+        All that are available by default.
+    control : dict, optional
+        prior ("shares", or "equal": the classifier gives all classes the same prior probability,
+        which serves balanced accuracy), calibrate (True; False leaves the densities and the scores
+        as they are, and spares a search in each fold), n_neighbours (of "knn"; default: chosen by
+        leaving rows out), reference_rows
+        (10,000, training rows that are kept to be drawn and to be neighbours), max_iter (500) and
+        tol (1e-6, largest gradient) of the search.
+
+    Returns
+    -------
+    MelmFit
+
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+        DataError also for a numeric response, and where a class has fewer than k + 1 rows.
+
+    Notes
+    -----
+    Any basis of the plane has the same divergence. The one that is reported has unit variances
+    within classes, without correlation; its first axes are those along which class means differ
+    most, and along the others the spreads of classes differ most.
+
+    Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
+    folds up to 4,000 rows, one fold of five held out beyond, on at most 20,000 rows drawn at
+    random. The scores of a fold are first calibrated, by one factor: a view that was made for the
+    training rows is too sure of others, and all the more the narrower its kernels are.
+
+    The densities that classify are estimated anew in the view that was found, with kernels of the
+    width that serves training rows best when these are left out. A last search in each fold, with
+    the gamma of the fit, calibrates the probabilities of "kde" and "knn" by one factor of their
+    scores, and gives the held-out balanced accuracy of print and summary.
+
+    References
+    ----------
+    Czarnecki, W. M., Jozefowicz, R. & Tabor, J. (2015). Maximum Entropy Linear Manifold for
+    Learning Discriminative Low-dimensional Representation. ECML PKDD.
+    """
+    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
+    problem = recipes.prepare(melm, formula, data, arguments)
+    if gamma is not None or problem.family.name == "none":
+        return RECIPE.run(problem)
+    return RECIPE.run(*choose(problem, {"gamma": QUICK}))
+
+
+RECIPE = recipes.Recipe(
+    name="melm",
+    settings=Settings,
+    grow=grow.grow,
+    collect=grow.collect,
+    finish=finish,
+    penalties={
+        "gamma": recipes.Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST),
+    },
+    stages=None,
+    warm=False,
+    ready=suits.check,
+    deviance=calibrated_deviance,
+    unsupervised=True,
+)
+recipes.register(melm, RECIPE)

@@ -1,0 +1,49 @@
+"""The nearest neighbours of a projection vote on the class."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.models.melm.basis import within
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Projected rows in units of the spread within classes.
+
+    U (n, k); code (n,); weight (n,) of a vote; into (k, k).
+    """
+
+    U: np.ndarray
+    code: np.ndarray
+    weight: np.ndarray
+    into: np.ndarray
+
+
+def learn(Z, code, weight, *, equal=False):
+    """Rows Z (n, k) of classes code (n,); `equal` weighs votes by the inverse of class sizes."""
+    rest = within(Z, code, weight)[0]
+    cov = (rest.T * weight) @ rest / weight.sum()
+    into = np.linalg.inv(np.linalg.cholesky(cov)).T
+    vote = weight / np.bincount(code, weight)[code] if equal else weight
+    return Neighbours(Z @ into, code, vote.astype(np.float64), into)
+
+
+def nearest(known, Z, count):
+    """Positions of the nearest rows, (m, count)."""
+    from scipy.spatial import KDTree
+
+    return KDTree(known.U).query(Z @ known.into, k=np.arange(1, count + 1))[1]
+
+
+def votes(known, nearest):
+    """Share of each class in the votes of neighbours, (m, count) -> (m, C)."""
+    m, C = len(nearest), int(known.code.max()) + 1
+    cell = np.arange(m)[:, None] * C + known.code[nearest]
+    total = np.bincount(cell.ravel(), known.weight[nearest].ravel(), m * C).reshape(m, C)
+    return total / total.sum(axis=1, keepdims=True)
+
+
+def probabilities(known, Z, count):
+    """Share of each class among the nearest rows, (m, C)."""
+    return votes(known, nearest(known, Z, min(count, len(known.U))))

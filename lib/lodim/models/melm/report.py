@@ -1,0 +1,264 @@
+"""What a MelmFit prints."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.report import Report, Table, significant
+
+MOST_FEATURES = 20  # rows of the table of loadings
+LISTED = 8  # rows of that of the short print
+MOST_STARTS = 10
+FLAT = 0.01  # of the variance within classes
+SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
+
+
+def listing(fit):
+    """Lines and table of the short print: the largest loadings."""
+    s, d = fit.settings, fit.design
+    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    lines = [
+        f"Family: {fit.family.name}{_levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}",
+    ]
+    if fit.levels is None:
+        lines.append(
+            f"{_components(fit)}, entropy: {significant(fit.entropy)}, "
+            f"share of variance: {100.0 * fit.dev_ratio:.1f} %"
+        )
+    else:
+        lines.append(
+            f"Dimensions: {fit.estimates.k}, gamma: {significant(s.gamma)}"
+            f"{' (chosen by cross-validation)' if fit.chosen else ''}, "
+            f"divergence: {significant(fit.divergence)}"
+        )
+        lines.append(f"Balanced accuracy: {_accuracies(fit)}")
+    if not fit.converged:
+        lines.append("Warning: the best start did not converge; see summary()")
+    table, left = _loadings(fit, LISTED)
+    note = [f"{left} smaller ones: see tidy()"] if left else []
+    return lines, Table("Loadings per SD of the features", table, {}, note)
+
+
+def summary(fit):
+    """Header, loadings, pairs of classes and starts."""
+    tables = [_loading_table(fit)]
+    if fit.levels is not None:
+        tables += [_pairs(fit), _starts(fit)]
+    return Report(
+        title="Maximum Entropy Linear Manifold Results" if fit.levels is not None
+        else "Principal Components Results",
+        header=_header(fit),
+        tables=tuple(tables),
+        notes=_notes(fit),
+    )  # fmt: skip
+
+
+def _header(fit):
+    s, d, v = fit.settings, fit.design, fit.estimates
+    rows = [
+        ("Response", "none" if fit.levels is None else d.response.name),
+        ("No. observations", str(fit.n)),
+        ("Model", "melm"),
+        ("Rows dropped (NA)", str(d.n_dropped)),
+        ("Family", fit.family.name),
+        ("Features", str(len(d.names))),
+        ("Dimensions (k)", str(v.k)),
+        ("Rank of the features", str(v.rank)),
+    ]
+    if fit.levels is None:
+        return (
+            *rows, ("Components", "first" if s.entropy == "max" else "last"),
+            ("Entropy", significant(fit.entropy)),
+            ("Share of variance", f"{fit.dev_ratio:.4f}"),
+        )  # fmt: skip
+    fitting, regularizing = fit.terms
+    held = fit.measures.get("held_balanced_accuracy")
+    rows += [
+        ("Gamma", f"{significant(s.gamma)}{' (by CV)' if 'gamma' in fit.chosen else ''}"),
+        ("Covariances", s.covariance),
+        ("Divergence", significant(fit.divergence)),
+        ("Fitting term", significant(fitting)),
+        ("Regularizing term", significant(regularizing)),
+        ("Classifier", _classifier(fit)),
+        ("Bal. accuracy, training", f"{fit.measures['balanced_accuracy']:.4f}"),
+        ("Log-loss, training", significant(0.5 * fit.measures["deviance"])),
+    ]
+    if held is not None:
+        rows += [
+            ("Bal. accuracy, held out", f"{held:.4f}"),
+            ("Log-loss, held out", significant(0.5 * fit.measures["held_deviance"])),
+        ]
+    return (*rows, ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+            ("Converged", "yes" if fit.converged else "NO"))  # fmt: skip
+
+
+def _loadings(fit, most):
+    """Loadings per SD of the features with the largest, a column a dimension; how many are left."""
+    frame = fit.tidy()
+    wide = pd.DataFrame(
+        frame["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T,
+        index=list(fit.design.names), columns=fit.axes,
+    )  # fmt: skip
+    size = np.sqrt((wide**2).sum(axis=1).to_numpy())
+    order = np.argsort(-size, kind="stable")[:most]
+    return wide.iloc[order], len(wide) - len(order)
+
+
+def _loading_table(fit):
+    shown, left = _loadings(fit, MOST_FEATURES)
+    frame = fit.tidy().set_index(["term", "dimension"])
+    columns = {}
+    for axis in fit.axes:
+        columns[f"{axis} per SD"] = shown[axis].to_numpy()
+    for axis in fit.axes:
+        columns[f"{axis} per unit"] = [frame["estimate"][term, axis] for term in shown.index]
+    for axis in fit.axes:
+        columns[f"r with {axis}"] = [frame["correlation"][term, axis] for term in shown.index]
+    table = pd.DataFrame(columns, index=shown.index)
+    notes = [
+        "What one standard deviation, or one unit, of a feature adds to each coordinate, largest "
+        "first; r: correlation of feature and coordinate over the training rows."
+    ]
+    if fit.levels is not None:
+        notes.append("Coordinates have unit variances within classes, without correlation.")
+    if left:
+        notes.append(f"{left} smaller loadings are left out; see tidy().")
+    formats = {c: ".3f" if c.startswith("r ") else significant for c in table}
+    return Table("Loadings", table, formats, tuple(notes))
+
+
+def _pairs(fit):
+    frame = fit.pairs()
+    table = pd.DataFrame(
+        {
+            "Divergence": frame["divergence"], "Fitting": frame["fitting"],
+            "Regularizing": frame["regularizing"], "Overlap <=": frame["overlap"],
+            "Bal. acc. >=": frame["balanced_accuracy"],
+        }
+    )  # fmt: skip
+    table.index = [f"{a} | {b}" for a, b in zip(frame["first"], frame["second"], strict=True)]
+    notes = (
+        "Divergence = fitting (2 H2x, twice the cross entropy) - regularizing (the sum of both "
+        "entropies). Theorem 3: -log of the integral of the smaller of the two densities is at "
+        "least H2x / 2, coordinates scaled to the unit cube; so their overlap is at most, and the "
+        "balanced accuracy of their rule, were they the true ones, at least what is shown.",
+    )
+    formats = {c: ".4f" for c in ("Overlap <=", "Bal. acc. >=")}
+    return Table("Pairs of classes", table, formats, notes)
+
+
+def _starts(fit):
+    frame = fit.starts()
+    top = frame["divergence"].iloc[0]
+    gap = (top - frame["divergence"]) / max(abs(top), 1e-300)
+    table = pd.DataFrame(
+        {
+            "Start": frame["start"], "Divergence": frame["divergence"],
+            "Below best %": 100.0 * gap, "Iter.": frame["n_iter"],
+            "Converged": np.where(frame["converged"], "yes", "no"),
+        }
+    ).head(MOST_STARTS)  # fmt: skip
+    table.index = range(1, len(table) + 1)
+    notes = [
+        f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
+        f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5 %."
+    ]
+    if len(frame) > MOST_STARTS:
+        notes.append(f"{len(frame) - MOST_STARTS} lower ends are left out; see starts().")
+    return Table("Starts of the search", table, {"Below best %": ".3f"}, tuple(notes))
+
+
+def _notes(fit):
+    notes = []
+    if fit.levels is None:
+        which = "largest" if fit.settings.entropy == "max" else "smallest"
+        notes.append(
+            f"Of all orthonormal directions these have the {which} Renyi entropy of a normal "
+            "density (Theorems 1 and 2)."
+        )
+    elif fit.settings.own_classifier:
+        notes.append(_calibration(fit))
+    if fit.levels is not None:
+        notes.append(
+            "Training: the view was made for these rows, though each is left out of the densities "
+            "it is judged by; new rows are classified as the held-out ones are."
+        )
+    if fit.selection is not None:
+        notes.append(
+            f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
+            f"least mean held-out loss {significant(fit.selection['mean'].min())}."
+        )
+    flat = _flat(fit)
+    if flat:
+        notes.append(
+            f"Hardly any variance along a direction of the view: {', '.join(flat)}. Such a class "
+            "has a large divergence from all others, whether or not new rows are as flat; look for "
+            "a feature that is constant in it."
+        )
+    if fit.estimates.separates and fit.levels is not None:
+        notes.append(
+            "Class means differ in directions in which no class varies: rows are few for the "
+            "features, or a feature is constant in every class. No density has a width there, and "
+            "the view leaves these directions out."
+        )
+    if fit.design.constant:
+        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    return tuple(notes)
+
+
+def _flat(fit):
+    """Classes whose variance along some direction is far below that within classes."""
+    if fit.levels is None:
+        return []
+    rows, names = fit.estimates.rule.rows, []
+    for k, level in enumerate(fit.levels):
+        Z = rows.Z[rows.code == k]
+        cov = np.cov(Z.T, bias=True).reshape(Z.shape[1], -1)
+        if np.linalg.eigvalsh(cov)[0] < FLAT:
+            names.append(str(level))
+    return names
+
+
+def _calibration(fit):
+    rule = fit.estimates.rule
+    if "held_deviance" not in fit.measures:
+        return "Probabilities are not calibrated."
+    text = f"scores times {significant(rule.sharpness, 3)}, by held-out rows."
+    if rule.other is not None:
+        return f"Calibration: {text}"
+    return (
+        f"Calibration: the densities that classify have kernels {significant(rule.width, 3)} times "
+        f"as wide as those of the search, by leaving rows out; {text}"
+    )
+
+
+def _classifier(fit):
+    classifier = fit.settings.classifier
+    if classifier == "kde":
+        return "kernel densities"
+    if classifier == "knn":
+        return f"{fit.estimates.rule.other.count} nearest rows"
+    return type(classifier).__name__
+
+
+def _accuracies(fit):
+    text = f"{fit.measures['balanced_accuracy']:.3f} (training rows)"
+    held = fit.measures.get("held_balanced_accuracy")
+    return text if held is None else f"{held:.3f} (held out), {text}"
+
+
+def _components(fit):
+    which = "First" if fit.settings.entropy == "max" else "Last"
+    return f"{which} {fit.estimates.k} principal components"
+
+
+def _levels(fit):
+    if fit.levels is None:
+        return " (no response)"
+    if len(fit.levels) == 2:
+        return f", {fit.design.response.name}: {fit.levels[0]} | {fit.levels[1]}"
+    return f", {len(fit.levels)} classes"
+
+
+def _constant(design):
+    return f" ({len(design.constant)} constant)" if design.constant else ""

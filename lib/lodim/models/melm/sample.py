@@ -1,0 +1,68 @@
+"""The rows of the classes as the objective takes them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.models.melm.covariance import EMPIRICAL, estimated
+
+LEAST = 256  # rows of a class that are kept where rows are thinned
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in the coordinates searched, sorted by class.
+
+    Z (r, n); weight (n,); start (C + 1,) first row of each class; size (C,) sums of weights; cov
+    (C, r, r); order (n,) which row of the data is which.
+    """
+
+    Z: np.ndarray
+    weight: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    cov: np.ndarray
+    order: np.ndarray
+
+    @property
+    def n_classes(self):
+        """Number of classes."""
+        return len(self.size)
+
+    @classmethod
+    def of(cls, X, code, weight, basis, covariance=EMPIRICAL):
+        """From rows X (n, p) with classes code (n,) and weights (n,); those without weight go."""
+        order = np.argsort(code, kind="stable")
+        order = order[weight[order] > 0]
+        C = int(code.max()) + 1
+        start = np.searchsorted(code[order], np.arange(C + 1))
+        white, cov = basis.into / basis.scale, []
+        for c in range(C):
+            rows = order[start[c] : start[c + 1]]
+            own = estimated(X[rows], weight[rows], covariance, white)
+            cov.append(own * np.outer(basis.scale, basis.scale))
+        w = weight[order].astype(np.float64)
+        size = np.add.reduceat(w, start[:-1])
+        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order)
+
+    def thinned(self, most, seed):
+        """About `most` rows at random, as many of each class as it has a share, 256 if it has them.
+
+        Covariances stay those of all rows.
+        """
+        rng, rows, counts = np.random.default_rng(seed), [], np.diff(self.start)
+        for c, count in enumerate(counts):
+            wanted = min(count, max(LEAST, round(most * count / counts.sum())))
+            rows.append(self.start[c] + np.sort(rng.choice(count, wanted, replace=False)))
+        start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
+        rows = np.concatenate(rows)
+        w = self.weight[rows]
+        return replace(
+            self, Z=np.ascontiguousarray(self.Z[:, rows]), weight=w, start=start,
+            size=np.add.reduceat(w, start[:-1]), order=self.order[rows],
+        )  # fmt: skip
+
+
+def bandwidths(size, k, gamma=1.0):
+    """Silverman's rule in k dimensions, times gamma, of classes of sizes (C,): h^2."""
+    return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2

@@ -1,0 +1,139 @@
+"""A view: k directions, and the coordinates of rows along them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lodim.engine import single_blas
+
+FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
+
+
+@dataclass(frozen=True)
+class View:
+    """Directions V (p, k): a row's coordinates are x'V, x its standardized features.
+
+    deviation : (p,) standard deviations of the standardized features over the training rows
+    correlation : (p, k) of each feature with each coordinate over the training rows
+    spread : (k,) standard deviations of the coordinates over the training rows
+    low, high : (k,) their range
+    potential : (C, C) logarithms of the information potentials of classes A <= B, or (1, 1) minus
+        the entropy of a view without classes
+    size : (C,) sums of weights of the classes
+    rank : number of directions in which rows vary within classes
+    separates : whether class means differ in a direction in which no class varies
+    total : variance of all features together
+    rule : Rule that classifies in these coordinates; of one class where there are none
+    """
+
+    V: np.ndarray
+    deviation: np.ndarray
+    correlation: np.ndarray
+    spread: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    potential: np.ndarray
+    size: np.ndarray
+    rank: int
+    separates: bool
+    total: float
+    rule: Any
+
+    @property
+    def k(self):
+        """Number of dimensions."""
+        return self.V.shape[1]
+
+    @property
+    def df(self):
+        """Number of parameters of a k-dimensional subspace."""
+        return self.k * (self.rank - self.k)
+
+    def check(self, p, n_classes):
+        """Raise ValueError unless the fields fit each other, p features and the classes."""
+        k, C = self.k, max(1, n_classes)
+        shapes = {
+            "V": (p, k), "deviation": (p,), "correlation": (p, k), "spread": (k,),
+            "low": (k,), "high": (k,), "potential": (C, C), "size": (C,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            if values.shape != shape or values.dtype != np.float64:
+                raise ValueError(f"{name} is {values.dtype} of shape {values.shape}, not {shape}")
+        if not np.isfinite(self.V).all():
+            raise ValueError("a direction is not a number")
+        self.rule.check(k, C)
+
+    def pairs(self):
+        """Of each pair of classes A < B: (A, B, divergence, fitting, regularizing, bound).
+
+        The bound is that of Theorem 3 on the integral of the smaller of the two densities, for
+        coordinates scaled to the unit cube.
+        """
+        P, out = self.potential, []
+        volume = np.log(np.maximum(self.high - self.low, 1e-300)).sum()
+        for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
+            fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
+            bound = min(1.0, float(np.exp(min(0.0, 0.5 * (P[a, b] + volume)))))
+            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, bound))
+        return out
+
+
+def project(V, tiles, n):
+    """Coordinates of the first n rows of tiles, (n, k): the same bits whatever rows are beside."""
+    with single_blas():
+        Z = np.matmul(V.T, tiles)
+    return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
+
+
+def moments(X, Z, weight):
+    """Standard deviations (p,) of features X, and their correlation (p, k) with coordinates Z.
+
+    weight sums to one. What is constant has no correlation.
+    """
+    X, Z = X - weight @ X, Z - weight @ Z
+    cross = (X * weight[:, None]).T @ Z
+    deviation, spread = np.sqrt(weight @ X**2), np.sqrt(weight @ Z**2)
+    both = np.outer(deviation, spread)
+    vary = both > 1e-12 * both.max(initial=1e-300)
+    return deviation, np.divide(cross, both, out=np.zeros_like(cross), where=vary)
+
+
+def orient(V, X, code, weight):
+    """V in the coordinates that are reported: any basis of its span has the same divergence.
+
+    Rows vary by one within classes, without correlation. The first axes are those along which class
+    means differ most, and the last class is on their positive side; the others are those along
+    which spreads of classes differ most.
+    """
+    Z, C = X @ V, int(code.max()) + 1
+    size = np.bincount(code, weight, C)
+    share = size / size.sum()
+    means = np.stack([weight[code == c] @ Z[code == c] for c in range(C)]) / size[:, None]
+    rest = (Z - means[code]) * np.sqrt(weight / weight.sum())[:, None]
+    values, vectors = np.linalg.eigh(rest.T @ rest)
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-300))
+    means, rest = (means - share @ means) @ whiten, rest @ whiten
+    covariances = [rest[code == c].T @ rest[code == c] / share[c] for c in range(C)]
+    axes, n_apart = _axes(means, share, covariances)
+    V, sides = V @ whiten @ axes, means[-1] @ axes
+    largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
+    sign = np.where(np.arange(V.shape[1]) < n_apart, sides, largest)
+    return V * np.where(sign < 0.0, -1.0, 1.0)
+
+
+def _axes(means, share, covariances):
+    """Orthonormal axes (k, k), and along how many of them class means differ."""
+    values, vectors = _principal((means.T * share) @ means)
+    n_apart = int((values > FLAT * max(values[0], 1e-300)).sum())
+    rest = vectors[:, n_apart:]
+    unlike = [S - np.eye(len(S)) for S in covariances]
+    spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))
+    return np.hstack([vectors[:, :n_apart], rest @ _principal(rest.T @ spread @ rest)[1]]), n_apart
+
+
+def _principal(S):
+    """Eigenvalues and eigenvectors, the largest first."""
+    values, vectors = np.linalg.eigh(S)
+    return values[::-1], vectors[:, ::-1]

@@ -1,0 +1,35 @@
+"""How wide the kernels are that classify: what serves training rows best, each left out."""
+
+import numpy as np
+from scipy.special import log_softmax
+
+from lodim.models.melm import density
+
+WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in that of the search; of equals the widest
+
+
+def left_out(rows, background, width, options, threads):
+    """Scores (m, C) of training rows by Bayes' rule, each left out of the densities.
+
+    options : of `density.learn`; width multiplies their gamma
+    """
+    o = options | {"gamma": width * options["gamma"]}
+    made, tile, place = density.placed(rows.Z, rows.code, rows.weight, **o, cells=False)
+    log_f = density.log_densities(made, rows.Z, threads, tile, place)
+    return made.log_prior + background.mixed(log_f, rows.Z)
+
+
+def even(code, weight, equal):
+    """Weights that sum to one, by which rows judge a rule: of equal classes if so asked."""
+    weight = weight / np.bincount(code, weight)[code] if equal else weight
+    return weight / max(weight.sum(), 1e-300)
+
+
+def choose(rows, background, options, threads):
+    """The width of least log-loss."""
+    own, share = np.arange(len(rows.Z)), even(rows.code, rows.weight, options["equal"])
+    loss = []
+    for width in WIDTHS:
+        score = left_out(rows, background, width, options, threads)
+        loss.append(-(share @ log_softmax(score, axis=1)[own, rows.code]))
+    return float(WIDTHS[int(np.argmin(loss))])

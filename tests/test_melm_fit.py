@@ -1,0 +1,396 @@
+"""melm as its user sees it: estimates against naive NumPy, and what a fit can be asked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+import lodim as ld
+from lodim import store
+
+QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
+PLAIN = QUICK | {"control": {"calibrate": False}}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return ld.data("wine")
+
+
+@pytest.fixture(scope="module")
+def two(wine):
+    """Two classes, five features."""
+    keep = wine["cultivar"] != "Barolo"
+    columns = ["cultivar", "alcohol", "malic_acid", "flavanoids", "color_intensity", "hue"]
+    return wine.loc[keep, columns].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def fit(two):
+    return ld.melm("cultivar ~ .", two, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def three(wine):
+    return ld.melm("cultivar ~ .", wine, **QUICK)
+
+
+def kernel_covariance(Z, gamma=1.0):
+    """Of Section 4: h^2 cov by Silverman's rule."""
+    n, k = Z.shape
+    h = gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * n ** (-1.0 / (k + 4.0))
+    return h**2 * np.cov(Z.T, bias=True).reshape(k, k)
+
+
+def potential(A, B):
+    """log int f_A f_B by all pairs."""
+    S = kernel_covariance(A) + kernel_covariance(B)
+    pairs = (A[:, None] - B[None]).reshape(-1, A.shape[1])
+    return np.log(multivariate_normal(np.zeros(len(S)), S).pdf(pairs).mean())
+
+
+def by_class(fit, df, response="cultivar"):
+    Z = fit.predict(df, "projection").to_numpy()
+    return [Z[(df[response] == level).to_numpy()] for level in fit.levels]
+
+
+# Estimates ---------------------------------------------------------------------------------------
+
+
+def test_divergence_and_its_terms_are_those_of_the_coordinates(fit, two):
+    A, B = by_class(fit, two)
+    fitting, regularizing = -2.0 * potential(A, B), -potential(A, A) - potential(B, B)
+    row = fit.glance().iloc[0]
+    np.testing.assert_allclose(row["fitting"], fitting, rtol=1e-9)
+    np.testing.assert_allclose(row["regularizing"], regularizing, rtol=1e-9)
+    np.testing.assert_allclose(row["divergence"], fitting - regularizing, rtol=1e-9)
+    np.testing.assert_allclose(fit.starts()["divergence"].max(), row["divergence"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("divergence", ["sum", "mean"])
+def test_divergence_of_several_classes(wine, divergence):
+    fit = ld.melm("cultivar ~ .", wine, divergence=divergence, **PLAIN)
+    groups, pairs = by_class(fit, wine), fit.pairs()
+    expected, weight = [], []
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        A, B = groups[a], groups[b]
+        expected.append(potential(A, A) + potential(B, B) - 2.0 * potential(A, B))
+        weight.append(len(A) * len(B))
+    np.testing.assert_allclose(pairs["divergence"], expected, rtol=1e-8)
+    total = sum(expected) if divergence == "sum" else np.average(expected, weights=weight)
+    np.testing.assert_allclose(fit.divergence, total, rtol=1e-8)
+    assert list(zip(pairs["first"], pairs["second"], strict=True)) == [
+        ("Barbera", "Barolo"), ("Barbera", "Grignolino"), ("Barolo", "Grignolino"),
+    ]  # fmt: skip
+
+
+def test_bound_of_theorem_3_holds(fit, two):
+    """The overlap of the two densities over the cube that holds all rows, by quadrature."""
+    A, B = by_class(fit, two)
+    low, high = np.vstack([A, B]).min(axis=0), np.vstack([A, B]).max(axis=0)
+    x, y = (np.linspace(low[j], high[j], 120) for j in (0, 1))
+    places = np.stack(np.meshgrid(x, y), axis=-1)
+    f, g = (
+        np.mean([multivariate_normal(z, kernel_covariance(Z)).pdf(places) for z in Z], axis=0)
+        for Z in (A, B)
+    )
+    overlap = np.minimum(f, g).mean() * np.prod(high - low)
+    row = fit.pairs().iloc[0]
+    bound = np.exp(0.5 * (potential(A, B) + np.log(np.prod(high - low))))
+    assert 0.0 < overlap < row["overlap"] < 1.0
+    np.testing.assert_allclose(row["overlap"], bound, rtol=1e-9)
+    np.testing.assert_allclose(row["balanced_accuracy"], 1.0 - bound / 2.0)
+
+
+def test_coordinates_are_standard_within_classes_and_ordered(three, wine):
+    groups = by_class(three, wine)
+    share = np.array([len(Z) for Z in groups]) / len(wine)
+    pooled = sum(s * np.cov(Z.T, bias=True) for s, Z in zip(share, groups, strict=True))
+    np.testing.assert_allclose(pooled, np.eye(2), atol=1e-9)
+    means = np.stack([Z.mean(axis=0) for Z in groups])
+    between = (means.T * share) @ means
+    assert abs(between[0, 1]) < 1e-9 and between[0, 0] > between[1, 1]
+    assert (means[-1] > 0.0).all()
+
+
+def test_loadings_give_the_coordinates_in_original_units(three, wine):
+    X = wine.drop(columns="cultivar")
+    loadings = three.coef().unstack("dimension").loc[X.columns]
+    Z = (X - X.mean()) @ loadings
+    np.testing.assert_allclose(three.predict(wine, "projection"), Z, atol=1e-9)
+    tidy = three.tidy()
+    sd = X.std(ddof=0)[tidy["term"]].to_numpy()
+    np.testing.assert_allclose(tidy["std_estimate"], tidy["estimate"] * sd)
+    r = [
+        np.corrcoef(X[t], Z[d])[0, 1] for t, d in zip(tidy["term"], tidy["dimension"], strict=True)
+    ]
+    np.testing.assert_allclose(tidy["correlation"], r, atol=1e-9)
+
+
+def test_view_does_not_depend_on_affine_maps_of_the_features(fit, two):
+    """Observation 1; and on standardization neither."""
+    X = two.drop(columns="cultivar")
+    M = np.random.default_rng(0).normal(size=(5, 5))
+    moved = pd.DataFrame(X.to_numpy() @ M + 3.0, columns=list("abcde")).assign(
+        cultivar=two["cultivar"]
+    )
+    other = ld.melm("cultivar ~ .", moved, **QUICK | {"n_starts": 12})
+    raw = ld.melm("cultivar ~ .", two, standardize=False, **QUICK)
+    Z = fit.predict(two, "projection")
+    for one, data in ((other, moved), (raw, two)):
+        np.testing.assert_allclose(one.divergence, fit.divergence, rtol=1e-7)
+        np.testing.assert_allclose(
+            one.predict(data, "projection").abs(), Z.abs(), atol=2e-3 * Z.abs().max().max()
+        )
+    np.testing.assert_allclose(
+        raw.tidy()["std_estimate"].abs(), fit.tidy()["std_estimate"].abs(), atol=5e-3
+    )
+
+
+def test_a_weight_of_two_is_two_rows(two):
+    weight = np.random.default_rng(1).integers(0, 3, len(two))
+    weighted = ld.melm("cultivar ~ .", two, weights=weight, **PLAIN)
+    repeated = ld.melm("cultivar ~ .", two.loc[two.index.repeat(weight)], **PLAIN)
+    np.testing.assert_allclose(weighted.divergence, repeated.divergence, rtol=1e-8)
+    for type in ("projection", "link", "density"):
+        np.testing.assert_allclose(
+            weighted.predict(two, type), repeated.predict(two, type), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_eq_2_ends_in_the_same_view(fit, two):
+    other = ld.melm("cultivar ~ .", two, penalty=True, **QUICK | {"n_starts": 12})
+    np.testing.assert_allclose(other.divergence, fit.divergence, rtol=1e-5)
+
+
+# Without a response ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entropy, part", [("max", slice(0, 2)), ("min", slice(-1, -3, -1))])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_without_a_response_it_is_pca(two, entropy, part, standardize):
+    """Theorems 1 and 2."""
+    fit = ld.melm("~ . - cultivar", two, entropy=entropy, standardize=standardize)
+    X = two.drop(columns="cultivar")
+    X = (X - X.mean()) / (X.std(ddof=0) if standardize else 1.0)
+    _, s, axes = np.linalg.svd(X, full_matrices=False)
+    V = fit.tidy()["estimate"].to_numpy().reshape(2, -1).T
+    V = V * (two.drop(columns="cultivar").std(ddof=0).to_numpy()[:, None] if standardize else 1.0)
+    np.testing.assert_allclose(V @ V.T, axes[part].T @ axes[part], atol=1e-6)
+    variance = np.sort((s**2 / len(X))[part])[::-1]
+    Z = fit.predict(two, "projection")
+    np.testing.assert_allclose(Z.var(ddof=0), variance, rtol=1e-6)
+    H = np.log(4.0 * np.pi) + 0.5 * np.log(variance).sum()
+    row = fit.glance().iloc[0]
+    np.testing.assert_allclose(row["entropy"], H, rtol=1e-6)
+    np.testing.assert_allclose(row["dev_ratio"], variance.sum() / (s**2 / len(X)).sum(), rtol=1e-6)
+
+
+def test_what_a_view_without_classes_can_do(two, tmp_path):
+    fit = ld.melm("~ . - cultivar", two)
+    assert fit.levels is None and fit.types == ("projection", "density")
+    assert list(fit.predict(two)) == ["x1", "x2"]
+    assert list(fit.augment(two).columns[-2:]) == [".x1", ".x2"]
+    assert "principal components" in str(fit) and "Principal Components" in str(fit.summary())
+    fit.save(tmp_path / "fit")
+    back = ld.load(tmp_path / "fit")
+    assert str(back.summary()) == str(fit.summary())
+    pd.testing.assert_frame_equal(back.predict(two), fit.predict(two))
+    for refused in (lambda: fit.evaluate(two), fit.pairs, lambda: fit.predict(two, "class")):
+        with pytest.raises(ld.ArgumentError):
+            refused()
+    with pytest.raises(ld.ArgumentError, match="needs a response"):
+        ld.cv(ld.melm, "~ . - cultivar", two)
+
+
+# Classification ----------------------------------------------------------------------------------
+
+
+def test_densities_integrate_to_one(fit, two):
+    Z = fit.predict(two, "projection")
+    x, y = (np.linspace(Z[c].min() - 4.0, Z[c].max() + 4.0, 200) for c in Z)
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    f = np.exp(fit.estimates.rule.log_density(places))
+    np.testing.assert_allclose(f.sum(axis=0) * (x[1] - x[0]) * (y[1] - y[0]), 1.0, rtol=1e-4)
+
+
+def test_calibration_pays_on_new_rows():
+    """The densities of a view that was made for 104 rows in 60 features are too sure."""
+    df = ld.data("sonar")
+    train, test = df[::2], df[1::2]
+    sure = ld.melm("echo ~ .", train, **PLAIN)
+    calibrated = ld.melm("echo ~ .", train, **QUICK)
+    assert calibrated.evaluate(test)["log_loss"][0] < 0.75 * sure.evaluate(test)["log_loss"][0]
+    assert "held_deviance" in calibrated.glance() and "held_deviance" not in sure.glance()
+    assert "calibrated" in str(sure.summary()) and "held out" not in str(sure)
+    held = calibrated.glance()["held_balanced_accuracy"][0]
+    # What is held out foretells what is new, within the error of 104 rows; training rows do not.
+    new = calibrated.evaluate(test)["balanced_accuracy"][0]
+    assert abs(held - new) < 0.15 < calibrated.glance()["balanced_accuracy"][0] - new
+
+
+def test_far_from_all_rows_the_nearer_class_is_likely_not_sure(fit, two):
+    near = two.iloc[[0]]
+    far = near.assign(flavanoids=near["flavanoids"] + 40.0)
+    score = fit.predict(pd.concat([near, far]), "link").abs()
+    assert np.isfinite(score).all() and score.iloc[1] < 60.0
+
+
+def test_equal_priors_serve_the_rare_class():
+    rng = np.random.default_rng(0)
+    n = 600
+    rare = rng.random(n) < 0.08
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    df["a"] += 1.6 * rare
+    df["class"] = np.where(rare, "rare", "usual")
+    shares, equal = (
+        ld.melm("Q('class') ~ .", df, **QUICK | {"control": {"prior": prior}}).glance()
+        for prior in ("shares", "equal")
+    )
+    assert equal["held_balanced_accuracy"][0] > shares["held_balanced_accuracy"][0] + 0.1
+
+
+def test_neighbours(two, tmp_path):
+    fit = ld.melm("cultivar ~ .", two, classifier="knn", **PLAIN | {
+        "control": {"n_neighbours": 7, "calibrate": False}})  # fmt: skip
+    Z, code = fit.predict(two, "projection").to_numpy(), two["cultivar"].to_numpy() == fit.levels[1]
+    near = np.argsort(((Z[:, None] - Z) ** 2).sum(axis=2), axis=1)[:, :7]
+    p = (code[near].sum(axis=1) + code.mean()) / 8.0
+    np.testing.assert_allclose(fit.predict(two), p, atol=1e-9)
+    fit.save(tmp_path / "fit")
+    pd.testing.assert_series_equal(ld.load(tmp_path / "fit").predict(two), fit.predict(two))
+    assert "7 nearest rows" in str(fit.summary())
+
+
+def test_an_estimator_of_the_user(two, tmp_path):
+    linear = pytest.importorskip("sklearn.linear_model").LogisticRegression()
+    fit = ld.melm("cultivar ~ .", two, classifier=linear, **QUICK)
+    Z, y = fit.predict(two, "projection"), (two["cultivar"] == fit.levels[1]).astype(int)
+    own = linear.__class__().fit(Z.to_numpy(), y)
+    np.testing.assert_allclose(fit.predict(two), own.predict_proba(Z.to_numpy())[:, 1], rtol=1e-6)
+    assert not hasattr(linear, "coef_")  # a copy was fitted
+    assert "LogisticRegression" in str(fit.summary())
+    weighted = ld.melm("cultivar ~ .", two, classifier=linear, weights=1.0 + y, **PLAIN)
+    assert weighted.predict(two).mean() > fit.predict(two).mean()
+    with pytest.raises(ld.StoreError, match="cannot hold the classifier LogisticRegression"):
+        fit.save(tmp_path / "fit")
+    assert not (tmp_path / "fit").exists()
+    again = fit.update(two, classifier="kde")
+    again.save(tmp_path / "fit")
+    with pytest.raises(ld.ArgumentError, match="classifier was"):
+        fit.update(two)
+
+
+# Choice of settings ------------------------------------------------------------------------------
+
+
+def test_gamma_is_chosen_where_it_is_not_given(two):
+    fit = ld.melm("cultivar ~ .", two, n_starts=3, threads=1)
+    assert fit.chosen == ("gamma",) and len(fit.selection) == 5
+    assert fit.settings.gamma == fit.selection["gamma"][fit.selection["mean"].idxmin()]
+    assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
+    again = fit.update(two)
+    assert again.settings == fit.settings and again.predict(two).equals(fit.predict(two))
+
+
+def test_cv_and_path(two, axes):
+    cv = ld.cv(ld.melm, "cultivar ~ .", two, n_lambda=3, folds=3, n_starts=3, threads=1)
+    assert list(cv.frame["gamma"]) == [8.0, 1.0, 0.125] and cv.lambda_min in (8.0, 1.0, 0.125)
+    assert cv.best.settings.gamma == cv.lambda_min
+    grid = {"k": [1, 2], "gamma": [1.0]}
+    by_k = ld.cv(ld.melm, "cultivar ~ .", two, grid=grid, folds=3, n_starts=3, loss="class")
+    assert by_k.best.estimates.k == by_k.frame["k"][by_k.index_min]
+    path = ld.path(ld.melm, "cultivar ~ .", two, n_lambda=4, n_starts=3, threads=1)
+    assert list(path.lambdas) == [8.0, 2.0, 0.5, 0.125]
+    assert path.coef().shape == (4, 10) and "held_deviance" not in path.fits[0].glance()
+    ax = path.plot(axes)
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 4]
+    drawn = sorted(tuple(np.round(np.sort(line.get_ydata()), 9)) for line in lines)
+    wide = pd.concat([f.tidy()["std_estimate"] for f in path.fits], axis=1)
+    assert drawn == sorted(tuple(np.round(np.sort(row), 9)) for row in wide.to_numpy())
+
+
+def test_numbers_as_classes():
+    df = ld.data("wine_red")[::4]
+    df = df[df["quality"].between(5, 7)]
+    fit = ld.melm("quality ~ .", df, family="multinomial", **PLAIN)
+    assert fit.levels == (5, 6, 7) and set(fit.predict(df, "class")) <= {5, 6, 7}
+
+
+# Limits ------------------------------------------------------------------------------------------
+
+
+def test_more_features_than_rows_says_so():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(24, 40))).add_prefix("v")
+    df = X.assign(y=np.repeat(["a", "b"], 12))
+    fit = ld.melm("y ~ .", df, **QUICK)
+    assert fit.estimates.rank == 22 and fit.estimates.separates
+    assert "leaves these directions out" in str(fit.summary())
+    assert fit.glance()["held_balanced_accuracy"][0] < 0.85  # noise alone
+    assert "leaves these" not in str(ld.melm("y ~ v0 + v1 + v2", df, **PLAIN).summary())
+
+
+def test_rows_that_are_kept_are_limited(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 3000
+    df = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    df["y"] = np.where(df["a"] + rng.normal(size=n) > 1.0, "yes", "no")
+    few = ld.melm("y ~ .", df, gamma=1.0, n_starts=3, classifier="knn",
+                  control={"reference_rows": 200, "calibrate": False})  # fmt: skip
+    rows = few.estimates.rule.rows
+    assert len(rows.Z) == 200 and len(few.estimates.rule.other.known.U) == 200
+    share = (df["y"] == "yes").mean()
+    assert abs(rows.code.mean() - share) <= 1.0 / 200
+    few.save(tmp_path / "fit")
+    assert (tmp_path / "fit").stat().st_size < 150_000
+
+
+def test_starts_and_a_search_cut_short(two):
+    with pytest.warns(ld.ConvergenceWarning, match="max_iter"):
+        cut = ld.melm("cultivar ~ .", two, **QUICK | {"control": {"max_iter": 2}})
+    assert not cut.converged and "did not converge" in str(cut)
+    starts = ld.melm("cultivar ~ .", two, **PLAIN | {"n_starts": 6}).starts()
+    assert starts["divergence"].is_monotonic_decreasing
+    assert sorted(starts["start"]) == ["covariances", "lda", "pca", "random", "random", "random"]
+
+
+@pytest.mark.parametrize(
+    "where, value",
+    [
+        (("view", "V"), np.zeros((3, 2))),
+        (("view", "rule", "densities", "start"), np.array([0, 5, 9])),
+        (("view", "rule", "rows", "code"), np.array([7])),
+        (("view", "rule", "background", "root"), np.eye(5)),
+        (("view", "rule", "present"), np.array([0])),
+    ],
+)
+def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
+    state = fit.to_state()
+    part = state
+    for name in where[:-1]:
+        part[name] = dict(part[name])
+        part = part[name]
+    part[where[-1]] = value
+    store.write(tmp_path / "fit", "melm", state)
+    with pytest.raises(ld.StoreError, match="whole melm fit"):
+        ld.load(tmp_path / "fit")
+
+
+def test_evaluate_has_the_balanced_accuracy(three, wine):
+    row = three.evaluate(wine).iloc[0]
+    hit = three.predict(wine, "class") == wine["cultivar"]
+    np.testing.assert_allclose(
+        row["balanced_accuracy"], hit.groupby(wine["cultivar"]).mean().mean()
+    )
+    one = three.evaluate(wine[wine["cultivar"] == "Barolo"]).iloc[0]
+    np.testing.assert_allclose(one["balanced_accuracy"], one["accuracy"])
+
+
+def test_a_class_that_is_flat_is_named():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    df["y"] = np.where(df["a"] + rng.normal(size=200) > 0.0, "flat", "round")
+    df["c"] = df["c"].where(df["y"] == "round", 1e-3 * df["c"])
+    assert "direction of the view: flat." in str(ld.melm("y ~ .", df, **PLAIN).summary())
+    assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())

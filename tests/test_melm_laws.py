@@ -1,0 +1,299 @@
+"""melm by law: what the paper proves of the search, and what a classifier must never do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from lodim.models.melm import basis, calibrate, density, neighbours, starts
+from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
+from lodim.models.melm.manifold import Plan, find
+from lodim.models.melm.sample import Sample, bandwidths
+
+QUICK = Plan(n_starts=6, ftol=1e-12)
+
+
+def rings(n=160, p=5, C=2, seed=0):
+    """Classes that differ in scatter along one direction and in mean along another."""
+    rng = np.random.default_rng(seed)
+    code = np.sort(rng.integers(0, C, n))
+    code[:C] = np.arange(C)
+    X = rng.normal(size=(n, p))
+    X[:, 0] = (1.0 + 1.5 * code) * np.sign(X[:, 0]) + 0.3 * rng.normal(size=n)
+    X[:, 1] += 1.5 * code
+    return X @ rng.normal(size=(p, p)), code, np.ones(n)
+
+
+def same_span(U, V, tolerance=1e-6):
+    P, Q = (np.linalg.qr(M)[0] for M in (U, V))
+    np.testing.assert_allclose(P @ P.T, Q @ Q.T, atol=tolerance)
+
+
+# The search --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [2, 3])
+@pytest.mark.parametrize("covariance", ["empirical", "pooled"])
+def test_an_affine_map_of_the_data_changes_nothing(C, covariance):
+    """Observation 1, with covariances that go along."""
+    X, code, weight = rings(C=C)
+    rng = np.random.default_rng(3)
+    M, shift = rng.normal(size=(5, 5)), 10.0 * rng.normal(size=5)
+    plan = replace(QUICK, covariance=covariance)
+    one, two = find(X, code, weight, plan), find(X @ M + shift, code, weight, plan)
+    np.testing.assert_allclose(two.divergence, one.divergence, rtol=1e-7)
+    same_span(M @ two.V, one.V, 1e-4)
+
+
+@pytest.mark.parametrize("penalty", [False, True])
+def test_whitened_or_penalized_the_maximum_is_one(penalty):
+    X, code, weight = rings()
+    end = find(X, code, weight, replace(QUICK, penalty=penalty, max_iter=2000))
+    best = find(X, code, weight, replace(QUICK, n_starts=40))
+    np.testing.assert_allclose(end.divergence, best.divergence, rtol=1e-6)
+    np.testing.assert_allclose(end.V.T @ end.V, np.eye(2), atol=1e-12)
+    assert end.converged.all() and end.rows == 160 and end.error == 0.0
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_duplicated_rows_are_weights(covariance):
+    X, code, _ = rings(n=90)
+    times = np.random.default_rng(1).integers(0, 4, 90)
+    times[:4] = times[-4:] = 2
+    plan = replace(QUICK, covariance=covariance)
+    weighted = find(X, code, times.astype(float), plan)
+    repeated = find(*(np.repeat(v, times, axis=0) for v in (X, code, np.ones(90))), plan)
+    np.testing.assert_allclose(weighted.divergences, repeated.divergences, rtol=1e-5)
+    np.testing.assert_allclose(weighted.potential, repeated.potential, rtol=1e-5)
+    same_span(weighted.V, repeated.V, 1e-4)
+
+
+@pytest.mark.parametrize("smallest", [False, True])
+@pytest.mark.parametrize("penalty", [False, True])
+def test_one_class_is_principal_components(smallest, penalty, monkeypatch):
+    """Theorems 1 and 2: the maximum is the first k, the minimum the last k, from any start."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6)) * [5.0, 4.0, 3.0, 2.0, 1.5, 1.0] @ rng.normal(size=(6, 6))
+    plan = Plan(n_starts=4, smallest=smallest, penalty=penalty, ftol=0.0, tol=1e-9)
+    # Without the start that is the answer.
+    monkeypatch.setattr(
+        starts, "_principal", lambda *a: np.random.default_rng(9).normal(size=(6, 2))
+    )
+    end = find(X, np.zeros(200, int), np.ones(200), plan)
+    values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
+    wanted = [1, 0] if smallest else [-1, -2]
+    np.testing.assert_allclose(np.abs(np.sum(end.V * vectors[:, np.sort(wanted)[::-1]], axis=0)),
+                               1.0, atol=1e-6)  # fmt: skip
+    same_span(end.V, vectors[:, wanted])
+    H2 = np.log(4 * np.pi) + 0.5 * np.log(values[wanted]).sum()
+    np.testing.assert_allclose(end.divergence, H2, rtol=1e-9)
+    np.testing.assert_allclose(end.divergences, H2, rtol=1e-9)
+
+
+def test_entropy_of_a_kernel_density():
+    """The smallest finds the direction in which rows lie on two points, which no variance shows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    X[:, 2] = np.sign(X[:, 2]) + 0.02 * X[:, 1]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    plan = Plan(k=1, density="kernel", smallest=True, n_starts=12)
+    end = find(X, np.zeros(150, int), np.ones(150), plan)
+    assert abs(end.V[2, 0]) > 0.99
+    largest = find(X, np.zeros(150, int), np.ones(150), replace(plan, smallest=False))
+    assert largest.divergence > end.divergence + 0.05
+
+
+def test_the_same_seed_is_the_same_search():
+    X, code, weight = rings()
+    one, two, other = (
+        find(X, code, weight, replace(QUICK, seed=s, threads=t))
+        for s, t in ((1, 1), (1, 3), (2, 1))
+    )
+    assert np.array_equal(one.V, two.V) and np.array_equal(one.divergences, two.divergences)
+    assert not np.array_equal(one.divergences, other.divergences)
+    assert one.starts == ("pca", "lda", "covariances", "random", "random", "random")
+
+
+def test_many_rows_by_a_sample_and_a_grid():
+    """The end is that of exact sums, and a value comes with its error."""
+    X, code, weight = rings(n=3000, p=4)
+    exact = find(X, code, weight, replace(QUICK, ftol=1e-9))
+    near = find(X, code, weight, replace(QUICK, ftol=1e-9, exact_rows=800))
+    assert exact.error == 0.0 < near.error < 1e-4 and near.rows == 3000
+    np.testing.assert_allclose(near.divergence, exact.divergence, atol=2 * near.error + 1e-6)
+    wide = find(X, code, weight, replace(QUICK, k=4, exact_rows=800, max_iter=20))
+    assert wide.V.shape == (4, 4) and wide.error == 0.0
+
+
+@pytest.mark.parametrize("n, p", [(60, 8), (20, 50)])
+def test_directions_without_variance_are_dropped(n, p):
+    rng = np.random.default_rng(0)
+    code = np.arange(n) % 2
+    X = rng.normal(size=(n, p))
+    X[:, 3] = X[:, 0] - X[:, 1]
+    X[:, 5] = 1.0
+    end = find(X, code, np.ones(n), Plan(n_starts=3, max_iter=60))
+    assert end.rank == np.linalg.matrix_rank(X - np.stack([X[c::2].mean(0) for c in (0, 1)])[code])
+    assert np.isfinite(end.divergence) and end.separates == (n < p)
+    X[:, 5] = code
+    assert find(X, code, np.ones(n), Plan(n_starts=2, max_iter=5)).separates
+
+
+def test_fewer_dimensions_than_asked_for():
+    X, code, weight = rings(p=2)
+    assert find(X[:, :1], code, weight, QUICK).V.shape == (1, 1)
+
+
+def test_shrunk_covariance():
+    covariance = pytest.importorskip("sklearn.covariance")
+    X = np.random.default_rng(0).normal(size=(30, 12)) * np.arange(1.0, 13.0)
+    np.testing.assert_allclose(ledoit_wolf(X, np.ones(30)), covariance.ledoit_wolf(X)[0])
+    np.testing.assert_allclose(empirical(X, np.ones(30)), np.cov(X.T, bias=True))
+
+
+def test_flat_classes_are_raised_to_the_floor():
+    X, code, weight = rings(n=100)
+    X[code == 1, 0] = X[code == 1, 1]
+    known = basis.learn(X, code, weight)
+    values = np.linalg.eigvalsh(Sample.of(X, code, weight, known).cov[1])
+    np.testing.assert_allclose(values[0], FLOOR, rtol=1e-6)
+    np.testing.assert_allclose(
+        values[1:], np.linalg.eigvalsh(np.cov((X[code == 1] @ known.into).T, bias=True))[1:]
+    )
+
+
+# The classifier ----------------------------------------------------------------------------------
+
+
+def plane(n=150, seed=0, C=3):
+    rng = np.random.default_rng(seed)
+    code = rng.integers(0, C, n)
+    Z = rng.normal(size=(n, 2)) * (1.0 + code[:, None]) + 2.0 * code[:, None]
+    return Z, code, rng.integers(1, 4, n).astype(float)
+
+
+def log_density(Z, code, weight, c, at, gamma=1.0):
+    """Scipy's normals about each row."""
+    z, w = Z[code == c], weight[code == c]
+    S = bandwidths(w.sum(), 2, gamma) * np.cov(z.T, fweights=w.astype(int), bias=True)
+    logs = [multivariate_normal(a, S).logpdf(at) for a in z]
+    return logsumexp(np.array(logs), axis=0, b=(w / w.sum())[:, None])
+
+
+def test_densities_are_sums_of_normals():
+    Z, code, weight = plane(400)
+    at = np.concatenate([Z[:40], 8.0 * np.random.default_rng(1).normal(size=(40, 2))])
+    known = density.learn(Z, code, weight, gamma=1.4)
+    logs = density.log_densities(known, at)
+    expected = [log_density(Z, code, weight, c, at, 1.4) for c in range(3)]
+    np.testing.assert_allclose(logs, np.transpose(expected), rtol=1e-11, atol=1e-11)
+    raw = np.exp(logs) * (np.bincount(code, weight) / weight.sum())
+    np.testing.assert_allclose(
+        density.probabilities(known, at), raw / raw.sum(axis=1, keepdims=True), atol=1e-12
+    )
+    assert np.array_equal(logs, density.log_densities(known, at, threads=3))
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_priors(equal):
+    Z, code, weight = plane()
+    prior = np.exp(density.learn(Z, code, weight, equal=equal).log_prior)
+    shares = np.bincount(code, weight) / weight.sum()
+    np.testing.assert_allclose(prior, np.full(3, 1 / 3) if equal else shares)
+
+
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e8, 1e150])
+def test_a_point_far_from_all(far):
+    Z, code, weight = plane()
+    p = density.probabilities(density.learn(Z, code, weight), np.array([[far, far], [-far, 0.0]]))
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_rows_left_out():
+    """Each row's density without it is that of the others."""
+    Z, code, weight = plane(60)
+    known, tile, place = density.placed(Z, code, weight, 1.0, "empirical", False)
+    logs = density.log_densities(known, Z, 1, tile, place)
+    whole = density.log_densities(known, Z)
+    for i in range(0, 60, 7):
+        c = code[i]
+        S = np.linalg.inv(known.root[c].T @ known.root[c])
+        own = np.exp(multivariate_normal(Z[i], S).logpdf(Z[i])) * weight[i]
+        total = np.exp(whole[i, c]) * weight[code == c].sum()
+        np.testing.assert_allclose(
+            np.exp(logs[i, c]) * weight[code == c].sum(), total - own, rtol=1e-9
+        )
+        others = np.arange(3) != c
+        np.testing.assert_allclose(logs[i, others], whole[i, others])
+
+
+def test_a_class_of_one_row_left_out_has_no_density():
+    Z, code, weight = plane(40, C=2)
+    known, tile, place = density.placed(
+        np.vstack([Z, [[9.0, 9.0]]]), np.append(code, 2), np.append(weight, 1.0), 1.0, "empirical",
+        False,
+    )  # fmt: skip
+    logs = density.log_densities(known, np.array([[9.0, 9.0]]), 1, tile[-1:], place[-1:])
+    assert logs[0, 2] == -np.inf and np.isfinite(logs[0, :2]).all()
+    assert np.isfinite(density.posterior(logs, known.log_prior)).all()
+
+
+def test_calibration_takes_the_lowest_loss_of_rows_left_out():
+    Z, code, weight = plane(120)
+    chosen = calibrate.calibrate(Z, code, weight)
+    i, j = np.unravel_index(chosen.losses.argmin(), chosen.losses.shape)
+    assert chosen.width == calibrate.WIDTHS[i] and chosen.loss == chosen.losses[i, j]
+    assert chosen.densities.temperature == calibrate.TEMPERATURES[j]
+    # By hand: row after row, with the widths of all.
+    loss = 0.0
+    for r in range(120):
+        rest = np.arange(120) != r
+        logs = []
+        for c in range(3):
+            z, w = Z[(code == c) & rest], weight[(code == c) & rest]
+            S = np.linalg.inv(chosen.densities.root[c].T @ chosen.densities.root[c])
+            logs.append(logsumexp(multivariate_normal(Z[r], S).logpdf(z), b=w / w.sum()))
+        score = chosen.densities.temperature * np.array(logs) + chosen.densities.log_prior
+        loss -= weight[r] * (score[code[r]] - logsumexp(score))
+    np.testing.assert_allclose(chosen.loss, loss / weight.sum(), rtol=1e-9)
+
+
+def test_cells_are_nearly_their_rows(monkeypatch):
+    Z, code, weight = plane(6000)
+    exact = density.learn(Z, code, weight, gamma=1.0)
+    monkeypatch.setattr(density, "MANY", 500)
+    cells = density.learn(Z, code, weight, gamma=1.0)
+    assert len(cells.U) < 0.6 * len(exact.U)
+    p, q = (density.probabilities(d, Z) for d in (exact, cells))
+    assert np.abs(p - q).max() < 0.02
+    chosen = calibrate.calibrate(Z, code, weight)
+    assert np.isfinite(chosen.losses).all()
+
+
+def test_neighbours_vote():
+    """Shares of the classes among the nearest in the metric of the spread within classes."""
+    Z, code, weight = plane(200)
+    known = neighbours.learn(Z, code, weight)
+    rest = Z - np.stack([np.average(Z[code == c], 0, weight[code == c]) for c in range(3)])[code]
+    cov = (rest.T * weight) @ rest / weight.sum()
+    at = np.random.default_rng(1).normal(size=(20, 2)) * 4
+    for z, p in zip(at, neighbours.probabilities(known, at, 7), strict=True):
+        d = np.einsum("ij,ij->i", (Z - z) @ np.linalg.inv(cov), Z - z)
+        near = np.argsort(d)[:7]
+        np.testing.assert_allclose(p, np.bincount(code[near], weight[near], 3) / weight[near].sum())
+
+
+def test_number_of_neighbours():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 2))
+    clear = (Z[:, 0] > 0).astype(int)
+    noisy = np.where(rng.random(300) < 0.35, 1 - clear, clear)
+    ones = np.ones(300)
+    assert calibrate.choose_count(Z, noisy, ones) > calibrate.COUNTS[2]
+    twins = np.repeat(Z, 2, axis=0)
+    label = np.tile([0, 1], 300)
+    # A twin of the other class is always nearest: with one neighbour nothing would be right.
+    assert calibrate.choose_count(twins, label, np.ones(600)) > 1

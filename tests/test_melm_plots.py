@@ -1,0 +1,244 @@
+"""Plots of melm: what is drawn where, found on the Axes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim import biplot
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+QUICK = {"gamma": 1.0, "n_starts": 3, "threads": 1, "control": {"calibrate": False}}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return ld.data("wine")
+
+
+@pytest.fixture(scope="module")
+def fits(wine):
+    return {k: ld.melm("cultivar ~ .", wine, k=k, **QUICK) for k in (1, 2, 3)}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def points(ax):
+    """The scattered points that are drawn, a collection each."""
+    kind = pytest.importorskip("matplotlib.collections").PathCollection
+    return [c for c in ax.collections if type(c) is kind and len(c.get_offsets())]
+
+
+def offsets(ax):
+    """Places of all points."""
+    return np.concatenate([c.get_offsets() for c in points(ax)])
+
+
+def texts(ax):
+    return [t.get_text() for t in ax.texts]
+
+
+def legend(ax):
+    return [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def in_order(xy):
+    return np.asarray(xy)[np.lexsort(np.asarray(xy).T)]
+
+
+def test_view_draws_every_row_where_it_is(fits, wine):
+    ax = fits[2].plot()
+    Z = fits[2].predict(wine, "projection").to_numpy()
+    drawn = offsets(ax)
+    assert len(drawn) == len(wine)
+    np.testing.assert_allclose(in_order(drawn), in_order(Z))
+    assert legend(ax)[:3] == [f"cultivar = {level}" for level in fits[2].levels]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
+    box = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    outside = int((~((box[0] <= Z) & (box[1] >= Z)).all(axis=1)).sum())
+    assert (f"{outside} row{'s' * (outside > 1)} beyond the frame" in texts(ax)) == (outside > 0)
+
+
+def test_arrows_are_the_largest_loadings_in_their_directions(fits):
+    fit = fits[2]
+    V = fit.tidy()["std_estimate"].to_numpy().reshape(2, -1).T
+    largest = np.argsort(-np.linalg.norm(V, axis=1))[:4]
+    ax = fit.plot(top=4)
+    arrows = [t for t in ax.texts if t.arrow_patch is not None]
+    tips = np.array([t.xy for t in arrows])
+    factor = np.linalg.norm(tips, axis=1) / np.linalg.norm(V[largest], axis=1)
+    np.testing.assert_allclose(tips, factor[0] * V[largest], rtol=1e-9)
+    assert {fit.design.names[j] for j in largest} <= set(texts(ax))
+    box = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    assert ((tips > box[0]) & (tips < box[1])).all() and factor[0] > 0
+    assert "4 largest of 13" in " ".join(legend(ax))
+    none = fit.plot(arrows=None)
+    assert not [t for t in none.texts if t.arrow_patch is not None]
+    r = fit.plot(arrows="correlations", top=13)
+    assert len([t for t in r.texts if t.arrow_patch is not None]) == 13
+
+
+def test_names_do_not_overlap(fits):
+    ax = fits[2].plot(top=13)
+    ax.figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in ax.texts if t.get_text() in fits[2].design.names]
+    assert len(boxes) == 13
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            wide = min(a.x1, b.x1) - max(a.x0, b.x0)
+            high = min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert wide < 6.0 or high < 4.0  # estimated widths are a little off
+
+
+def test_contours_hold_their_share_of_the_rows(fits, wine):
+    """The levels drawn are those that half, and nine tenths, of a class's rows are above."""
+    from lodim.models.melm.plots import _levels
+
+    rule = fits[2].estimates.rule
+    own = np.exp(rule.log_density(rule.rows.Z))
+    levels = _levels(own, rule.rows)
+    for c in range(3):
+        f = own[rule.rows.code == c, c]
+        for level, share in zip(levels[c], biplot.HELD, strict=True):
+            assert abs((f >= level).mean() - share) < 1.5 / len(f)
+
+
+def test_boundary_is_where_the_choice_changes(fits, monkeypatch):
+    seen = {}
+    draw = biplot._chosen
+    monkeypatch.setattr(
+        biplot, "_chosen", lambda ax, ground: (seen.update(g=ground), draw(ax, ground))
+    )
+    ax = fits[2].plot()
+    ground = seen["g"]
+    places = np.stack(np.meshgrid(ground.x, ground.y), axis=-1).reshape(-1, 2)
+    score = fits[2].estimates.rule.scores(places)
+    np.testing.assert_array_equal(ground.score.argmax(axis=2).ravel(), score.argmax(axis=1))
+    assert "decision boundary" in legend(ax)
+
+
+def test_new_rows_and_rows_of_unknown_class(fits, wine):
+    new = wine[::7]
+    Z = fits[2].predict(new, "projection").to_numpy()
+    np.testing.assert_allclose(in_order(offsets(fits[2].plot(data=new))), in_order(Z))
+    ax = fits[2].plot(data=new.drop(columns="cultivar"))
+    np.testing.assert_allclose(in_order(offsets(ax)), in_order(Z))
+    assert len({tuple(c.get_facecolor()[0]) for c in points(ax)}) == 1
+    with pytest.raises(ld.DataError, match="no complete row"):
+        fits[2].plot(data=new.assign(ash=np.nan))
+
+
+def test_one_dimension(fits, wine):
+    ax = fits[1].plot(top=3)
+    assert legend(ax)[:3] == [f"cultivar = {level}" for level in fits[1].levels]
+    curves = [line for line in ax.get_lines() if len(line.get_xdata()) == 600]
+    assert len(curves) == 3
+    for line in curves:
+        x, y = line.get_data()
+        assert 0.9 < np.trapezoid(y, x) < 1.0 + 1e-6
+    rug = np.concatenate([line.get_xdata() for line in ax.get_lines() if line.get_marker() == "|"])
+    np.testing.assert_allclose(
+        np.sort(rug), np.sort(fits[1].predict(wine, "projection")["x1"].to_numpy())
+    )
+    cuts = [line.get_xdata()[0] for line in ax.get_lines() if line.get_linestyle() == "--"]
+    score = fits[1].estimates.rule.scores(np.add.outer(cuts, [-0.03, 0.03]).reshape(-1, 1))
+    chosen = score.argmax(axis=1).reshape(-1, 2)
+    assert len(cuts) >= 2 and (chosen[:, 0] != chosen[:, 1]).all()
+
+
+def test_three_dimensions_and_planes_of_them(fits):
+    ax = fits[3].plot(top=5)
+    assert ax.name == "3d" and ax.get_zlabel() == "x3"
+    assert sum(t.get_text() in fits[3].design.names for t in ax.texts) == 5
+    plane = fits[3].plot(dimensions=(3, 1))
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("x3", "x1")
+    assert fits[3].plot(dimensions=2).get_xlabel() == "x2"
+    for wrong in ((1, 1), (0, 1), (1, 4), "x1", (1.5, 2)):
+        with pytest.raises(ld.ArgumentError, match="dimensions must be"):
+            fits[3].plot(dimensions=wrong)
+
+
+def test_given_axes_are_drawn_on(fits, axes):
+    for kind in ("view", "loadings", "starts"):
+        assert fits[2].plot(kind, ax=axes) is axes
+
+
+def test_starts_and_loadings(fits):
+    ax = fits[2].plot("starts")
+    np.testing.assert_allclose(np.sort(offsets(ax)[:, 1]), np.sort(fits[2].starts()["divergence"]))
+    assert set(legend(ax)) == set(fits[2].starts()["start"])
+    ax = fits[2].plot("loadings", top=5)
+    V = fits[2].tidy()["std_estimate"].to_numpy().reshape(2, -1).T
+    largest = np.argsort(-np.linalg.norm(V, axis=1))[:5]
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        fits[2].design.names[j] for j in largest
+    ]
+    np.testing.assert_allclose(np.sort(offsets(ax)[:, 0]), np.sort(V[largest].ravel()))
+    r = fits[2].plot("loadings", of="correlations")
+    assert np.abs(offsets(r)[:, 0]).max() <= 1.0
+
+
+def test_refusals(fits):
+    for arguments, words in (
+        ({"kind": "map"}, "kind must be one of view, loadings, starts"),
+        ({"arrows": "weights"}, "loadings, correlations or None"),
+        ({"top": 0}, "top must be a whole number"),
+        ({"colour": "red"}, "plot of kind None|plot of kind 'view'"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=words):
+            fits[2].plot(**arguments)
+
+
+def test_principal_components(wine):
+    fit = ld.melm("~ . - cultivar", wine)
+    ax = fit.plot()
+    assert "36.2 % of the variance" in ax.get_xlabel() and len(offsets(ax)) == len(wine)
+    assert legend(ax)[0] == "rows" and "decision boundary" not in legend(ax)
+    assert fit.plot("loadings") is not None and fit.plot("starts") is not None
+
+
+@pytest.mark.parametrize("classifier", ["knn", "estimator"])
+def test_other_classifiers_have_a_boundary_in_their_own_dimensions(wine, classifier):
+    if classifier == "estimator":
+        classifier = pytest.importorskip("sklearn.linear_model").LogisticRegression()
+    fit = ld.melm("cultivar ~ .", wine, classifier=classifier, **QUICK)
+    assert "decision boundary" in legend(fit.plot())
+    assert fit.plot(dimensions=(2, 1)).get_xlabel() == "x2"
+
+
+def test_many_classes_many_features_and_many_rows():
+    rng = np.random.default_rng(0)
+    n, classes = 6000, [f"class {j}" for j in range(10)]
+    centre = 0.5 * rng.normal(size=(10, 60))
+    code = rng.integers(0, 10, n)
+    df = pd.DataFrame(centre[code] + rng.normal(size=(n, 60))).add_prefix("feature_")
+    df["kind"] = np.array(classes)[code]
+    fit = ld.melm("kind ~ .", df[:500], **QUICK)
+    ax = fit.plot(data=df)
+    assert len(offsets(ax)) == 5000
+    assert set(classes) <= set(texts(ax))  # named where they are densest
+    marks = {(m.get_label()) for m in ax.get_legend().legend_handles}
+    assert {f"kind = {c}" for c in classes} <= marks
+
+
+def test_frame_leaves_outlying_rows_beyond():
+    rng = np.random.default_rng(0)
+    xy = np.vstack([rng.normal(size=(500, 2)), [[40.0, 0.0]]])
+    ends = biplot.frame(xy)
+    assert ends[1, 0] < 8.0 and ends[0, 0] < xy[:500, 0].min() < xy[:500, 0].max() < ends[1, 0] + 1
+    wide = biplot.frame(xy, 2.0)
+    np.testing.assert_allclose((wide[1] - wide[0])[0], 2.0 * (wide[1] - wide[0])[1])
+    assert np.isfinite(biplot.frame(np.zeros((3, 2)))).all()
+
+
+def test_boxes_are_moved_apart():
+    rng = np.random.default_rng(0)
+    place, half = rng.normal(size=(12, 2)) * 20.0, np.tile([22.0, 6.0], (12, 1))
+    moved = biplot.apart(place, half)
+    for i in range(12):
+        for j in range(i):
+            assert (np.abs(moved[i] - moved[j]) >= half[i] + half[j] - 1e-6).any()
