@@ -354,9 +354,9 @@ def main():
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     table = WAYS[asked.what](asked)
-    print(table.round(4).T.to_string())
+    print(table.to_csv(index=False, float_format="%.5g"))
     if asked.out:
-        table.round(6).to_csv(asked.out, index=False)
+        table.to_csv(asked.out, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":
