@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from lodim.models.melm import basis, calibrate, density, neighbours, starts
 from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
-from lodim.models.melm.manifold import Plan, find
+from lodim.models.melm.manifold import Plan, _distinct, find
 from lodim.models.melm.sample import Sample, bandwidths
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
@@ -125,6 +125,11 @@ def test_many_rows_by_a_sample_and_a_grid():
     np.testing.assert_allclose(near.divergence, exact.divergence, atol=2 * near.error + 1e-6)
     wide = find(X, code, weight, replace(QUICK, k=4, exact_rows=800, max_iter=20))
     assert wide.V.shape == (4, 4) and wide.error == 0.0
+
+
+def test_ends_that_are_one():
+    value = np.array([-3.0, -5.0, -5.0 + 1e-6, -2.0, -3.0 - 1e-5, -5.0])
+    np.testing.assert_array_equal(_distinct(value), [1, 4, 3])
 
 
 @pytest.mark.parametrize("n, p", [(60, 8), (20, 50)])

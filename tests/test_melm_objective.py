@@ -233,6 +233,16 @@ def test_the_error_of_an_approximation_is_measured(monkeypatch):
         )
 
 
+def test_grids_that_stripes_share(monkeypatch):
+    """Fine grids are few; the sum is the same."""
+    case = Case(n=600)
+    value, gradient = case(kind=Approximation)
+    monkeypatch.setattr(approximate, "ROOM", 1)
+    again, slope = case(kind=Approximation)
+    np.testing.assert_allclose(again, value, rtol=1e-11)
+    np.testing.assert_allclose(slope, gradient, atol=1e-11)
+
+
 def test_rows_beyond_the_grid_are_folded_back(monkeypatch):
     """A row far out costs the others neither their grid nor more than its share."""
     case = Case(n=2000, k=2)

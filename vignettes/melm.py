@@ -199,9 +199,9 @@ cultivars.pairs()
 
 # %% [markdown]
 # A pair that is far apart already, as Barbera and Barolo, has by far the largest divergence, and a
-# sum cares for it as much as for the others. `divergence="mean"` weighs pairs by the shares of their
-# classes. In the view, flavanoids part Barolo from Barbera, alcohol, proline and colour both of them
-# from Grignolino.
+# sum cares for it as much as for the others. `divergence="mean"` weighs pairs by the shares of
+# their classes. In the view, flavanoids part Barolo from Barbera, alcohol, proline and colour both
+# of them from Grignolino.
 #
 # `tidy()` has the loadings as a frame, and `augment()` puts coordinates and predictions beside the
 # data, for pictures of one's own:
@@ -228,8 +228,8 @@ voted = fit.update(train, classifier="knn", gamma=fit.settings.gamma)
 pd.concat({"kde": fit.evaluate(test), "knn": voted.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# A fit is saved in one file, without pickle (not with an estimator of another library). It holds the
-# coordinates of the training rows, at most 10,000 of them, not their features.
+# A fit is saved in one file, without pickle (not with an estimator of another library). It holds
+# the coordinates of the training rows, at most 10,000 of them, not their features.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from numba import njit
 
 from lodim.rowmath import exp_negative
 
-BLOCK = 32
+BLOCK = 32  # rows whose partners are summed while the columns are in cache
 CHUNK = 512  # columns of a block
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
