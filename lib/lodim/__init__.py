@@ -6,6 +6,8 @@ from importlib import import_module
 _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
+    "active": "lodim.active",
+    "learning_curves": "lodim.curves",
     "drift_split": "lodim.models.gbmap.driftsplit",
     "path": "lodim.paths",
     "cv": "lodim.select",
