@@ -6,6 +6,7 @@ from importlib import import_module
 _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
+    "ripr": "lodim.models.ripr.model",
     "active": "lodim.active",
     "learning_curves": "lodim.curves",
     "drift_split": "lodim.models.gbmap.driftsplit",

@@ -40,13 +40,18 @@ def _tidy(ax):
 
 
 def path(path, ax=None, top=10):
-    """Estimates per standard deviation against log lambda, df above, names at the right end."""
+    """Estimates against log lambda, df above, names at the right end.
+
+    Per standard deviation of the feature, where that means something.
+    """
     ax = _axes(ax)
     frame = path.tidy()
     keys = [c for c in ("level", "term") if c in frame]
+    standard = "std_estimate" in frame
     wide = frame.pivot_table(
-        index=path.penalty, columns=keys, values="std_estimate", sort=False, observed=True
-    ).sort_index()
+        index=path.penalty, columns=keys, values="std_estimate" if standard else "estimate",
+        sort=False, observed=True,
+    ).sort_index().fillna(0.0)  # fmt: skip
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
     if not (path.lambdas > 0).all():
@@ -64,7 +69,7 @@ def path(path, ax=None, top=10):
     ax.axhline(0.0, color="black", lw=0.5)
     ax.invert_xaxis()
     ax.set_xlabel(f"log({path.penalty.rstrip('_')})")
-    ax.set_ylabel(f"{path.fits[0].estimate_name} per SD")
+    ax.set_ylabel(path.fits[0].estimate_name + " per SD" * standard)
     _name_ends(ax, x[0], ends)
     _df_axis(ax, np.log(path.lambdas), path.glance()["df"].to_numpy())
     return ax
@@ -317,4 +322,30 @@ def winloss(frame, of, runs, ax=None):
     ax.set_ylabel("$-\\log_{10}\\,p$, with the sign of the difference")
     ax.set_title("dashed: p = 0.05; between the lines nothing is certain", fontsize=9)
     _name_ends(ax, x[-1], ends)
+    return _tidy(ax)
+
+
+def shares(names, share, asked, said, ax=None):
+    """Bars of two shares a name, the first on top, with a text at the end of each pair."""
+    ax = _axes(ax, (7.0, max(2.2, 0.55 * len(names) + 1.2)))
+    y = np.arange(len(names))[::-1]
+    ax.barh(y + 0.18, share, color=BLUE, height=0.34, label="rows that the view was found for")
+    ax.barh(y - 0.18, asked, color=GREY, height=0.34, label="rows that queries send to it")
+    for at, text, end in zip(y, said, np.maximum(share, asked), strict=True):
+        ax.annotate(text, (end, at), xytext=(4, 0), textcoords="offset points", va="center",
+                    fontsize=8)  # fmt: skip
+    ax.set_yticks(y, names)
+    ax.set_xlim(0.0, 1.18 * max(np.max(share), np.max(asked)))
+    ax.set_xlabel("share of the rows")
+    ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+    return _tidy(ax)
+
+
+def rounds(values, name, ax=None):
+    """A value after each round."""
+    ax = _axes(ax)
+    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("round")
+    ax.set_ylabel(name)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return _tidy(ax)

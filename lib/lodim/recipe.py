@@ -225,7 +225,7 @@ def _text(value):
     """An argument as it would be typed; three dots for an array, or within a long dict."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = repr(value) if isinstance(value, PLAIN) else "..."
+    text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
     return "{...}" if isinstance(value, dict) and len(text) > LONG else text
 
 
