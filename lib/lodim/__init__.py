@@ -7,7 +7,7 @@ _PUBLIC = {
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
     "ripr": "lodim.models.ripr.model",
-    "active": "lodim.active",
+    "active": "lodim.learner",
     "learning_curves": "lodim.curves",
     "drift_split": "lodim.models.gbmap.driftsplit",
     "path": "lodim.paths",

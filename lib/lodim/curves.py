@@ -14,9 +14,7 @@ from lodim.report import Table, listing, significant
 MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
 
 
-def learning_curves(
-    runs: Mapping[str, Any], *, measure: str = "accuracy"
-) -> "LearningCurves":
+def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "LearningCurves":
     """Compare runs of active learning that began with the same rows.
 
     Parameters

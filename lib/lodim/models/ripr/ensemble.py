@@ -98,7 +98,9 @@ class Ensemble:
                 raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
         for name, most in (("features", p), ("views", a), ("centre_view", r)):
             value = getattr(self, name)
-            if value.dtype.kind != "i" or (len(value) and not -1 <= value.min() <= value.max() < most):
+            if value.dtype.kind != "i" or (
+                len(value) and not -1 <= value.min() <= value.max() < most
+            ):
                 raise ValueError(f"{name} points beyond the {most} that there are")
         codes = self.y[np.isfinite(self.y)]
         if self.n_classes and not np.isin(codes, np.arange(self.n_classes)).all():

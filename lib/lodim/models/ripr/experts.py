@@ -91,7 +91,9 @@ def _probabilities(e, j, expert, X):
 
 def _trust(e, j, expert):
     of = (e.served == j) & (e.weight > 0) & np.isfinite(e.y)
-    hits = (np.asarray(expert.predict(e.X[of][:, e.columns(j)])) == e.y[of]).sum() if of.any() else 0
+    hits = (
+        (np.asarray(expert.predict(e.X[of][:, e.columns(j)])) == e.y[of]).sum() if of.any() else 0
+    )
     return (hits + 1.0) / (of.sum() + e.n_classes)
 
 

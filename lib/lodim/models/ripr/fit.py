@@ -108,7 +108,9 @@ class RiprFit(Fit):
         else:
             frame = super().augment(data, offset=offset)
         new = {f".{kind}": self._spread(batch, *self._predict(batch, kind)) for kind in kinds}
-        return pd.concat([frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1)
+        return pd.concat(
+            [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
+        )
 
     def votes(self, data: Any) -> pd.DataFrame:
         """What each view says of each row: a column a view, NaN (None) where it is not complete."""

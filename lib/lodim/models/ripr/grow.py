@@ -106,7 +106,9 @@ def recover(trainings):
     views = trainings[0].views
     losses = [_losses(t, views) for t in trainings]
     s = trainings[0].settings
-    chosen, B, log = _select(np.concatenate(losses), np.concatenate([t.weight for t in trainings]), s)
+    chosen, B, log = _select(
+        np.concatenate(losses), np.concatenate([t.weight for t in trainings]), s
+    )
     parts = np.split(B, len(trainings))
     mass = sum(t.weight @ b for t, b in zip(trainings, parts, strict=True))
     order = np.argsort(-mass, kind="stable")
@@ -135,15 +137,26 @@ def _losses(t, views):
     k = s.k or default_k((t.weight > 0).sum())
     if t.n_classes:
         codes = np.where(np.isfinite(t.y), t.y, -1).astype(int)
-        return class_losses(t.X, codes, views, k, n_classes=t.n_classes, alpha=s.a,
-                            balanced=s.balanced, counts=t.weight > 0, threads=threads)
+        return class_losses(
+            t.X,
+            codes,
+            views,
+            k,
+            n_classes=t.n_classes,
+            alpha=s.a,
+            balanced=s.balanced,
+            counts=t.weight > 0,
+            threads=threads,
+        )
     if t.family.name == "none":
-        return stub.clu_losses(t.X, views, k, _uniform(t), 1-s.a)
+        return stub.clu_losses(t.X, views, k, _uniform(t), 1 - s.a)
     return stub.reg_losses(t.X, t.y, views, k)
 
+
 def _uniform(t):
-    rng=np.random.default_rng(t.settings.seed)
-    return rng.uniform(np.nanmin(t.X,axis=0), np.nanmax(t.X,axis=0), t.X.shape)
+    rng = np.random.default_rng(t.settings.seed)
+    return rng.uniform(np.nanmin(t.X, axis=0), np.nanmax(t.X, axis=0), t.X.shape)
+
 
 def _ensemble(t, views, B, log):
     s = t.settings

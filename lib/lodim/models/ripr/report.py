@@ -121,9 +121,7 @@ def _notes(fit):
             f"least mean held-out loss {significant(fit.selection['mean'].min())}."
         )
     if fit.record.blind:
-        notes.append(
-            f"{fit.record.blind} rows have all features of no view: they get no answer."
-        )
+        notes.append(f"{fit.record.blind} rows have all features of no view: they get no answer.")
     if s.learner is not None:
         notes.append("Views answer by the learner, fitted to the rows that each serves; its own "
                      "training rows are among those of the error.")  # fmt: skip

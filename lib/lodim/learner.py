@@ -144,13 +144,13 @@ class Learner:
         self.arguments, self.score, self.size, self.seed = arguments, score, size, seed
         self.labelled, self.test = labelled, test
         self.pool = pool.drop(columns=response, errors="ignore")
-        self._stop, self._asked, self._before = stop, None, None
+        self._stop, self._asked, self._before = stop, "", None
         rng = np.random.default_rng([seed, 0])
         watched = rng.permutation(len(pool))[:STOP_ROWS]
         self._watched = self.pool.iloc[np.sort(watched)]
         self._rows: list[dict] = []
         self.hits: list[np.ndarray] = []
-        self._learn(None)
+        self._learn("")
 
     # What a user does ---------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Learner:
             row["entropy"] = float(np.nanmean(known)) if np.isfinite(known).any() else np.nan
         if self._before is not None:
             row["agreement"] = kappa(self._before, now)
-        self.fit, self._before, self._asked = fit, now, None
+        self.fit, self._before, self._asked = fit, now, ""
         self._rows.append(row)
 
     def _checked(self, labels):
@@ -347,7 +347,6 @@ class Learner:
         names = {"n_labelled": "Labelled", "asked": "Asked by", "accuracy": "Accuracy",
                  "log_loss": "Log-loss", "entropy": "Entropy", "agreement": "Kappa"}  # fmt: skip
         frame = self.curve[list(names)].rename(columns=names)
-        frame["Asked by"] = frame["Asked by"].fillna("")
         frame = frame.dropna(axis=1, how="all")
         frame.index = range(len(frame))
         formats = {c: _shown for c in ("Accuracy", "Log-loss", "Entropy", "Kappa") if c in frame}
