@@ -20,6 +20,7 @@ CHEAP = {
 STAGES = {ld.gbmap: {"m": 2}, ld.proset: {"n_batches": 2}, ld.ripr: {}}
 PENALTY = {ld.gbmap: "lambda_", ld.proset: "lambda_v", ld.ripr: "lambda_"}
 OPEN = {ld.gbmap: {}, ld.proset: {"n_batches": None, "lambda_v": None}, ld.ripr: {}}
+CONTROL = {ld.gbmap: {"max_iter": 60}, ld.proset: {"max_iter": 60}, ld.ripr: {}}
 STAGED = {"max_stages": 2}  # of control, where a model has stages
 PARTIAL = {ld.ripr}  # rows with missing values are used as far as they go
 UNSUPERVISED = {ld.ripr}  # a formula may have no response
@@ -349,6 +350,7 @@ GBMAP_REFUSED = {
 
 # What a model refuses in other words, or does not know.
 OTHER_WORDS = {(m, "no rows left"): "'age' is missing in every row" for m in PARTIAL}
+OTHER_WORDS[ld.ripr, "control key"] = "'maxiter'.*tolerance"
 NOT_REFUSED = {(m, "no response") for m in UNSUPERVISED}
 
 
@@ -475,7 +477,7 @@ def test_any_frame(model, df, seed, weighted, lambda_):
         try:
             shrunk = {**STAGES[model], PENALTY[model]: lambda_}
             fit = model("y ~ .", df, seed=seed, threads=1, weights=weights,
-                        control={"max_iter": 60}, **shrunk)  # fmt: skip
+                        control=CONTROL[model], **shrunk)  # fmt: skip
         except ld.LodimError:
             return
         try:
@@ -504,7 +506,7 @@ def test_any_frame_by_default(model, df):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            control = {"max_iter": 30} | (STAGED if STAGES[model] else {})
+            control = CONTROL[model] | (STAGED if STAGES[model] else {})
             fit = model("y ~ .", df, threads=1, control=control, **OPEN[model])
         except ld.LodimError:
             return

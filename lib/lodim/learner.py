@@ -380,6 +380,7 @@ def _response(formula):
     if summand is None:
         raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
     names = [name for name, _ in summand.columns]
-    if len(names) != 1 or summand.kind == "compound" and not summand.text.startswith("Q("):
+    column = summand.kind == "name" or summand.text.startswith("Q(")
+    if len(names) != 1 or not column:
         raise ArgumentError(f"the response must be a column to be asked for, not {summand.text}")
     return names[0]

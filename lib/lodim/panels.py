@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot import GREY, _axes, _tidy
 from lodim.planes import COLOURS, MARKS, SCALE
+from lodim.plot import GREY, _axes, _tidy
 
 SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for

@@ -325,19 +325,17 @@ def winloss(frame, of, runs, ax=None):
     return _tidy(ax)
 
 
-def shares(names, share, asked, said, ax=None):
-    """Bars of two shares a name, the first on top, with a text at the end of each pair."""
-    ax = _axes(ax, (7.0, max(2.2, 0.55 * len(names) + 1.2)))
+def shares(names, share, said, ax=None):
+    """A bar of its share for each name, the first on top, with a text at the end."""
+    ax = _axes(ax, (7.0, max(2.0, 0.4 * len(names) + 1.0)))
     y = np.arange(len(names))[::-1]
-    ax.barh(y + 0.18, share, color=BLUE, height=0.34, label="rows that the view was found for")
-    ax.barh(y - 0.18, asked, color=GREY, height=0.34, label="rows that queries send to it")
-    for at, text, end in zip(y, said, np.maximum(share, asked), strict=True):
+    ax.barh(y, share, color=BLUE, height=0.55)
+    for at, text, end in zip(y, said, share, strict=True):
         ax.annotate(text, (end, at), xytext=(4, 0), textcoords="offset points", va="center",
                     fontsize=8)  # fmt: skip
     ax.set_yticks(y, names)
-    ax.set_xlim(0.0, 1.18 * max(np.max(share), np.max(asked)))
+    ax.set_xlim(0.0, 1.3 * np.max(share))
     ax.set_xlabel("share of the rows")
-    ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     return _tidy(ax)
 
 

@@ -109,8 +109,8 @@ def _said(fit, answers, X):
 def _near(fit, X, j, k, label):
     """The row and its nearest training rows in view j."""
     e, d = fit.estimates, fit.design
-    where, far = nearest(e, j, X, k)
-    where, far = where[0], far[0]
+    far, where = (z[0] for z in nearest(e, j, X, k))
+    far, where = far[where >= 0], where[where >= 0]
     at = e.columns(j)
     features = e.features[at]
     raw = np.vstack([X[:, at], e.X[where][:, at]]) * d.scale[features] + d.mean[features]

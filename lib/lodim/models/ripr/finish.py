@@ -20,7 +20,7 @@ def finish(problem, ensemble, log, selection, light):
     batch = problem.batch
     if not log["converged"]:
         warnings.warn(
-            "ripr did not converge: raise control={'max_iter': ...}",
+            "the search for views did not converge; another lambda_ may",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -1,12 +1,13 @@
 """RiprFit: what ripr() returns."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lodim import tiles
+from lodim.engine import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fit import Fit
 from lodim.models.ripr import clusters, report
@@ -50,7 +51,8 @@ class RiprFit(Fit):
     def answers(self, batch):
         """What the views say of the rows of a batch."""
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
-        return ask(self.estimates, X[:, self.estimates.features])
+        threads = self.settings.threads or available_threads()
+        return ask(self.estimates, X[:, self.estimates.features], threads)
 
     def score_rows(self, batch):
         return self.answers(batch).score
@@ -124,16 +126,16 @@ class RiprFit(Fit):
         return self._spread(batch, said, self.view_names)
 
     def tidy(self) -> pd.DataFrame:
-        """A row a view: the share of the training rows that it serves, asked, error, dimension.
+        """A row a view: the share of the training rows that it serves, error, mass, dimension.
 
-        asked is the share of rows that queries send to the view, and error theirs, each training
-        row without itself: share wrong, mean squared error, or mean squared distance to the centre
-        of the cluster.
+        A view serves the rows that queries send to it, each training row without itself, and error
+        is theirs: share wrong, mean squared error, or mean squared distance to the centre of the
+        cluster. mass is the share of the rows that the view has in the assignment it was found by.
         """
         e, r = self.estimates, self.record
         return pd.DataFrame(
             {
-                "term": self.view_names, "estimate": r.share, "asked": r.asked, "error": r.error,
+                "term": self.view_names, "estimate": r.share, "error": r.error, "mass": r.mass,
                 "dim": (e.views >= 0).sum(axis=1),
             }
         )  # fmt: skip
@@ -197,7 +199,7 @@ class RiprFit(Fit):
 
     @property
     def dev_ratio(self):
-        """Share of the null deviance explained, each row without itself; NaN where there is none."""
+        """Share of the null deviance explained, each row without itself; NaN without one."""
         null = self.record.null_deviance
         return 1.0 - self.record.deviance / null if null > 0 else float("nan")
 

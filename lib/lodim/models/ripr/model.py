@@ -8,8 +8,9 @@ from lodim.formula import parse
 from lodim.models.ripr import finish as finishing
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.fits import RiprFits
-from lodim.models.ripr.grow import check, collect, grow, largest, shared
+from lodim.models.ripr.grow import check, collect, grow, largest
 from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.share import shared
 
 __all__ = ["from_state", "ripr"]
 
@@ -27,6 +28,7 @@ def ripr(
     balanced: bool = False,
     learner: Any = None,
     n_clusters: int | None = None,
+    n_views: int | None = None,
     max_views: int | None = None,
     weights: Any = None,
     order: Any = None,
@@ -81,6 +83,8 @@ def ripr(
         serves, and answers in it. By default the neighbours answer, without a response k-means.
     n_clusters : int, optional
         Clusters in each view; from 2 to 8 by the Calinski-Harabasz index by default.
+    n_views : int, optional
+        Views of the model, at most: of more, those that serve most rows are kept.
     max_views : int, optional
         Views that are compared, at most: the features of larger views are then chosen by what
         smaller ones tell. All by default.
@@ -97,9 +101,9 @@ def ripr(
     threads : int, optional
         All that are available by default.
     control : dict, optional
-        share (0.05, mass that a view must keep), smooth (1, penalty of switches in units of
-        `lambda_`), max_iter (200, rounds), tol (1e-6, relative fall of the objective at which the
-        search is done).
+        share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
+        the error at the chosen lambda_ may be above the least), smooth (1, penalty of a switch in
+        units of `lambda_`).
 
     Returns
     -------
@@ -155,6 +159,7 @@ RECIPE = recipes.Recipe(
     penalties={"lambda_": recipes.Penalty(largest, ratio=1e-3, needed=False)},
     stages=None,
     warm=False,
+    budget="lambda_",
     ready=check,
     unsupervised=True,
     partial=True,

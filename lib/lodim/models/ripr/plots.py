@@ -45,7 +45,8 @@ def shares(fit, ax):
     frame = fit.tidy()
     name, _ = ERROR[fit.estimates.task]
     said = [f"{name.lower()} {v:.3g}" if np.isfinite(v) else "" for v in frame["error"]]
-    return plot.shares(list(frame["term"]), frame["estimate"], frame["asked"], said, ax)
+    said = [f"{100 * v:.0f} %{', ' * bool(e)}{e}" for v, e in zip(frame["estimate"], said)]
+    return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
 
 
 def objective(fit, ax):
@@ -86,7 +87,7 @@ def _view(fit, j, X, served, star, own):
     chosen = star is not None and star[1] == j
     near = None
     if chosen and own and e.task != CLUSTERS:
-        near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[0][0]
+        near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
     return View(
         x=X[:, at] * d.scale[features] + d.mean[features], names=names, served=served == j,

@@ -13,17 +13,17 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
 class Record:
     """Leave-one-out results.
 
-    share : (r,) of the rows that a view was found for
-    asked : (r,) shares of the rows that a query sends to a view
-    error : (r,) of those rows: share wrong, mean squared error, or mean squared distance to the
+    share : (r,) of the rows that a view serves
+    mass : (r,) of the rows, in the assignment that the view was found by
+    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared distance to the
         centre of the cluster; NaN where there are none
     n : rows; unlabelled : those without a response; blind : those without any complete view
     deviance, null_deviance : means over labelled rows, those without a view by the null model
-    overall : error over all rows that are asked
+    overall : error over all rows that a view serves
     """
 
     share: np.ndarray
-    asked: np.ndarray
+    mass: np.ndarray
     error: np.ndarray
     n: int
     unlabelled: int
@@ -36,14 +36,11 @@ class Record:
 def record(e, family):
     """The record of an ensemble."""
     answers = ask(e)
-    counted = e.weight > 0
-    seen = counted & (answers.view >= 0)
     wrong = _wrong(e, answers)
-    judged = seen & np.isfinite(wrong)
-    mass = [e.weight[seen & (answers.view == j)].sum() for j in range(len(e))]
+    judged = (e.weight > 0) & np.isfinite(wrong)
     deviance, null = _deviances(e, family, answers, wrong)
     return Record(
-        share=e.share, asked=np.array(mass) / max(sum(mass), 1e-300),
+        share=e.share, mass=e.mass,
         error=np.array([_mean(wrong, e.weight, judged & (answers.view == j))
                         for j in range(len(e))]),
         n=e.n, unlabelled=int(np.isnan(e.y).sum()) if e.task != CLUSTERS else 0,

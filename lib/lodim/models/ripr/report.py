@@ -73,13 +73,13 @@ def _views(fit, title, notes=()):
     frame = fit.tidy()
     name = ERROR[fit.estimates.task][0]
     table = axes(fit).assign(
-        **{
-            "%Rows": 100.0 * frame["estimate"].to_numpy(),
-            "%Asked": 100.0 * frame["asked"].to_numpy(),
-            name: frame["error"].to_numpy(),
-        }
+        **{"%Rows": 100.0 * frame["estimate"].to_numpy(), name: frame["error"].to_numpy()}
     )
-    return Table(title, table, {"%Rows": ".1f", "%Asked": ".1f", name: _blank}, notes)
+    formats = {"%Rows": ".1f", name: _blank}
+    if title:
+        table["%Mass"] = 100.0 * frame["mass"].to_numpy()
+        formats["%Mass"] = ".1f"
+    return Table(title, table, formats, notes)
 
 
 def axes(fit):
@@ -93,8 +93,8 @@ def axes(fit):
 def _legend(fit):
     name, words = ERROR[fit.estimates.task]
     return (
-        "%Rows: training rows that the view was found for; %Asked: rows that queries send to it, "
-        f"each training row without itself; {name}: theirs, {words}."
+        "%Rows: training rows that queries send to the view, each row without itself; "
+        f"{name}: theirs, {words}; %Mass: of the view in the assignment that it was found by."
     )
 
 
@@ -110,7 +110,7 @@ def _clusters(fit):
 
 def _notes(fit):
     log, s = fit.log, fit.settings
-    ended = "converged" if fit.converged else "NOT converged: raise control={'max_iter': ...}"
+    ended = "converged" if fit.converged else "NOT converged"
     notes = [
         f"Search: {len(log['objective'])} rounds, {ended}; objective "
         f"{significant(log['objective'][-1])}."

@@ -1,0 +1,116 @@
+"""Training: the rows of a batch as the search for views takes them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lodim import tiles
+from lodim.engine import available_threads
+from lodim.errors import DataError
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.recover import Control, loss_matrix, recover
+from lodim.models.ripr.views import enumerate_views
+
+TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The rows as the numerical functions take them.
+
+    X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known
+    weight : (n,) as given, zero where rows do not count; varies : (p,) bool
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    varies: np.ndarray
+    family: Any
+    settings: Any
+
+    @classmethod
+    def of(cls, batch, family, settings):
+        """From a batch."""
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
+        weight = np.ones(batch.n) if batch.weights is None else batch.weights
+        varies = _varies(X[weight > 0])
+        if not varies.any():
+            raise DataError("no feature varies: there is no view of the data")
+        return cls(X, y, weight, varies, family, settings)
+
+    @property
+    def task(self):
+        """CLASSES, NUMBERS or CLUSTERS."""
+        return TASKS.get(self.family.name, CLASSES)
+
+    @property
+    def n_classes(self):
+        """Zero where the response has no classes."""
+        return max(2, self.family.n_scores) if self.task == CLASSES else 0
+
+    @property
+    def threads(self):
+        """Threads to use."""
+        return self.settings.threads or available_threads()
+
+    @property
+    def used(self):
+        """Positions of the rows that are judged: of numbers, those that have one."""
+        known = np.isfinite(self.y) if self.task == NUMBERS else np.ones(len(self.y), bool)
+        return np.flatnonzero(known)
+
+    @property
+    def target(self):
+        """(m,) responses of the rows used: codes with -1 where not known, or numbers."""
+        y = self.y[self.used]
+        return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
+
+    @property
+    def weights(self):
+        """(m,) weights of the rows used; None where all are one, which spares work."""
+        weight = self.weight[self.used]
+        return None if (weight == 1.0).all() else weight
+
+    @property
+    def control(self):
+        """Rare settings of the search."""
+        s = self.settings
+        return Control(
+            alpha=s.a, least=s.share, balanced=s.balanced, tolerance=s.tolerance, most=s.n_views
+        )
+
+    def losses(self):
+        """Losses of the rows used in all views, (m, d*)."""
+        return loss_matrix(
+            self.X[self.used], self.target, self.views, self.task, self.settings.k,
+            control=self.control, weight=self.weights, seed=self.settings.seed,
+            threads=self.threads,
+        )  # fmt: skip
+
+    def recover(self, L, lambda_):
+        """The Recovery of views by a penalty in units, None to have it chosen."""
+        return recover(
+            self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
+            lambda_=lambda_, L=L, weight=self.weights, control=self.control,
+            seed=self.settings.seed, threads=self.threads,
+        )  # fmt: skip
+
+    @property
+    def views(self):
+        """All views of the features that vary, (d*, D) positions in the design."""
+        s, on = self.settings, np.flatnonzero(self.varies)
+        most = min(s.max_dim, len(on))
+        least = min(2 if s.min_dim is None else s.min_dim, most)
+        found = enumerate_views(len(on), least, most)
+        return np.where(found >= 0, on[found], -1)
+
+
+def _varies(X):
+    """Which features have two values, (p,)."""
+    if not len(X):
+        return np.zeros(X.shape[1], bool)
+    low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))
+    return low.min(axis=0) < high.max(axis=0)
