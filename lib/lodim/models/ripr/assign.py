@@ -10,7 +10,7 @@ this minimizes
 by majorization: F never rises.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -124,6 +124,33 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     return Assignment(
         views[used], place[first], place[second], share, c[used] / W, float(lambda_),
         np.array(log), converged,
+    )  # fmt: skip
+
+
+def restrict(L, found, mass, weight=None):
+    """Rows assigned anew among some views alone, with the penalties that the assignment ended with.
+
+    Parameters
+    ----------
+    L : array (n, A)
+        Losses of the views that remain.
+    found : Assignment
+    mass : array (A,)
+        Their shares in it.
+    weight : array (n,), optional
+
+    Returns
+    -------
+    Assignment
+        With the same lambda and log; `views` are the positions 0..A-1, and `mass` is new.
+    """
+    L = np.ascontiguousarray(L)
+    first, second, share = solve_rows(L, 1.0 - mass, found.lambda_)
+    weight = np.ones(len(L)) if weight is None else weight
+    c = _masses(first, second, share, weight, L.shape[1])
+    return replace(
+        found, views=np.arange(L.shape[1]), first=first, second=second, share=share,
+        mass=c / c.sum(),
     )  # fmt: skip
 
 

@@ -11,13 +11,13 @@ from numba import njit
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def steepest(l, delta, u, v):
+def steepest(row, delta, u, v):
     """The next vertex of the lower left hull after (u, v), -1 where there is none; its slope."""
     at, slope = -1, 0.0
-    for j in range(l.size):
-        if delta[j] < v and l[j] < np.inf:
-            s = (v - delta[j]) / (l[j] - u) if l[j] > u else np.inf
-            if s > slope or (s == slope and at >= 0 and l[j] > l[at]):
+    for j in range(row.size):
+        if delta[j] < v and row[j] < np.inf:
+            s = (v - delta[j]) / (row[j] - u) if row[j] > u else np.inf
+            if s > slope or (s == slope and at >= 0 and row[j] > row[at]):
                 at, slope = j, s
     return at, slope
 
@@ -31,24 +31,24 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     to the earlier view.
     """
     for i in range(lo, hi):
-        l, at = L[i], -1
-        for j in range(l.size):
-            if l[j] < np.inf and (
-                at < 0 or l[j] < l[at] or (l[j] == l[at] and delta[j] < delta[at])
+        row, at = L[i], -1
+        for j in range(row.size):
+            if row[j] < np.inf and (
+                at < 0 or row[j] < row[at] or (row[j] == row[at] and delta[j] < delta[at])
             ):
                 at = j
         first[i], second[i], share[i] = at, at, 0.0
         if at < 0:
             continue
-        best = l[at]
+        best = row[at]
         while True:
-            further, slope = steepest(l, delta, l[at], delta[at])
+            further, slope = steepest(row, delta, row[at], delta[at])
             wanted = best + 0.5 * lambda_ * slope
-            if further < 0 or wanted <= l[at]:
+            if further < 0 or wanted <= row[at]:
                 first[i], second[i], share[i] = at, at, 0.0
                 break
-            if wanted < l[further]:
+            if wanted < row[further]:
                 first[i], second[i] = at, further
-                share[i] = (wanted - l[at]) / (l[further] - l[at])
+                share[i] = (wanted - row[at]) / (row[further] - row[at])
                 break
             at = further

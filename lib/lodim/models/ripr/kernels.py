@@ -180,43 +180,74 @@ def log_ratio(own, other, dim, prior):
     return 0.5 * dim * math.log(max(own, floor) / max(other, floor)) + prior
 
 
+@njit(cache=True, error_model="numpy", forceinline=True)
+def pair_ratio(refs, starts, a, b, view, dim, x, k, inside, guess, prior, d, bits):
+    """Log ratio of the distances to groups a and b, infinite where either has nobody.
+
+    inside (G,) says where the row itself is a reference, nearer than all that count; guess (G,) is
+    renewed.
+    """
+    nu_a, _, _ = kth_squared(
+        refs, starts[a], starts[a + 1], view, dim, x, k + inside[a], guess[a], d, bits
+    )
+    nu_b, _, _ = kth_squared(
+        refs, starts[b], starts[b + 1], view, dim, x, k + inside[b], guess[b], d, bits
+    )
+    guess[a], guess[b] = LOOSE * nu_a, LOOSE * nu_b
+    if nu_a < FAR and nu_b < FAR:
+        return log_ratio(nu_a, nu_b, dim, prior)
+    return np.inf
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def ratio_losses(lo, hi, out, views, dims, X, own, other, prior, shown, refs, starts, k, power):
+def ratio_losses(
+    lo, hi, out, views, dims, X, own, other, prior, shown, inside, refs, starts, k, power
+):  # fmt: skip
     """Losses (2.5) of rows in views [lo, hi): out (d*, n), infinite where a feature is missing.
 
     X (p, n) are the rows. Row i takes the pair g = shown[i] of reference groups own[g], other[g],
     or where shown[i] is -1 the pair with the smallest ratio. prior (g,) is added to log ratios.
     refs (p, M) holds all groups, group g at [starts[g], starts[g + 1]), sorted by the views' first
-    feature. A row is the nearest reference of its own group, and does not count.
+    feature. inside (n, G) is 1 where a row is itself a reference of a group.
     """
-    n, widest = X.shape[1], 0
-    for g in range(starts.size - 1):
-        widest = max(widest, starts[g + 1] - starts[g])
-    d, x = np.empty(widest + 1, np.float32), np.empty(views.shape[1], np.float32)
-    bits = d.view(np.int32)
-    guess = np.full((n, starts.size - 1), np.float32(0.01))
+    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
+    guess = np.full(inside.shape, np.float32(0.01))
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
         for i in range(n):
-            if not point(X, i, view, dim, x):
-                out[v, i] = np.inf
-                continue
-            first, last, self = shown[i], shown[i] + 1, 1
-            if shown[i] < 0:
-                first, last, self = 0, own.size, 0
             least = np.inf
-            for g in range(first, last):
-                a, b = own[g], other[g]
-                nu_a, _, _ = kth_squared(
-                    refs, starts[a], starts[a + 1], view, dim, x, k + self, guess[i, a], d, bits
-                )
-                nu_b, _, _ = kth_squared(
-                    refs, starts[b], starts[b + 1], view, dim, x, k, guess[i, b], d, bits
-                )
-                guess[i, a], guess[i, b] = LOOSE * nu_a, LOOSE * nu_b
-                if nu_a < FAR and nu_b < FAR:
-                    least = min(least, log_ratio(nu_a, nu_b, dim, prior[g]))
+            if point(X, i, view, dim, x):
+                first = max(shown[i], 0)
+                last = first + 1 if shown[i] >= 0 else own.size
+                for g in range(first, last):
+                    least = min(least, pair_ratio(
+                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
+                        prior[g], d, bits,
+                    ))  # fmt: skip
             out[v, i] = math.exp(power * least) if least < np.inf else np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, starts, k):
+    """Log ratios of each pair of groups for rows in views [lo, hi): out (d*, n, pairs).
+
+    Arguments as for `ratio_losses`.
+    """
+    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
+    guess = np.full(inside.shape, np.float32(0.01))
+    for v in range(lo, hi):
+        view, dim = views[v], dims[v]
+        for i in range(n):
+            whole = point(X, i, view, dim, x)
+            for g in range(own.size):
+                out[v, i, g] = np.inf
+                if whole:
+                    out[v, i, g] = pair_ratio(
+                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
+                        prior[g], d, bits,
+                    )  # fmt: skip
 
 
 @njit(cache=True, forceinline=True)

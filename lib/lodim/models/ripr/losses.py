@@ -6,6 +6,8 @@ neighbour there. Features should be on comparable scales; distances are in singl
 centred features.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lodim.engine import for_blocks
@@ -53,18 +55,44 @@ def class_losses(
     -------
     array (n, d*)
     """
-    labelled = (y >= 0) & (True if counts is None else counts)
-    K = int(n_classes or y.max() + 1)
-    k = k or default_k(labelled.sum())
-    members = [np.flatnonzero(labelled & (y == c)) for c in range(K)]
-    others = [np.flatnonzero(labelled & (y != c)) for c in range(K)]
-    if K == 2:
-        groups, own, other = members, [0, 1], [1, 0]
-    else:
-        groups, own, other = members + others, list(range(K)), list(range(K, 2 * K))
-    sizes = np.array([(len(m) - 1, len(o)) for m, o in zip(members, others, strict=True)], float)
-    prior = np.log(np.maximum(sizes[:, 0], 1) / np.maximum(sizes[:, 1], 1)) * balanced
-    return _ratios(X, X, groups, own, other, prior, y, views, k, alpha, threads)
+    classes = ClassGroups.of(y, n_classes, balanced, counts)
+    k = k or default_k(classes.counts.sum())
+    inside = classes.inside(np.arange(len(y)))
+    return _ratios(X, X, classes, y, inside, views, k, alpha, threads)
+
+
+@dataclass(frozen=True)
+class ClassGroups:
+    """References by class: pairs of groups whose distances are compared.
+
+    members : for each group the positions of its references
+    own, other : (pairs,) groups compared; pair c is class c against all others
+    prior : (pairs,) added to log ratios
+    counts : (n,) bool, rows that are references
+    """
+
+    members: list
+    own: np.ndarray
+    other: np.ndarray
+    prior: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, y, n_classes=None, balanced=False, counts=None):
+        counts = (y >= 0) & (True if counts is None else counts)
+        K = int(n_classes or y.max() + 1)
+        members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
+        others = [np.flatnonzero(counts & (y != c)) for c in range(K)]
+        mine = np.array([len(m) - 1 for m in members], float)
+        theirs = np.array([len(m) for m in others], float)
+        prior = np.log(np.maximum(mine, 1.0) / np.maximum(theirs, 1.0)) * balanced
+        if K == 2:
+            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, counts)
+        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, counts)
+
+    def inside(self, rows):
+        """Whether each of some rows is a reference of each group, (n, G) of int."""
+        return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, threads=1):
@@ -81,10 +109,17 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     U = uniform_sample(X[rows], seed)
     k = k or default_k(len(rows))
-    groups = [rows, len(X) + np.arange(len(U))]
-    shown = np.zeros(len(X), np.int64)
-    both = np.concatenate([X, U])
-    return _ratios(X, both, groups, [0], [1], np.zeros(1), shown, views, k, alpha, threads)
+    classes = sample_groups(len(X), rows)
+    inside = np.zeros((len(X), 2), np.int64)
+    inside[rows, 0] = 1
+    both, shown = np.concatenate([X, U]), np.zeros(len(X), np.int64)
+    return _ratios(X, both, classes, shown, inside, views, k, alpha, threads)
+
+
+def sample_groups(n, rows):
+    """One pair of groups: rows of the data, and as many sampled points that follow all n."""
+    members = [rows, n + np.arange(len(rows))]
+    return ClassGroups(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
 
 def uniform_sample(X, seed):
@@ -120,7 +155,7 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(np.count_nonzero(weight))
-    rows, refs = _single(X, X)
+    rows, refs = single(X, X)
     scale = y.std() or 1.0
     z = np.asarray((y - y.mean()) / scale, np.float64)
 
@@ -129,23 +164,22 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
         args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]), k)
         for_blocks(kernels.regression_losses, len(some), *args, threads=threads)
 
-    return _by_base(kernel, len(X), views, refs)
+    return by_base(kernel, (len(X),), views, refs).T
 
 
-def _ratios(X, references, groups, own, other, prior, shown, views, k, alpha, threads):
-    rows, refs = _single(X, references)
-    fixed = (np.array(own), np.array(other), prior, np.asarray(shown, np.int64))
-    starts = np.cumsum([0, *map(len, groups)])
+def _ratios(X, references, groups, shown, inside, views, k, alpha, threads):
+    rows, refs = single(X, references)
+    starts = np.cumsum([0, *map(len, groups.members)])
+    fixed = (rows, groups.own, groups.other, groups.prior, np.asarray(shown, np.int64), inside)
 
     def kernel(out, some, sizes, base):
-        sorted_refs = _sorted_by(refs, groups, base)
-        args = (out, some, sizes, rows, *fixed, sorted_refs, starts, k, 1.0 - alpha)
-        for_blocks(kernels.ratio_losses, len(some), *args, threads=threads)
+        args = (out, some, sizes, *fixed, sorted_by(refs, groups.members, base), starts)
+        for_blocks(kernels.ratio_losses, len(some), *args, k, 1.0 - alpha, threads=threads)
 
-    return _by_base(kernel, len(X), views, refs)
+    return by_base(kernel, (len(X),), views, refs).T
 
 
-def _single(X, references):
+def single(X, references):
     """Features by row, (p, n) and (p, m), centred, in single precision, MISSING where NaN."""
     centre = np.array([_centre(x) for x in references.T])
     return tuple(
@@ -159,14 +193,14 @@ def _centre(x):
     return np.median(known) if known.size else 0.0
 
 
-def _sorted_by(refs, groups, base):
+def sorted_by(refs, groups, base):
     """Groups of references side by side, each sorted by a feature, (p, M)."""
     order = [rows[np.argsort(refs[base, rows], kind="stable")] for rows in groups]
     return np.ascontiguousarray(refs[:, np.concatenate(order)])
 
 
-def _by_base(kernel, n, views, refs):
-    """The loss matrix, view by view in the order of their bases.
+def by_base(kernel, shape, views, refs):
+    """What kernel(out, views, dims, base) leaves in out (views, *shape), base by base.
 
     The base is the feature of a view with most values: the better it sorts, the fewer references
     remain. It comes first in what the kernel sees.
@@ -174,10 +208,10 @@ def _by_base(kernel, n, views, refs):
     resolution = np.array([len(np.unique(x)) for x in refs] + [-1])
     order = np.argsort(-resolution[views], axis=1, kind="stable")
     turned = np.take_along_axis(views, order, axis=1)
-    sizes, L = dims(views), np.empty((len(views), n))
+    sizes, L = dims(views), np.empty((len(views), *shape))
     for base in np.unique(turned[:, 0]):
         some = np.flatnonzero(turned[:, 0] == base)
-        out = np.empty((len(some), n))
+        out = np.empty((len(some), *shape))
         kernel(out, turned[some], sizes[some], base)
         L[some] = out
-    return L.T
+    return L
