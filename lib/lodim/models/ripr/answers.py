@@ -54,6 +54,9 @@ class Evidence:
 
 def ask(e, X=None, threads=1):
     """Answers for rows X (m, a), the features of the ensemble; for its own rows without X."""
+    if X is not None and not len(X):
+        empty = np.zeros((0, len(e)))
+        return Answers(np.zeros(0, np.int64), empty, empty, np.zeros((0, e.n_scores)))
     made = {CLASSES: _classes, CLUSTERS: _clusters}.get(e.task, _numbers)(e, X, threads)
     return experts.instead(e, made, e.X if X is None else X) if e.experts else made
 

@@ -55,6 +55,13 @@ class Ensemble:
         return len(self.views)
 
     @property
+    def n_scores(self):
+        """Link scores of a row: one, of several classes one each, of clusters none."""
+        if self.task == CLUSTERS:
+            return 0
+        return self.n_classes if self.n_classes > 2 else 1
+
+    @property
     def codes(self):
         """(n,) classes of the rows, -1 where not known."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)

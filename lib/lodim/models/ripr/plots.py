@@ -44,8 +44,11 @@ def shares(fit, ax):
     """Share of the rows and error of each view, the most used on top."""
     frame = fit.tidy()
     name, _ = ERROR[fit.estimates.task]
-    said = [f"{name.lower()} {v:.3g}" if np.isfinite(v) else "" for v in frame["error"]]
-    said = [f"{100 * v:.0f} %{', ' * bool(e)}{e}" for v, e in zip(frame["estimate"], said)]
+    pairs = zip(frame["estimate"], frame["error"], strict=True)
+    said = [
+        f"{100 * share:.0f} %" + (f", {name.lower()} {error:.3g}" if np.isfinite(error) else "")
+        for share, error in pairs
+    ]
     return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
 
 

@@ -15,8 +15,8 @@ class Record:
 
     share : (r,) of the rows that a view serves
     mass : (r,) of the rows, in the assignment that the view was found by
-    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared distance to the
-        centre of the cluster; NaN where there are none
+    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
+        distance to the centre of the cluster; NaN where there are none
     n : rows; unlabelled : those without a response; blind : those without any complete view
     deviance, null_deviance : means over labelled rows, those without a view by the null model
     overall : error over all rows that a view serves

@@ -6,6 +6,7 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.experts import describe
 from lodim.report import Report, Table, significant
 
+MOST_NAMES = 12  # features in no view that are named
 ERROR = {
     CLASSES: ("Error", "share wrong"),
     NUMBERS: ("MSE", "mean squared error"),
@@ -125,6 +126,11 @@ def _notes(fit):
     if s.learner is not None:
         notes.append("Views answer by the learner, fitted to the rows that each serves; its own "
                      "training rows are among those of the error.")  # fmt: skip
+    used = {name for names in fit.view_features for name in names}
+    rest = [name for name in fit.design.names if name not in used]
+    if rest:
+        more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
+        notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
     if fit.design.constant:
         notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
     return tuple(notes)
