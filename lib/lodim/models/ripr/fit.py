@@ -14,6 +14,7 @@ from lodim.models.ripr import clusters, report
 from lodim.models.ripr.answers import ask
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
 from lodim.models.ripr.explanation import Explanation, explain
+from lodim.models.ripr.gains import gains
 
 
 class RiprFit(Fit):
@@ -114,6 +115,14 @@ class RiprFit(Fit):
             [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
         )
 
+    def assignment(self) -> pd.DataFrame:
+        """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
+
+        Zeros in rows that have all features of no view, and in those without a numeric response.
+        """
+        index = pd.Index(self.labels)
+        return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
+
     def votes(self, data: Any) -> pd.DataFrame:
         """What each view says of each row: a column a view, NaN (None) where it is not complete."""
         if self.estimates.task == CLUSTERS:
@@ -124,6 +133,17 @@ class RiprFit(Fit):
             code = np.where(np.isnan(said), -1, said).astype(int)
             said = np.column_stack([_named(self.levels, c) for c in code.T])
         return self._spread(batch, said, self.view_names)
+
+    def gains(self, data: Any) -> pd.Series:
+        """Information gain of the label of each row: expected fall of the entropy of all others.
+
+        With the views as they are, by the neighbours' answers; NaN in rows without a view.
+        """
+        if self.estimates.task != CLASSES:
+            raise ArgumentError("information gain is of classes")
+        batch = self.design.apply(data)
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
+        return self._spread(batch, gains(self.estimates, X), "gain")
 
     def tidy(self) -> pd.DataFrame:
         """A row a view: the share of the training rows that it serves, error, mass, dimension.

@@ -92,8 +92,9 @@ def ripr(
         Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
         nobody's neighbours.
     order : column name or array (n,), optional
-        Time or another order of the rows: switching views between rows that follow each other is
-        then penalized (Sect. 4.2; needs cvxpy).
+        Time or another order of the rows: each row then has one view, and switching views between
+        rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
+        answered as without.
     standardize : bool
         Scale features to unit standard deviation; distances depend on it.
     seed : int
@@ -102,8 +103,8 @@ def ripr(
         All that are available by default.
     control : dict, optional
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
-        the error at the chosen lambda_ may be above the least), smooth (1, penalty of a switch in
-        units of `lambda_`).
+        the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
+        units of the penalty).
 
     Returns
     -------

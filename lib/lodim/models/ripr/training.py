@@ -1,6 +1,6 @@
 """Training: the rows of a batch as the search for views takes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.recover import Control, loss_matrix, recover
+from lodim.models.ripr.order import assign_in_order
+from lodim.models.ripr.recover import Control, keep, loss_matrix, recover
 from lodim.models.ripr.views import enumerate_views
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
@@ -21,12 +22,14 @@ class Training:
 
     X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known
     weight : (n,) as given, zero where rows do not count; varies : (p,) bool
+    order : (n,) by which rows follow each other, or None
     """
 
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
     varies: np.ndarray
+    order: np.ndarray | None
     family: Any
     settings: Any
 
@@ -39,7 +42,7 @@ class Training:
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
-        return cls(X, y, weight, varies, family, settings)
+        return cls(X, y, weight, varies, batch.order, family, settings)
 
     @property
     def task(self):
@@ -92,11 +95,27 @@ class Training:
 
     def recover(self, L, lambda_):
         """The Recovery of views by a penalty in units, None to have it chosen."""
-        return recover(
+        found = recover(
             self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
             lambda_=lambda_, L=L, weight=self.weights, control=self.control,
             seed=self.settings.seed, threads=self.threads,
         )  # fmt: skip
+        return found if self.order is None else self._in_order(L, found)
+
+    def _in_order(self, L, found):
+        """The same penalty with a price of switches: first over all views, then the kept ones."""
+        s, rank = self.settings, np.argsort(self.order[self.used], kind="stable")
+        weight = None if self.weights is None else self.weights[rank]
+        lambda_ = found.lambda_ * found.unit
+        how = {"lambda_": lambda_, "switch": s.smooth * lambda_, "weight": weight}
+        all_views = assign_in_order(L[rank], **how)
+        columns, _ = keep(L[rank], all_views, self.control.least, weight, self.control.most)
+        own = assign_in_order(L[rank][:, columns], **how)
+        back = np.argsort(rank, kind="stable")
+        own = replace(
+            own, views=columns[own.views], first=own.first[back], second=own.second[back]
+        )
+        return replace(found, views=self.views[own.views], columns=own.views, assignment=own)
 
     @property
     def views(self):
