@@ -142,8 +142,7 @@ def _strip(ax, view, value, key):
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
         _cloud(ax, both, value, key)
-        if view.star is not None and np.isfinite(view.star).all():
-            ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7)
+        _line(ax, view)
         return
     rng = np.random.default_rng(0)
     grid = np.linspace(np.nanmin(x), np.nanmax(x), 200)
@@ -162,10 +161,19 @@ def _strip(ax, view, value, key):
             colour = COLOURS[k % len(COLOURS)]
             ax.fill_between(grid, place, place + 0.55 * height, color=colour, alpha=0.3, lw=0)
             ax.plot(grid, place + 0.55 * height, color=colour, lw=1.2)
-    if view.star is not None and np.isfinite(view.star).all():
-        ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
+    _line(ax, view)
     ax.set_yticks(places, [str(label) for label in key.labels])
     ax.set_ylim(-0.45, K - 0.3)
+
+
+def _line(ax, view):
+    """The query in a view of one feature: a line, and its star at the top."""
+    if view.star is None or not np.isfinite(view.star).all():
+        return
+    ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
+    ax.scatter(view.star[0], 0.97, marker="*", s=220 if view.chosen else 90, color="white",
+               edgecolors="black", linewidths=1.0, zorder=4, clip_on=False,
+               transform=ax.get_xaxis_transform())  # fmt: skip
 
 
 def _density(x, grid):

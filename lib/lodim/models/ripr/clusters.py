@@ -38,8 +38,25 @@ def assigned(e, X, view):
     return out, far
 
 
+def said(e, X, answers):
+    """Clusters of rows X (m, a) in the views that serve them, as positions in names(e), or -1."""
+    if not e.experts:
+        return assigned(e, X, answers.view)[0]
+    out = np.full(len(X), -1)
+    known = np.flatnonzero(answers.view >= 0)
+    place = {name: q for q, name in enumerate(names(e))}
+    for i in known:
+        j = answers.view[i]
+        out[i] = place.get(f"{j + 1}.{int(answers.said[i, j]) + 1}", -1)
+    return out
+
+
 def names(e):
     """Of clusters: the number of the view and, after a point, that of the cluster in it."""
+    if e.experts:
+        found = ((j, np.unique(np.asarray(x.predict(e.X[e.served == j][:, e.columns(j)]), int)))
+                 for j, x in enumerate(e.experts) if (e.served == j).any())  # fmt: skip
+        return [f"{j + 1}.{label + 1}" for j, labels in found for label in labels]
     seen = np.zeros(len(e), int)
     out = []
     for j in e.centre_view:

@@ -1,6 +1,6 @@
 """Explanation: one answer, with the view that gave it and the neighbours in that view."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,8 @@ import pandas as pd
 
 from lodim import tiles
 from lodim.errors import ArgumentError
+from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import nearest
-from lodim.models.ripr.clusters import assigned, names
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import axes
 from lodim.report import Report, Table, significant
@@ -96,9 +96,10 @@ def _said(fit, answers, X):
     if e.task == CLASSES:
         said = [None if np.isnan(c) else fit.levels[int(c)] for c in said]
     if e.task == CLUSTERS:
-        where = [assigned(e, X, np.array([j]))[0][0] if np.isfinite(loss[j]) else -1
-                 for j in range(len(e))]  # fmt: skip
-        said = [names(e)[q] if q >= 0 else None for q in where]
+        each = [replace(answers, view=np.array([j if np.isfinite(loss[j]) else -1]))
+                for j in range(len(e))]  # fmt: skip
+        where = [clusters.said(e, X, one)[0] for one in each]
+        said = [clusters.names(e)[q] if q >= 0 else None for q in where]
     name, value = ("weight", 1.0 - loss) if e.task == NUMBERS else ("loss", loss)
     return pd.DataFrame({
         "view": fit.view_names, name: np.where(np.isfinite(loss), value, np.nan), "says": said,

@@ -91,7 +91,7 @@ class RiprFit(Fit):
             return _named(self.view_names, answers.view), "view"
         if type == "cluster":
             X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
-            where, _ = clusters.assigned(self.estimates, X, answers.view)
+            where = clusters.said(self.estimates, X, answers)
             return _named(clusters.names(self.estimates), where), "cluster"
         if type == "class":
             said = np.full(batch.n, -1)

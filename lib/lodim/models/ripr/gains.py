@@ -125,7 +125,7 @@ def _entropy(e, own, other, vote, prior):
 
 
 def _distances(e, X, x):
-    """Distances of rows X to one row x in each view, (m, r); infinite where one misses a feature."""
+    """Distances of rows X to one row x in each view, (m, r); infinite where one is not complete."""
     out = np.empty((len(X), len(e)))
     for j in range(len(e)):
         at = e.columns(j)

@@ -5,7 +5,7 @@ import numpy as np
 from lodim import panels, plot, tiles
 from lodim.errors import ArgumentError
 from lodim.models.ripr import clusters
-from lodim.models.ripr.answers import nearest
+from lodim.models.ripr.answers import ask, nearest
 from lodim.models.ripr.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
@@ -43,10 +43,9 @@ def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 def shares(fit, ax):
     """Share of the rows and error of each view, the most used on top."""
     frame = fit.tidy()
-    name, _ = ERROR[fit.estimates.task]
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     said = [
-        f"{100 * share:.0f} %" + (f", {name.lower()} {error:.3g}" if np.isfinite(error) else "")
+        f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
         for share, error in pairs
     ]
     return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
@@ -62,14 +61,16 @@ def _rows(fit, data):
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.served, e.y
+        answers = ask(e) if e.task == CLUSTERS else None
     else:
         known = fit.design.response is not None and fit.design.response.name in data
         batch = fit.design.apply(data, response=known)
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, e.features]
-        served = fit.answers(batch).view
+        answers = fit.answers(batch)
+        served = answers.view
         y = batch.y if known else np.full(batch.n, np.nan)
     if e.task == CLUSTERS:
-        where = clusters.assigned(e, X, served)[0] if len(e.centres) else served
+        where = clusters.said(e, X, answers)
         y = np.where(where < 0, np.nan, where)
     return X, y, served
 
@@ -89,7 +90,7 @@ def _view(fit, j, X, served, star, own):
     names = fit.view_features[j]
     chosen = star is not None and star[1] == j
     near = None
-    if chosen and own and e.task != CLUSTERS:
+    if chosen and own and e.task != CLUSTERS and len(at) > 1:
         near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
     return View(
@@ -100,15 +101,17 @@ def _view(fit, j, X, served, star, own):
 
 
 def _title(fit, j):
-    row = fit.tidy().iloc[j]
-    name, _ = ERROR[fit.estimates.task]
-    text = f"view {j + 1}: serves {100 * row['estimate']:.0f} % of the rows"
-    return text + (f"\n{name.lower()} {row['error']:.3g}" if np.isfinite(row["error"]) else "")
+    share, error = fit.record.share[j], fit.record.error[j]
+    text = f"view {j + 1}: serves {100 * share:.0f} % of the rows"
+    return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
+
+
+def _error(fit, error):
+    name = ERROR[fit.estimates.task][0]
+    return f"{name if name.isupper() else name.lower()} {error:.3g}"
 
 
 def _key(fit, value):
     if fit.estimates.task == CLUSTERS:
-        e = fit.estimates
-        labels = clusters.names(e) if len(e.centres) else [str(j + 1) for j in range(len(e))]
-        return Key("cluster" if len(e.centres) else "view", tuple(labels), 0.0, 1.0)
+        return Key("cluster", tuple(clusters.names(fit.estimates)), 0.0, 1.0)
     return Key.of(fit.design.response.name, fit.levels, value)

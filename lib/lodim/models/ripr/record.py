@@ -52,7 +52,7 @@ def record(e, family):
 def _wrong(e, answers):
     """The error of each row in the view that a query sends it to, NaN where it is not known."""
     if e.task == CLUSTERS:
-        return clusters.assigned(e, e.X, answers.view)[1]
+        return np.full(e.n, np.nan) if e.experts else clusters.assigned(e, e.X, answers.view)[1]
     said = np.full(e.n, np.nan)
     known = answers.view >= 0
     said[known] = answers.said[known, answers.view[known]]

@@ -87,11 +87,14 @@ class Training:
 
     def losses(self):
         """Losses of the rows used in all views, (m, d*)."""
-        return loss_matrix(
+        L = loss_matrix(
             self.X[self.used], self.target, self.views, self.task, self.settings.k,
             control=self.control, weight=self.weights, seed=self.settings.seed,
             threads=self.threads,
         )  # fmt: skip
+        if not np.isfinite(L).any():
+            raise DataError("no row can be judged by others in any view: there is nothing to learn")
+        return L
 
     def recover(self, L, lambda_):
         """The Recovery of views by a penalty in units, None to have it chosen."""
@@ -112,9 +115,7 @@ class Training:
         columns, _ = keep(L[rank], all_views, self.control.least, weight, self.control.most)
         own = assign_in_order(L[rank][:, columns], **how)
         back = np.argsort(rank, kind="stable")
-        own = replace(
-            own, views=columns[own.views], first=own.first[back], second=own.second[back]
-        )
+        own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
         return replace(found, views=self.views[own.views], columns=own.views, assignment=own)
 
     @property
