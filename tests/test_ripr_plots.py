@@ -107,8 +107,8 @@ def test_views_of_one_and_of_three_features():
     assert [axes[0].get_xlabel(), axes[0].get_ylabel(), axes[0].get_zlabel()] == list(
         deep.view_features[0]
     )
-    for ax in (axes[0], ax):
-        ax.figure.canvas.draw()
+    for drawn in (axes[0], ax):
+        drawn.figure.canvas.draw()
     mixed = ld.ripr("y ~ .", three(), min_dim=1, max_dim=3, lambda_=0.02, threads=1)
     mixed.plot(row=TWO.iloc[[4]])[0].figure.canvas.draw()
 
