@@ -54,7 +54,7 @@ def assignments(L, grid, *, weight=None, warm=False, threads=1):
     return tuple(out)
 
 
-def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANCE):
+def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANCE, most=None):
     """The path with its errors, and the lambda that they choose.
 
     Parameters
@@ -69,6 +69,9 @@ def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANC
     least : float
         Share of the mass above which a view is selected.
     tolerance : float
+        Standard errors.
+    most : int, optional
+        Views at most: penalties that select more are passed over, where any selects fewer.
 
     Returns
     -------
@@ -86,12 +89,14 @@ def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANC
     w = np.where(np.isnan(errors).any(axis=0), 0.0, w)
     w, errors = w / w.sum(), np.nan_to_num(errors)
     mean = np.einsum("i,qi->q", w, errors)
-    best = int(mean.argmin())
+    allowed = np.array([most is None or len(J) <= most for J in views])
+    allowed |= not allowed.any()
+    best = int(np.where(allowed, mean, np.inf).argmin())
     difference = errors - errors[best]
     excess = np.einsum("i,qi->q", w, difference)
     centred = difference - excess[:, None]
     se = np.sqrt(np.einsum("i,qi->q", w * w, centred * centred))
-    good = np.flatnonzero(excess <= tolerance * se + 1e-12)
+    good = np.flatnonzero(allowed & (excess <= tolerance * se + 1e-12))
     return LambdaPath(np.array(grid), views, path, mean, excess, se, best, int(good[-1]))
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError, DataError
-from lodim.models.ripr import choose, losses, query
+from lodim.models.ripr import choose, greedy, losses, query
 from lodim.models.ripr.assign import Assignment, assign, restrict
 
 TASKS = ("class", "number", "cluster")
+FEWER = 3  # by this the root of n is divided where views are chosen by their errors
 ALIKE = 1.0  # lambda of clustering, in units of (1 - alpha)^2: nothing is predicted to choose it by
 
 
@@ -20,13 +21,15 @@ class Control:
     least : share of the mass above which a view is kept
     balanced : take the shares of the classes out of the losses
     tolerance : standard errors that the chosen lambda may be above the best
-    grid : penalties tried, in units (see `unit`)
+    most : views at most, None for any number
+    grid : penalties tried, in units of `Recovery`
     """
 
     alpha: float = losses.ALPHA
     least: float = 0.05
-    balanced: bool = False
+    balanced: bool = True
     tolerance: float = choose.TOLERANCE
+    most: int | None = None
     grid: tuple = tuple(choose.GRID)
 
 
@@ -43,7 +46,7 @@ class Recovery:
     k : neighbours
     lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
         variance of a row's losses
-    path : LambdaPath, or None where lambda was given
+    path : LambdaPath; None where lambda was given, or forward selection was better
     """
 
     task: str
@@ -91,7 +94,8 @@ def recover(
         See `views.enumerate_views`.
     task : {"class", "number", "cluster"}
     k : int, optional
-        Neighbours, about the root of n.
+        Neighbours; by default the root of n, a third of it for views that forward
+        selection takes.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
         default chosen, see `choose`; for clustering 1.
@@ -110,36 +114,104 @@ def recover(
     Recovery
     """
     control = control or Control()
-    k = k or losses.default_k(_references(y, weight, task, len(X)))
-    if L is None:
-        L = loss_matrix(
-            X, y, views, task, k, control=control, weight=weight, seed=seed, threads=threads
-        )
-    unit = (1.0 - control.alpha) ** 2 if task != "number" else spread(L)
-    path = None
-    if lambda_ is None and task != "cluster":
-        path = _path(X, y, views, task, k, L, unit, weight, control, threads)
-        lambda_ = path.lambda_[path.chosen] / unit
-        found = path.assignments[path.chosen]
-    else:
+    given = (X, y, views, task, weight, control, seed, threads)
+    number = k or losses.default_k(_references(y, weight, task, len(X)))
+    first = _by_penalty(given, number, lambda_, L)
+    if task != "class" or lambda_ is not None:
+        return first.recovery
+    if k is None and L is None:
+        number = max(1, round(number / FEWER))
+    rival = _forward(given, number, L)
+    return rival.recovery if _better(rival, first, weight) else first.recovery
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A recovery, and the errors (n,) of rows left out; none where nothing was compared."""
+
+    recovery: Recovery
+    errors: np.ndarray | None
+
+
+def _better(rival, best, weight):
+    """Whether the rival's mean error is lower by more than one standard error of the difference."""
+    known = ~np.isnan(rival.errors) & ~np.isnan(best.errors)
+    w = np.where(known, 1.0 if weight is None else weight, 0.0)
+    gain = np.where(known, best.errors - rival.errors, 0.0)
+    mean = np.average(gain, weights=w)
+    return mean > np.sqrt((w * w * (gain - mean) ** 2).sum()) / w.sum()
+
+
+def _losses(given, k):
+    X, y, views, task, weight, control, seed, threads = given
+    return loss_matrix(
+        X, y, views, task, k, control=control, weight=weight, seed=seed, threads=threads
+    )
+
+
+def _by_penalty(given, k, lambda_, L):
+    """Views by the lambda path, or by a given lambda."""
+    _, _, _, task, weight, control, _, threads = given
+    L = _losses(given, k) if L is None else L
+    unit = spread(L) if task == "number" else (1.0 - control.alpha) ** 2
+    if lambda_ is not None or task == "cluster":
         lambda_ = ALIKE if lambda_ is None else lambda_
-        found = assign(L, lambda_ * unit, weight=weight, threads=threads)
-    columns, own = keep(L, found, control.least, weight)
+        found = assign(L, unit * lambda_, weight=weight, threads=threads)
+        return Proposal(_recovery(given, k, unit, L, found, None), None)
+    path, errors = _path(given, k, L, unit)
+    found = path.assignments[path.chosen]
+    return Proposal(_recovery(given, k, unit, L, found, path), errors)
+
+
+def _recovery(given, k, unit, L, found, path):
+    _, _, views, task, weight, control, _, _ = given
+    columns, own = keep(L, found, control.least, weight, control.most)
     return Recovery(
-        task, views[columns], columns, own, L[:, columns], L.min(axis=1), k, float(lambda_), unit,
-        path,
+        task, views[columns], columns, own, L[:, columns], L.min(axis=1), k, found.lambda_ / unit,
+        unit, path,
     )  # fmt: skip
 
 
-def keep(L, found, least, weight=None):
+def _forward(given, k, L):
+    """Views by forward selection, the rows assigned to them at a penalty of one unit."""
+    _, y, views, task, weight, control, _, threads = given
+    L, unit = _losses(given, k) if L is None else L, (1.0 - control.alpha) ** 2
+    tried = greedy.candidates(L, weight)
+    ratios = _left_out(given, k, tried)
+    taken = greedy.forward(ratios, y, control.most or greedy.MOST, weight)
+    J, ratios = tried[taken], ratios[:, taken]
+    own = assign(L[:, J], ALIKE * unit, weight=weight, threads=threads)
+    mass = np.zeros(len(J))
+    mass[own.views] = own.mass
+    order = np.argsort(-mass, kind="stable")
+    own = restrict(L[:, J[order]], own, mass[order], weight)
+    found = Recovery(
+        task, views[J[order]], J[order], own, L[:, J[order]], L.min(axis=1), k, ALIKE, unit, None
+    )
+    return Proposal(
+        found, choose.class_errors(ratios, y, np.arange(len(J)))(own, np.arange(len(J)))
+    )
+
+
+def _left_out(given, k, J):
+    """Log ratios of rows to all classes in some views, rows left out, (n, A, K)."""
+    X, y, views, _, weight, control, _, threads = given
+    return query.class_ratios(
+        X, X, y, views[J], k, n_classes=int(y.max() + 1), balanced=control.balanced,
+        counts=None if weight is None else weight > 0, leave_out=True, threads=threads,
+    )  # fmt: skip
+
+
+def keep(L, found, least, weight=None, most=None):
     """Columns of the views with more than a share of the mass, most first; rows assigned to them.
 
-    Where none has as much, the one with most is kept.
+    Where none has as much, the one with most is kept; of more than `most`, those with most.
     """
     if not len(found.views):
         raise DataError("no row has all the features of any view: there is nothing to learn from")
     order = np.argsort(-found.mass, kind="stable")
     order = order[found.mass[order] > min(least, 0.999 * found.mass.max())]
+    order = order[:most]
     columns = found.views[order]
     return columns, restrict(L[:, columns], found, found.mass[order], weight)
 
@@ -158,20 +230,19 @@ def spread(L):
     return float((squares.sum(axis=1) / size).mean()) or 1.0
 
 
-def _path(X, y, views, task, k, L, unit, weight, control, threads):
+def _path(given, k, L, unit):
+    """The lambda path, and the errors of what it chooses."""
+    X, y, views, task, weight, control, _, threads = given
     grid = unit * np.array(control.grid)
     found = choose.assignments(L, grid, weight=weight, threads=threads)
     J = np.unique(np.concatenate([a.selected(control.least) for a in found]))
     if task == "class":
-        counts = None if weight is None else weight > 0
-        ratios = query.class_ratios(
-            X, X, y, views[J], k, n_classes=int(y.max() + 1), balanced=control.balanced,
-            counts=counts, leave_out=True, threads=threads,
-        )  # fmt: skip
-        error_of = choose.class_errors(ratios, y, J)
+        error_of = choose.class_errors(_left_out(given, k, J), y, J)
     else:
         near = {j: query.neighbours(X, X, views[j], k, leave_out=True) for j in J}
         error_of = choose.number_errors(near, y, L, weight)
-    return choose.choose(
-        found, grid, error_of, weight=weight, least=control.least, tolerance=control.tolerance
-    )
+    path = choose.choose(
+        found, grid, error_of, weight=weight, least=control.least, tolerance=control.tolerance,
+        most=control.most,
+    )  # fmt: skip
+    return path, error_of(found[path.chosen], path.views[path.chosen])
