@@ -20,9 +20,10 @@ def grow(batch, family, settings, watch=None):
     Settings have one penalty, or an increasing tuple of them.
     """
     t = Training.of(batch, family, settings)
-    L, penalties = t.losses(), settings.lambda_
-    for lambda_ in penalties if isinstance(penalties, tuple) else (penalties,):
-        found = t.recover(L, lambda_)
+    several = isinstance(settings.lambda_, tuple)
+    L = t.losses() if several else None
+    for lambda_ in settings.lambda_ if several else (settings.lambda_,):
+        found = t.recover(lambda_, L)
         e = answering(t, found.views, found.assignment.matrix(), found.k, found.lambda_)
         yield e, log_of(found.assignment), None if watch is None else held_out(e, t, watch)
 
@@ -54,8 +55,8 @@ def largest(batch, family, settings):
     """A penalty from which no larger one leaves fewer views, in units."""
     t = Training.of(batch, family, settings)
     L, lambda_ = t.losses(), 1.0
-    fewest = len(t.recover(L, MOST).views)
-    while len(t.recover(L, lambda_).views) > fewest and lambda_ < MOST:
+    fewest = len(t.recover(MOST, L).views)
+    while len(t.recover(lambda_, L).views) > fewest and lambda_ < MOST:
         lambda_ *= 2.0
     return lambda_
 

@@ -70,10 +70,10 @@ def ripr(
         Features of a view, at most 3 and at least 2 by default (1 where there is but one).
         One-feature views lower the precision of recovery.
     k : int, optional
-        Neighbours; the root of the number of rows by default.
+        Neighbours; by default the root of the number of rows, or a third of it: see Notes.
     lambda_ : float, optional
-        Penalty, in units of (1 - a)^2: larger ones keep fewer views. Chosen by the method itself
-        where it is not given.
+        Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
+        fewer views. By default the method finds the number of views itself: see Notes.
     a : float in [0, 1)
         Order of the divergence (alpha of the thesis), near 1.
     balanced : bool
@@ -86,8 +86,8 @@ def ripr(
     n_views : int, optional
         Views of the model, at most: of more, those that serve most rows are kept.
     max_views : int, optional
-        Views that are compared, at most: the features of larger views are then chosen by what
-        smaller ones tell. All by default.
+        Views that are compared, at most: where there are more, those of d features are made from
+        the best ones of d - 1. By default as many as take 1 GiB, 8 bytes a row and view.
     weights : column name or array (n,), optional
         Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
         nobody's neighbours.

@@ -19,7 +19,7 @@ def shared(problems):
     """
     trainings = [Training.of(p.batch, p.family, p.settings) for p in problems]
     losses = [t.losses() for t in trainings]
-    alone = [t.recover(L, 1.0) for t, L in zip(trainings, losses, strict=True)]
+    alone = [t.recover(1.0, L) for t, L in zip(trainings, losses, strict=True)]
     losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
     L, first = np.concatenate(losses), trainings[0]
     weight = np.concatenate([t.weight[t.used] for t in trainings])

@@ -1,6 +1,7 @@
 """Training: the rows of a batch as the search for views takes them."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from lodim.errors import DataError
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.order import assign_in_order
 from lodim.models.ripr.recover import Control, keep, loss_matrix, recover
-from lodim.models.ripr.views import enumerate_views
+from lodim.models.ripr.screen import most_views, screened_views
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
@@ -85,28 +86,41 @@ class Training:
             alpha=s.a, least=s.share, balanced=s.balanced, tolerance=s.tolerance, most=s.n_views
         )
 
-    def losses(self):
-        """Losses of the rows used in all views, (m, d*)."""
-        L = loss_matrix(
-            self.X[self.used], self.target, self.views, self.task, self.settings.k,
-            control=self.control, weight=self.weights, seed=self.settings.seed,
+    @cached_property
+    def views(self):
+        """All views of the features that vary, (d*, D) positions in the design; see `screen`."""
+        s, on = self.settings, np.flatnonzero(self.varies)
+        most = min(s.max_dim, len(on))
+        least = min(2 if s.min_dim is None else s.min_dim, most)
+        bound = most_views(len(self.used)) if s.max_views is None else s.max_views
+        found, _ = screened_views(
+            len(on), least, most, lambda some: self.losses(_named(some, on)), max(bound, len(on)),
+            self.weights,
+        )  # fmt: skip
+        return _named(found, on)
+
+    def losses(self, views=None):
+        """Losses of the rows used in some views, all by default, (m, d*)."""
+        return loss_matrix(
+            self.X[self.used], self.target, self.views if views is None else views, self.task,
+            self.settings.k, control=self.control, weight=self.weights, seed=self.settings.seed,
             threads=self.threads,
         )  # fmt: skip
-        if not np.isfinite(L).any():
-            raise DataError("no row can be judged by others in any view: there is nothing to learn")
-        return L
 
-    def recover(self, L, lambda_):
+    def recover(self, lambda_, L=None):
         """The Recovery of views by a penalty in units, None to have it chosen."""
-        found = recover(
-            self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
-            lambda_=lambda_, L=L, weight=self.weights, control=self.control,
-            seed=self.settings.seed, threads=self.threads,
-        )  # fmt: skip
-        return found if self.order is None else self._in_order(L, found)
+        # Where no row can be judged by others, nothing is divided by nothing before that is said.
+        with np.errstate(invalid="ignore"):
+            found = recover(
+                self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
+                lambda_=lambda_, L=L, weight=self.weights, control=self.control,
+                seed=self.settings.seed, threads=self.threads,
+            )  # fmt: skip
+        return found if self.order is None else self._in_order(found, L)
 
-    def _in_order(self, L, found):
+    def _in_order(self, found, L):
         """The same penalty with a price of switches: first over all views, then the kept ones."""
+        L = self.losses() if L is None else L
         s, rank = self.settings, np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = found.lambda_ * found.unit
@@ -118,14 +132,10 @@ class Training:
         own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
         return replace(found, views=self.views[own.views], columns=own.views, assignment=own)
 
-    @property
-    def views(self):
-        """All views of the features that vary, (d*, D) positions in the design."""
-        s, on = self.settings, np.flatnonzero(self.varies)
-        most = min(s.max_dim, len(on))
-        least = min(2 if s.min_dim is None else s.min_dim, most)
-        found = enumerate_views(len(on), least, most)
-        return np.where(found >= 0, on[found], -1)
+
+def _named(views, on):
+    """Views of the features `on`, as positions in the design."""
+    return np.where(views >= 0, on[views], -1)
 
 
 def _varies(X):
