@@ -109,13 +109,11 @@ class Training:
 
     def recover(self, lambda_, L=None):
         """The Recovery of views by a penalty in units, None to have it chosen."""
-        # Where no row can be judged by others, nothing is divided by nothing before that is said.
-        with np.errstate(invalid="ignore"):
-            found = recover(
-                self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
-                lambda_=lambda_, L=L, weight=self.weights, control=self.control,
-                seed=self.settings.seed, threads=self.threads,
-            )  # fmt: skip
+        found = recover(
+            self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
+            lambda_=lambda_, L=L, weight=self.weights, control=self.control,
+            seed=self.settings.seed, threads=self.threads,
+        )  # fmt: skip
         return found if self.order is None else self._in_order(found, L)
 
     def _in_order(self, found, L):
