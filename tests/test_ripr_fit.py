@@ -14,7 +14,7 @@ from scipy.special import expit, log_softmax, softmax
 import lodim as ld
 from lodim import tiles
 from lodim.models.ripr.answers import ask, evidence
-from lodim.models.ripr.calibrate import factors
+from lodim.models.ripr.calibrate import factors, targets
 from lodim.models.ripr.clusters import kmeans
 from lodim.models.ripr.ensemble import Ensemble
 from lodim.models.ripr.gains import gains
@@ -137,12 +137,21 @@ def test_factors_minimize_the_deviance_of_left_out_rows():
 
     def deviance(t):
         z = known.scores(t)[rows, view[at]]
-        return -2 * log_softmax(z, axis=1)[np.arange(len(y)), y].mean()
+        return -2 * (targets(y, 3) * log_softmax(z, axis=1)).sum(axis=1).mean()
 
     best = factors(known, e.y, e.weight)
     np.testing.assert_allclose(best, e.scale, atol=1e-3)
     for step in ([0.02, 0], [-0.02, 0], [0, 0.02], [0, -0.02]):
         assert deviance(np.maximum(best + step, 0.0)) >= deviance(best) - 1e-7
+
+
+def test_rows_that_are_all_right_do_not_make_answers_certain():
+    df = pd.DataFrame({"a": np.r_[np.arange(9.0), 100 + np.arange(9.0)], "y": ["u"] * 9 + ["v"] * 9})
+    fit = ld.ripr("y ~ a", df, threads=1)
+    assert fit.record.overall == 0.0
+    p = fit.predict(df, "prob")
+    assert 0.85 < p.max(axis=1).min() and p.max(axis=1).max() < 1 - 1e-4
+    np.testing.assert_allclose(targets(np.array([0, 0, 1]), 3).sum(axis=1), 1.0)
 
 
 def test_probabilities_are_those_of_the_scores():

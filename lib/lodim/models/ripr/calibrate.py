@@ -13,23 +13,33 @@ SWEEPS, HALVINGS = 30, 40
 def factors(evidence, y, weight):
     """t (2,) >= 0 of least deviance of p = softmax(-t_0 ratio + t_1 vote), in chosen views.
 
-    The deviance is convex in t; each factor in turn is halved in on. START where no row has an
-    answer.
+    Of n rows of a class, one in n + 2 is taken to be of another, as Platt (1999) does: else rows
+    that are all answered rightly would make every answer certain. The deviance is convex in t; each
+    factor in turn is halved in on. START where no row has an answer.
     """
     parts, weight, code = _chosen(evidence, y, weight)
+    target = targets(code, parts.shape[2])
     t = np.array(START)
     for _ in range(SWEEPS if len(code) else 0):
         before = t.copy()
         for a in (0, 1):
-            t[a] = _root(parts, weight, code, t, a)
+            t[a] = _root(parts, weight, target, t, a)
         if np.abs(t - before).max() < 1e-4:
             break
     return t
 
 
-def _root(parts, weight, code, t, a):
+def targets(code, n_classes):
+    """What a class is taken to be, (m, K): its own but for one row in n + 2, shared by the rest."""
+    doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
+    out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
+    out[np.arange(len(code)), code] = 1.0 - doubt
+    return out
+
+
+def _root(parts, weight, target, t, a):
     """The factor at which the slope of the deviance is zero, from 0 to MOST."""
-    own = parts[a, np.arange(len(code)), code]
+    own = (target * parts[a]).sum(axis=1)
 
     def slope(value):
         z = value * parts[a] + t[1 - a] * parts[1 - a]
