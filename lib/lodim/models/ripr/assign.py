@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import for_blocks
+from lodim.errors import DataError
 from lodim.models.ripr.hull import assign_rows
 
 ROWS = 256  # of a block that a thread takes
@@ -108,6 +109,8 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     best = np.where(served, active.min(axis=1, initial=np.inf), 0.0)
     weight = np.where(served, weight, 0.0)
     W = weight.sum()
+    if not W > 0.0:
+        raise DataError("no row has all the features of any view: there is nothing to learn from")
     delta = np.ones(len(views)) if mass is None else 1.0 - mass[views]
     log, converged = [], False
     for _ in range(max_iter):

@@ -251,11 +251,11 @@ def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, s
 
 
 @njit(cache=True, forceinline=True)
-def weigh(d, m, self, reach, weight, value):
-    """Sums of weight / distance, and of that times value, over d[:m] <= reach but for `self`."""
+def weigh(d, m, own, reach, weight, value):
+    """Sums of weight / distance, and of that times value, over d[:m] <= reach but for `own`."""
     total, mean, floor = 0.0, 0.0, np.float32(FLOOR * FLOOR)
     for j in range(m):
-        if d[j] <= reach and j != self:
+        if d[j] <= reach and j != own:
             w = weight[j] / math.sqrt(max(d[j], floor))
             total += w
             mean += w * value[j]

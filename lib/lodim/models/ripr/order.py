@@ -64,7 +64,8 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     weight = np.where(served, 1.0 if weight is None else weight, 0.0)
     best = np.where(served, L.min(axis=1), 0.0)
     W, rows = weight.sum(), np.flatnonzero(served)
-    gap = np.where(np.isfinite(L), weight[:, None] * (L - best[:, None]) ** 2, np.inf)
+    known = np.where(np.isfinite(L), L, 0.0)
+    gap = np.where(np.isfinite(L), weight[:, None] * (known - best[:, None]) ** 2, np.inf)
     delta, log, chain, converged = np.ones(L.shape[1]), [], None, False
     for _ in range(max_iter):
         before = chain

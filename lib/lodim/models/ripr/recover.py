@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError
 from lodim.models.ripr import choose, greedy, losses, query
 from lodim.models.ripr.assign import Assignment, assign, restrict
 
 TASKS = ("class", "number", "cluster")
+SURE = 2.0  # standard errors that forward selection, the best of many, must be better by
 FEWER = 3  # by this the root of n is divided where views are chosen by their errors
 ALIKE = 1.0  # lambda of clustering, in units of (1 - alpha)^2: nothing is predicted to choose it by
 
@@ -134,12 +135,12 @@ class Proposal:
 
 
 def _better(rival, best, weight):
-    """Whether the rival's mean error is lower by more than one standard error of the difference."""
+    """Whether the rival errs less by more than SURE standard errors of the difference."""
     known = ~np.isnan(rival.errors) & ~np.isnan(best.errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = np.where(known, best.errors - rival.errors, 0.0)
     mean = np.average(gain, weights=w)
-    return mean > np.sqrt((w * w * (gain - mean) ** 2).sum()) / w.sum()
+    return mean > SURE * np.sqrt((w * w * (gain - mean) ** 2).sum()) / w.sum()
 
 
 def _losses(given, k):
@@ -166,6 +167,8 @@ def _by_penalty(given, k, lambda_, L):
 def _recovery(given, k, unit, L, found, path):
     _, _, views, task, weight, control, _, _ = given
     columns, own = keep(L, found, control.least, weight, control.most)
+    if task == "class":
+        columns, own = settle(L, columns, min(found.lambda_, ALIKE * unit), weight)
     return Recovery(
         task, views[columns], columns, own, L[:, columns], L.min(axis=1), k, found.lambda_ / unit,
         unit, path,
@@ -174,23 +177,16 @@ def _recovery(given, k, unit, L, found, path):
 
 def _forward(given, k, L):
     """Views by forward selection, the rows assigned to them at a penalty of one unit."""
-    _, y, views, task, weight, control, _, threads = given
+    _, y, views, task, weight, control, _, _ = given
     L, unit = _losses(given, k) if L is None else L, (1.0 - control.alpha) ** 2
     tried = greedy.candidates(L, weight)
     ratios = _left_out(given, k, tried)
     taken = greedy.forward(ratios, y, control.most or greedy.MOST, weight)
     J, ratios = tried[taken], ratios[:, taken]
-    own = assign(L[:, J], ALIKE * unit, weight=weight, threads=threads)
-    mass = np.zeros(len(J))
-    mass[own.views] = own.mass
-    order = np.argsort(-mass, kind="stable")
-    own = restrict(L[:, J[order]], own, mass[order], weight)
-    found = Recovery(
-        task, views[J[order]], J[order], own, L[:, J[order]], L.min(axis=1), k, ALIKE, unit, None
-    )
-    return Proposal(
-        found, choose.class_errors(ratios, y, np.arange(len(J)))(own, np.arange(len(J)))
-    )
+    errors = choose.class_errors(ratios, y, np.arange(len(J)))(None, np.arange(len(J)))
+    J, own = settle(L, J, ALIKE * unit, weight)
+    found = Recovery(task, views[J], J, own, L[:, J], L.min(axis=1), k, ALIKE, unit, None)
+    return Proposal(found, errors)
 
 
 def _left_out(given, k, J):
@@ -207,13 +203,25 @@ def keep(L, found, least, weight=None, most=None):
 
     Where none has as much, the one with most is kept; of more than `most`, those with most.
     """
-    if not len(found.views):
-        raise DataError("no row has all the features of any view: there is nothing to learn from")
     order = np.argsort(-found.mass, kind="stable")
     order = order[found.mass[order] > min(least, 0.999 * found.mass.max())]
     order = order[:most]
     columns = found.views[order]
     return columns, restrict(L[:, columns], found, found.mass[order], weight)
+
+
+def settle(L, columns, lambda_, weight=None):
+    """Columns with most mass first, and the rows assigned to them alone at a small penalty.
+
+    The penalty that finds the views crowds rows into the largest of them; as after a lasso, what
+    is selected is fitted anew with less.
+    """
+    own = assign(L[:, columns], lambda_, weight=weight)
+    mass = np.zeros(len(columns))
+    mass[own.views] = own.mass
+    order = np.argsort(-mass, kind="stable")
+    again = restrict(L[:, columns[order]], own, mass[order], weight)
+    return columns[order], again
 
 
 def _references(y, weight, task, n):
