@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import lodim
@@ -37,6 +38,7 @@ class Command:
     title: str
     options: tuple[Option, ...]
     plots: tuple[str, ...]
+    lacks: tuple[str, ...] = ()  # options that others have
 
 
 SHARED = (
@@ -64,6 +66,19 @@ MODELS = {
             Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
         ),
         plots=(),
+    ),
+    "ripr": Command(
+        title="informative projections: a few views, each for its part of the rows",
+        options=(
+            Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
+            Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 2"),
+            Option("--min-dim", "min_dim", int, "features of a view, at least; default: 2"),
+            Option("--k", "k", int, "neighbours; default: about the root of the rows"),
+            Option("--views", "n_views", int, "views, at most"),
+            Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
+        ),
+        plots=("data", "shares"),
+        lacks=("offset",),
     ),
 }
 
@@ -105,7 +120,7 @@ def _add_model(commands, name, command):
         help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
         "row labels), or name of a data set that comes with lodim",
     )
-    for option in (*SHARED, *command.options):
+    for option in _options(command):
         one.add_argument(
             option.flag, dest=option.name, type=option.kind, help=option.text,
             metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
@@ -129,6 +144,11 @@ def _add_model(commands, name, command):
     one.set_defaults(run=fit_model, model=name)
 
 
+def _options(command):
+    shared = (option for option in SHARED if option.name not in command.lacks)
+    return (*shared, *command.options)
+
+
 def _separator(text):
     text = "\t" if text in ("tab", "\\t") else text
     if len(text) != 1:
@@ -141,7 +161,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if (args.predict is None) != (args.output is None):
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
     model, command = getattr(lodim, args.model), MODELS[args.model]
-    names = [option.name for option in (*SHARED, *command.options)]
+    names = [option.name for option in _options(command)]
     arguments = {name: getattr(args, name) for name in names if hasattr(args, name)}
     data = read_data(args.data, args.sep)
     new = None if args.predict is None else read_data(args.predict, args.sep)
@@ -220,7 +240,7 @@ def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> N
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
     for name, axes in draw.items():
-        figure = axes().figure
+        figure = np.ravel(axes())[0].figure  # of views side by side, there are several Axes
         folder.mkdir(parents=True, exist_ok=True)  # not before a plot is there to be saved
         file = folder / f"{name}.png"
         figure.savefig(file, dpi=150)

@@ -152,6 +152,8 @@ def cv(
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
     problem = recipes.prepare(model, formula, data, arguments)
+    if problem.design.response is None:
+        raise ArgumentError("without a response there is no held-out loss to compare settings by")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
