@@ -11,24 +11,27 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim import store
 
-MODELS = [ld.gbmap, ld.proset, ld.costnet, ld.melm]
+MODELS = [ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr]
 CHEAP = {
     ld.gbmap: {"m": 3, "lambda_": 0.1, "threads": 1},
     ld.proset: {"n_batches": 2, "threads": 1},
     ld.costnet: {"budget": 3, "threads": 1},
     ld.melm: {"gamma": 1.0, "n_starts": 3, "threads": 1},
+    ld.ripr: {"threads": 1},
 }
 FEW_STAGES = {
     ld.gbmap: {"m": 2},
     ld.proset: {"n_batches": 2},
     ld.costnet: {},
     ld.melm: {"n_starts": 3, "k": 1},
+    ld.ripr: {},
 }
-PENALTY = {ld.gbmap: "lambda_", ld.proset: "lambda_v", ld.costnet: "lambda_", ld.melm: "gamma"}
-PENALTIES = {
-    ld.gbmap: (0.0, 1e-3, 1.0), ld.proset: (0.0, 1e-3, 1.0), ld.costnet: (0.0, 1e-3, 1.0),
-    ld.melm: (0.2, 1.0, 4.0),
+PENALTY = {
+    ld.gbmap: "lambda_", ld.proset: "lambda_v", ld.costnet: "lambda_", ld.melm: "gamma",
+    ld.ripr: "lambda_",
 }  # fmt: skip
+PENALTIES = {m: (0.2, 1.0, 4.0) if m is ld.melm else (0.0, 1e-3, 1.0) for m in MODELS}
+CONTROL = {m: {} if m is ld.ripr else {"max_iter": 60} for m in MODELS}
 OPEN = {
     ld.gbmap: {"control": {"max_iter": 30, "max_stages": 2}},
     ld.proset: {
@@ -36,10 +39,13 @@ OPEN = {
     },
     ld.costnet: {"control": {"max_iter": 30}},
     ld.melm: {"n_starts": 3, "control": {"max_iter": 30}},
+    ld.ripr: {},
 }  # fmt: skip
 CLASSES_ONLY = [ld.melm]
-WITHOUT_OFFSET = [ld.melm]
-WITHOUT_RESPONSE = [ld.melm]  # takes a formula without a left side
+WITHOUT_OFFSET = [ld.melm, ld.ripr]
+WITHOUT_RESPONSE = [ld.melm, ld.ripr]  # take a formula without a left side
+PARTIAL = [ld.ripr]  # rows with missing values are used as far as they go
+LACKS = {ld.ripr: ("offset", "dtype")}  # arguments that others have
 KINDS = {
     "gaussian": lambda f: 10 * f,
     "text": lambda f: np.where(f > 0, "sick", "healthy"),
@@ -76,6 +82,21 @@ def frame(kind):
 FORMULA = "answer ~ . - w - o"
 MISSING = [1003, 1009]
 TAKES = {m: [k for k in KINDS if k != "gaussian" or m not in CLASSES_ONLY] for m in MODELS}
+
+
+def frame_of(model, kind):
+    """The frame; for a model that uses what is there, rows that miss a feature miss them all."""
+    df = frame(kind)
+    if model in PARTIAL:
+        df.loc[MISSING, ["age", "dose mg", "arm"]] = None
+    return df
+
+
+def used(model):
+    """How many rows of the frame a fit counts, and what its print says of the others."""
+    return (N, "without any complete view: 2 ") if model in PARTIAL else (N - 2, "(2 dropped")
+
+
 cases = pytest.mark.parametrize(
     "model, kind", [(m, k) for m in MODELS for k in TAKES[m]],
     ids=lambda v: getattr(v, "__name__", v),
@@ -86,7 +107,7 @@ _fits = {}
 
 def fit_of(model, kind):
     if (model, kind) not in _fits:
-        _fits[model, kind] = model(FORMULA, frame(kind), **CHEAP[model])
+        _fits[model, kind] = model(FORMULA, frame_of(model, kind), **CHEAP[model])
     return _fits[model, kind]
 
 
@@ -95,7 +116,8 @@ def test_print_and_summary(model, kind):
     fit = fit_of(model, kind)
     text, report = str(fit), fit.summary()
     assert f'{model.__name__}("{FORMULA}", data=df' in text
-    assert fit.family.name in text and f"Rows: {N - 2} (2 dropped" in text
+    n, rest = used(model)
+    assert fit.family.name in text and f"Rows: {n}" in text and rest in text.lower()
     assert text == repr(fit)
     for out in (str(report), report.as_html(), report.as_latex()):
         for word in ("answer", fit.family.name, *fit.reader.features):
@@ -114,7 +136,7 @@ def test_levels_and_family(model, kind):
 
 @cases
 def test_predictions_have_the_rows_of_the_data(model, kind):
-    fit, df = fit_of(model, kind), frame(kind)
+    fit, df = fit_of(model, kind), frame_of(model, kind)
     types = [t for t in fit.types if fit.levels is not None or t not in ("class", "prob")]
     assert {"response", "link"} <= set(types)
     for type in types:
@@ -138,7 +160,7 @@ def test_predictions_have_the_rows_of_the_data(model, kind):
 @cases
 def test_better_than_nothing(model, kind):
     fit = fit_of(model, kind)
-    row = fit.evaluate(frame(kind)).iloc[0]
+    row = fit.evaluate(frame_of(model, kind)).iloc[0]
     assert row["dev_ratio"] > 0.3 and row["n"] == N - 2
     if fit.levels is not None:
         assert row["accuracy"] > 0.7
@@ -146,7 +168,7 @@ def test_better_than_nothing(model, kind):
 
 @cases
 def test_unseen_and_missing_columns(model, kind):
-    fit, df = fit_of(model, kind), frame(kind)
+    fit, df = fit_of(model, kind), frame_of(model, kind)
     with pytest.raises(ld.DataError, match=r"'arm'.*'C'"):
         fit.predict(df.assign(arm="C"))
     assert {"age", "arm"} <= set(fit.reader.features) <= {"age", "dose mg", "arm"}
@@ -163,12 +185,12 @@ def test_unseen_and_missing_columns(model, kind):
 
 @cases
 def test_tidy_glance_augment(model, kind):
-    fit, df = fit_of(model, kind), frame(kind)
+    fit, df = fit_of(model, kind), frame_of(model, kind)
     tidy, glance, augmented = fit.tidy(), fit.glance(), fit.augment(df)
     assert {"term", "estimate"} <= set(tidy) and len(tidy) and tidy["estimate"].notna().all()
     assert len(glance) == 1
     assert {"family", "n", "df", "dev_ratio", PENALTY[model], "converged"} <= set(glance)
-    assert glance["n"][0] == N - 2 and glance["converged"][0]
+    assert glance["n"][0] == used(model)[0] and glance["converged"][0]
     pd.testing.assert_frame_equal(augmented[df.columns], df)
     assert len(augmented) == N and {".resid", ".loss"} <= set(augmented)
     used = tidy[tidy["chosen"]] if "chosen" in tidy else tidy  # of many models, one predicts
@@ -179,7 +201,7 @@ def test_tidy_glance_augment(model, kind):
 
 @cases
 def test_save_and_load(model, kind, tmp_path):
-    fit, df, path = fit_of(model, kind), frame(kind), tmp_path / "fit.lodim"
+    fit, df, path = fit_of(model, kind), frame_of(model, kind), tmp_path / "fit.lodim"
     fit.save(path)
     back = ld.load(path)
     assert type(back) is type(fit) and str(back) == str(fit) and back.levels == fit.levels
@@ -191,7 +213,7 @@ def test_save_and_load(model, kind, tmp_path):
 
 @cases
 def test_seed_and_threads(model, kind):
-    df = frame(kind)
+    df = frame_of(model, kind)
     one, two, other = (
         model(FORMULA, df, **CHEAP[model] | {"seed": s, "threads": t})
         for s, t in ((7, 1), (7, 2), (8, 1))
@@ -202,7 +224,7 @@ def test_seed_and_threads(model, kind):
 
 @models
 def test_data_is_left_alone(model):
-    df = frame("text")
+    df = frame_of(model, "text")
     before = df.copy(deep=True)
     model(FORMULA, df, **CHEAP[model]).predict(df)
     pd.testing.assert_frame_equal(df, before)
@@ -210,7 +232,7 @@ def test_data_is_left_alone(model):
 
 @models
 def test_other_frames(model):
-    df = frame("text").dropna()
+    df = frame_of(model, "text").dropna()
     expected = fit_of(model, "text")
     as_dict = {name: df[name].tolist() for name in df}
     one = model(FORMULA, as_dict, **CHEAP[model])
@@ -378,6 +400,28 @@ MELM_REFUSED = {
         bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma is for classes",
     ),
 }  # fmt: skip
+RIPR_REFUSED = {
+    "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be a whole number from 1 to 3"),
+    "min_dim": (bad(min_dim=3), ld.ArgumentError, "min_dim must be at most max_dim=2"),
+    "k": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
+    "a": (bad(a=1.0), ld.ArgumentError, "a must be at least 0 and below 1"),
+    "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
+    "learner": (bad(learner="svm"), ld.ArgumentError, "an estimator with fit"),
+    "learner class": (bad(learner=dict), ld.ArgumentError, "no class"),
+    "n_clusters": (bad(n_clusters=3), ld.ArgumentError, "without a response"),
+    "max_views": (bad(max_views=0), ld.ArgumentError, "max_views"),
+    "share": (bad(control={"share": 1.0}), ld.ArgumentError, "share must be"),
+    "smooth": (bad(control={"smooth": -1}), ld.ArgumentError, "smooth must be 0 or more"),
+    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' holds"),
+    "nothing varies": (
+        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError,
+        "no feature varies",
+    ),
+    "family of several": (
+        bad(formula="answer + age ~ arm + w", family="gaussian"), ld.ArgumentError,
+        "family is for one response",
+    ),
+}  # fmt: skip
 GBMAP_REFUSED = {
     "m = 0": (bad(m=0), ld.ArgumentError, "m must be a whole number from 1"),
     "m = 2.5": (bad(m=2.5), ld.ArgumentError, "m must be a whole number"),
@@ -420,6 +464,9 @@ COSTNET_REFUSED = {
     "tol": (bad(control={"tol": 0}), ld.ArgumentError, "tol"),
     "network": (bad(control={"network": 1}), ld.ArgumentError, "network"),
 }  # fmt: skip
+# What a model refuses in other words, or does not know.
+OTHER_WORDS = {(m, "no rows left"): "'age' is missing in every row" for m in PARTIAL}
+OTHER_WORDS[ld.ripr, "control key"] = "'maxiter'.*tolerance"
 
 
 @models
@@ -428,7 +475,9 @@ def test_refused(model, case):
     if case == "no response" and model in WITHOUT_RESPONSE:
         pytest.skip("it takes a formula without a response")
     call, error, words = REFUSED[case]
-    with pytest.raises(error, match=words):
+    if any(name in case for name in LACKS.get(model, ())):
+        error, words = TypeError, "unexpected keyword argument"
+    with pytest.raises(error, match=OTHER_WORDS.get((model, case), words)):
         call(model)
 
 
@@ -437,6 +486,13 @@ def test_refused_by_gbmap(case):
     call, error, words = GBMAP_REFUSED[case]
     with pytest.raises(error, match=words):
         call(ld.gbmap)
+
+
+@pytest.mark.parametrize("case", RIPR_REFUSED)
+def test_refused_by_ripr(case):
+    call, error, words = RIPR_REFUSED[case]
+    with pytest.raises(error, match=words):
+        call(ld.ripr)
 
 
 @pytest.mark.parametrize("case", PROSET_REFUSED)
@@ -558,7 +614,7 @@ def test_any_frame(model, df, seed, weighted, penalty):
         try:
             shrunk = FEW_STAGES[model] | {PENALTY[model]: PENALTIES[model][penalty]}
             fit = model("y ~ .", df, seed=seed, threads=1, weights=weights,
-                        control={"max_iter": 60}, **shrunk)  # fmt: skip
+                        control=CONTROL[model], **shrunk)  # fmt: skip
         except ld.LodimError:
             return
         try:
@@ -568,8 +624,11 @@ def test_any_frame(model, df, seed, weighted, penalty):
             return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
-        known = df[fit.reader.features].notna().all(axis=1)
-        assert list(out.dropna().index) == list(df.index[known])  # the response is not needed
+        if model in PARTIAL:
+            known = df.index[fit.predict(df, "view").notna()]
+        else:
+            known = df.index[df[fit.reader.features].notna().all(axis=1)]
+        assert list(out.dropna().index) == list(known)  # the response is not needed
         assert str(fit) and str(fit.summary()) and len(fit.augment(df)) == len(df)
         assert np.isfinite(fit.glance()["deviance"][0])
 

@@ -88,7 +88,10 @@ def test_quote_is_read_back(name):
         ("y ~ 2*x", 4, "a number or a text"),
         ("y ~ x > 1", 4, "inside of I"),
         ("y ~ class", 4, "Q('class')"),
-        ("y + x ~ a", 4, "only one response"),
+        ("y + y ~ a", 4, "y is there twice"),
+        ("y + bs(x, df=4) ~ a", 4, "left side"),
+        ("y - x ~ a", 4, "left side"),
+        ("y + x ~ a + x", 12, "both sides"),
         (". ~ x", 0, "left side"),
         ("bs(y, df=4) ~ x", 0, "left side"),
         ("y ~ x + y", 8, "both sides"),
@@ -105,6 +108,18 @@ def test_the_caret_shows_the_place(text, place, said):
     assert said in message
     assert shown.strip() == text.strip()
     assert caret.index("^") - 4 == place
+
+
+def test_several_responses():
+    """A dot stands for what is on neither side; a model of one response says so."""
+    several = parse("y + np.log(x) ~ .")
+    assert [s.text for s in several.responses] == ["y", "np.log(x)"]
+    (step,) = expand(several, ["a", "x", "y", "z"])
+    assert step.columns == ("a", "z")
+    with pytest.raises(FormulaError, match="only one response") as error:
+        _ = several.response
+    assert str(error.value).split("\n")[2].index("^") - 4 == 4
+    assert parse("~ .").response is None and parse("y ~ .").response.text == "y"
 
 
 MALICIOUS = [

@@ -60,7 +60,10 @@ def test_the_scan_sees():
         ("numba.cuda", ["device.py"]),
         ("matplotlib", ["plot.py"]),
         ("patsy", ["algebra.py"]),
-        ("cvxpy", ["models/costnet/convex.py", "models/costnet/exact.py"]),
+        (
+            "cvxpy",
+            ["models/costnet/convex.py", "models/costnet/exact.py", "models/ripr/convex.py"],
+        ),
         ("narwhals", ["columns.py"]),
         ("openpyxl", ["excel.py"]),
         ("pickle", []),

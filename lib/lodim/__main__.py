@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import lodim
@@ -41,6 +42,7 @@ class Command:
     title: str
     options: tuple[Option, ...]
     plots: tuple[str, ...]
+    lacks: tuple[str, ...] = ()  # options that others have
 
 
 SHARED = (
@@ -96,6 +98,19 @@ MODELS = {
         ),
         plots=("view", "loadings", "starts"),
     ),
+    "ripr": Command(
+        title="informative projections: a few views, each for its part of the rows",
+        options=(
+            Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
+            Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 2"),
+            Option("--min-dim", "min_dim", int, "features of a view, at least; default: 2"),
+            Option("--k", "k", int, "neighbours; default: about the root of the rows"),
+            Option("--views", "n_views", int, "views, at most"),
+            Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
+        ),
+        plots=("data", "shares"),
+        lacks=("offset",),
+    ),
 }
 
 
@@ -136,7 +151,7 @@ def _add_model(commands, name, command):
         help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
         "row labels), or name of a data set that comes with lodim",
     )
-    for option in (*SHARED, *command.options):
+    for option in _options(command):
         one.add_argument(
             option.flag, dest=option.name, type=option.kind, help=option.text,
             metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
@@ -160,6 +175,11 @@ def _add_model(commands, name, command):
     one.set_defaults(run=fit_model, model=name)
 
 
+def _options(command):
+    shared = (option for option in SHARED if option.name not in command.lacks)
+    return (*shared, *command.options)
+
+
 def _separator(text):
     text = "\t" if text in ("tab", "\\t") else text
     if len(text) != 1:
@@ -172,7 +192,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if (args.predict is None) != (args.output is None):
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
     model, command = getattr(lodim, args.model), MODELS[args.model]
-    given = [option for option in (*SHARED, *command.options) if hasattr(args, option.name)]
+    given = [option for option in _options(command) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
     for option in given:
         if option.file:
@@ -255,7 +275,7 @@ def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> N
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
     for name, axes in draw.items():
-        figure = axes().figure
+        figure = np.ravel(axes())[0].figure  # of views side by side, there are several Axes
         folder.mkdir(parents=True, exist_ok=True)  # not before a plot is there to be saved
         file = folder / f"{name}.png"
         figure.savefig(file, dpi=150)

@@ -27,6 +27,7 @@ class Batch:
     offset : (n,) or (n, K) float64; None without
     index : labels of all N rows of the frame
     rows : (n,) int64, positions of the complete rows in `index`
+    order : (n,) float64, by which rows follow each other; None without
     """
 
     X: np.ndarray
@@ -35,6 +36,7 @@ class Batch:
     offset: np.ndarray | None
     index: pd.Index
     rows: np.ndarray
+    order: np.ndarray | None = None
 
     @property
     def n(self):
@@ -106,9 +108,11 @@ class Design:
         family=None,
         weights=None,
         offset=None,
+        order=None,
         standardize=True,
         dtype="float64",
         partial=False,
+        which=None,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -127,11 +131,15 @@ class Design:
             other numbers are gaussian.
         weights : str or (N,) array, optional
         offset : str, (N,) or (N, K) array, optional
+        order : str or (N,) array, optional
+            By which rows follow each other, for models that look at neighbours in time.
         standardize : bool
             Whether features are scaled to unit sd; they are centred in any case.
         dtype : {'float64', 'float32'}
         partial : bool
             Keep rows with missing features or response, which are then NaN in the batch.
+        which : int, optional
+            Which response of a formula with several on its left side; without it there is one.
 
         Returns
         -------
@@ -143,11 +151,11 @@ class Design:
         """
         _check_arguments(family, dtype, standardize)
         frame = columns.read_frame(data)
-        parsed = read_formula(formula, family)
-        hidden = {name for name in (weights, offset) if isinstance(name, str)}
+        parsed, chosen = read_formula(formula, family, which)
+        hidden = {name for name in (weights, offset, order) if isinstance(name, str)}
         keys = _term_keys(expand(parsed, frame.names, hidden))
-        response = _response(parsed)
-        given = Given.read(frame, weights, offset)
+        response = _response(chosen)
+        given = Given.read(frame, weights, offset, order)
         names_used = _names_of(keys, response)
         table, rows = complete(frame, names_used, given, learning=True, partial=partial)
         given = given.at(rows)
@@ -176,7 +184,7 @@ class Design:
             dtype=str(np.dtype(dtype)),
             partial=partial,
         )
-        return design, Batch(X, y, given.weights, given.offset, frame.index, rows)
+        return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
 
     def apply(self, data, *, offset=None, response=False):
         """Turn new data into numbers as the data of `learn` were.
@@ -281,23 +289,24 @@ def _check_arguments(family, dtype, standardize):
         raise ArgumentError(f"standardize is True or False, not {standardize!r}")
 
 
-def read_formula(text, family):
-    """Parse, and see that the family fits the left side."""
+def read_formula(text, family, which=None):
+    """Parse, and see that the family fits the left side: a Formula, and the response meant."""
     parsed = parse(text)
-    if parsed.response is None and family not in (None, "none"):
+    response = parsed.response if which is None else parsed.responses[which]
+    if response is None and family not in (None, "none"):
         raise FormulaError(f"family {family!r} needs a response on the left of '~': {text}")
-    if parsed.response is not None and family == "none":
+    if response is not None and family == "none":
         raise FormulaError(f"family 'none' takes no response on the left of '~': {text}")
-    return parsed
+    return parsed, response
 
 
-def _response(parsed):
-    """The response of a formula, its levels not learnt yet."""
-    if parsed.response is None:
+def _response(summand):
+    """The response that is meant, its levels not learnt yet."""
+    if summand is None:
         return None
-    if parsed.response.kind == "name":
-        return Response(parsed.response.text)
-    name, code = algebra.key(parsed.response.text)
+    if summand.kind == "name":
+        return Response(summand.text)
+    name, code = algebra.key(summand.text)
     return Response(name, called=False) if code is None else Response(code, called=True)
 
 

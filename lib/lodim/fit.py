@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import report, store
+from lodim import fold, report, store
 from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
@@ -17,6 +17,7 @@ KINDS = {  # where each model's function and from_state are
     "proset": "lodim.models.proset.model",
     "costnet": "lodim.models.costnet.model",
     "melm": "lodim.models.melm.model",
+    "ripr": "lodim.models.ripr.model",
 }
 
 
@@ -156,11 +157,11 @@ class Fit(ABC):
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
         batch = self.reader.apply(data, offset=offset, response=True)
-        score = self.score_rows(batch)
+        known, score = self._answered(batch)
         new = {
             ".fitted": self._spread(batch, *self._predict(batch, "response")),
-            ".resid": self._spread(batch, self.family.residual(batch.y, score), ".resid"),
-            ".loss": self._spread(batch, self.family.deviance(batch.y, score), ".loss"),
+            ".resid": self._spread(known, self.family.residual(known.y, score), ".resid"),
+            ".loss": self._spread(known, self.family.deviance(known.y, score), ".loss"),
         }
         if self.levels is not None:
             new[".class"] = self._spread(batch, *self._predict(batch, "class"))
@@ -179,11 +180,10 @@ class Fit(ABC):
         of a numeric response) compares with the model that predicts the mean, or the class shares,
         of `data`; it is NaN where its response does not vary.
         """
-        batch = self.reader.apply(data, offset=offset, response=True)
+        batch, score = self._answered(self.reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
         weight = batch.weight
-        score = self.score_rows(batch)
         deviance = weight @ self.family.deviance(batch.y, score)
         base = batch.base(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
@@ -196,6 +196,15 @@ class Fit(ABC):
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
         return pd.DataFrame([row])
 
+    def _answered(self, batch):
+        """The part of a batch with known responses and predictions, and their link scores."""
+        score = self.score_rows(batch)
+        known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
+        if known.all():
+            return batch, score
+        at = np.flatnonzero(known)
+        return fold.subset(batch, at), score[at]
+
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
         arguments = {"formula": self.design.formula} | self.repeated(changes)
@@ -207,7 +216,7 @@ class Fit(ABC):
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
-                    f"{name} was an array or a function, which a fit does not keep: pass it again"
+                    f"{name} was an array, a function or an object, which a fit does not keep: pass it again"
                 )
         return arguments
 

@@ -91,4 +91,5 @@ def subset(batch, i, X=None):
         offset=None if batch.offset is None else batch.offset[i],
         index=batch.index,
         rows=batch.rows[i],
+        order=None if batch.order is None else batch.order[i],
     )

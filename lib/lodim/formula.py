@@ -58,12 +58,20 @@ class Summand:
 class Formula:
     """A formula that is right by its syntax; nothing is known of the data yet.
 
-    ``response`` is None for ``~ .``; otherwise a column's name or a call, as text.
+    ``responses`` is empty for ``~ .``; otherwise each is a column's name or a call, as text.
     """
 
     text: str
-    response: Summand | None
+    responses: tuple[Summand, ...]
     summands: tuple[Summand, ...]
+
+    @property
+    def response(self):
+        """The one response, or None; a FormulaError where there are several."""
+        if len(self.responses) > 1:
+            message = "only one response can be modelled; for a sum of columns write I(a + b)"
+            _fail(self.text, self.responses[1].start, message)
+        return self.responses[0] if self.responses else None
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ def parse(text):
     if not right:
         _fail(text, end, "nothing is on the right of '~'; write '.' for all columns")
     _check_numbers(text, right)
-    return Formula(text, _response(text, left), right)
+    return Formula(text, _responses(text, left), right)
 
 
 def _fail(text, place, message):
@@ -265,19 +273,18 @@ def _check_numbers(text, summands):
         _fail(text, summand.start, message)
 
 
-def _response(text, left):
-    """The one response, or None."""
-    if not left:
-        return None
-    first = left[0]
-    if len(left) > 1:
-        message = "only one response can be modelled; for a sum of columns write I(a + b)"
-        _fail(text, left[1].start, message)
-    if first.sign < 0 or first.kind in ("dot", "number"):
-        _fail(text, first.start, "the left side is one column, or a function of columns")
-    if first.kind == "compound":
-        _check_response(text, first)
-    return first
+def _responses(text, left):
+    """The responses, checked one by one."""
+    for summand in left:
+        if summand.sign < 0 or summand.kind in ("dot", "number"):
+            _fail(text, summand.start, "the left side is one column, or a function of columns")
+        if summand.kind == "compound":
+            _check_response(text, summand)
+    written = [summand.text for summand in left]
+    for k, summand in enumerate(left):
+        if summand.text in written[:k]:
+            _fail(text, summand.start, f"the response {summand.text} is there twice")
+    return left
 
 
 def _check_response(text, summand):
@@ -315,7 +322,7 @@ def expand(formula, names, hidden=()):
         too many terms.
     """
     known = set(names)
-    left = {} if formula.response is None else dict(formula.response.columns)
+    left = {name: place for summand in formula.responses for name, place in summand.columns}
     for name, place in left.items():
         _check_known(formula.text, name, place, names, known)
     for summand in formula.summands:

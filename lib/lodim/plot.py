@@ -40,17 +40,23 @@ def _tidy(ax):
 
 
 def path(path, ax=None, top=10):
-    """Estimates per standard deviation against log lambda, df above, names at the right end."""
+    """Estimates against log lambda, df above, names at the right end.
+
+    Per standard deviation of the feature, where that means something.
+    """
     frame = path.tidy()
     keys = list(path.fits[0].coef().index.names)
+    standard = "std_estimate" in frame
     wide = frame.pivot_table(
-        index=path.penalty, columns=keys, values="std_estimate", sort=False, observed=True
-    ).sort_index()
+        index=path.penalty, columns=keys, values="std_estimate" if standard else "estimate",
+        sort=False, observed=True,
+    ).sort_index().fillna(0.0)  # fmt: skip
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
     above = ("Df", path.lambdas, [str(df) for df in path.glance()["df"]])
     name = path.penalty.rstrip("_")
-    return against_log(wide, name, f"{path.fits[0].estimate_name} per SD", above, ax, top)
+    ylabel = path.fits[0].estimate_name + " per SD" * standard
+    return against_log(wide, name, ylabel, above, ax, top)
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
@@ -281,3 +287,76 @@ def auc(score, positive):
     """Area under the ROC curve."""
     false_rate, true_rate = roc(np.asarray(score), np.asarray(positive, bool))
     return float(np.trapezoid(true_rate, false_rate))
+
+
+# Of runs, in the order they are named: the third of Okabe and Ito's first, then the others.
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+
+
+def learning(frame, measure, ax=None):
+    """Means of a measure against the labelled rows, a line a run with a band of one error."""
+    ax = _axes(ax)
+    ends = {}
+    for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
+        color = LINES[k % len(LINES)]
+        x, mean, se = (part[c].to_numpy() for c in ("n_labelled", "mean", "se"))
+        ax.plot(x, mean, "o-", ms=3, lw=1.5, color=color)
+        if np.isfinite(se).all():
+            ax.fill_between(x, mean - se, mean + se, color=color, alpha=0.15, lw=0)
+        ends[name] = (mean[-1], color)
+    ax.set_xlabel("labelled rows")
+    ax.set_ylabel(f"{measure.replace('_', '-')} on the test rows")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _name_ends(ax, x[-1], ends)
+    return _tidy(ax)
+
+
+def winloss(frame, of, runs, ax=None):
+    """-log10 p of wins and losses against the labelled rows, a line a run (Fig. 7.6).
+
+    runs : names of all runs, in the order that gives them their colours
+    """
+    ax = _axes(ax)
+    ends, x = {}, frame.index.to_numpy()
+    for name in frame:
+        color = LINES[runs.index(name) % len(LINES)]
+        ax.plot(x, frame[name], "o-", ms=3, lw=1.5, color=color)
+        ends[f"against {name}"] = (frame[name].iloc[-1], color)
+    limit = -np.log10(0.05)
+    top = 1.1 * max(2.0 * limit, np.abs(frame.to_numpy()).max())
+    ax.axhspan(-limit, limit, color=GREY, alpha=0.12, lw=0)
+    ax.axhline(0.0, color="black", lw=0.6)
+    for side, word in ((1, f"{of} wins"), (-1, f"{of} loses")):
+        ax.axhline(side * limit, color="black", lw=0.8, ls="--")
+        ax.text(0.01, 0.5 + 0.47 * side, word, transform=ax.transAxes, fontsize=9, color=GREY,
+                va="top" if side > 0 else "bottom")  # fmt: skip
+    ax.set_ylim(-top, top)
+    ax.set_xlabel("labelled rows")
+    ax.set_ylabel("$-\\log_{10}\\,p$, with the sign of the difference")
+    ax.set_title("dashed: p = 0.05; between the lines nothing is certain", fontsize=9)
+    _name_ends(ax, x[-1], ends)
+    return _tidy(ax)
+
+
+def shares(names, share, said, ax=None):
+    """A bar of its share for each name, the first on top, with a text at the end."""
+    ax = _axes(ax, (7.0, max(2.0, 0.4 * len(names) + 1.0)))
+    y = np.arange(len(names))[::-1]
+    ax.barh(y, share, color=BLUE, height=0.55)
+    for at, text, end in zip(y, said, share, strict=True):
+        ax.annotate(text, (end, at), xytext=(4, 0), textcoords="offset points", va="center",
+                    fontsize=8)  # fmt: skip
+    ax.set_yticks(y, names)
+    ax.set_xlim(0.0, 1.3 * np.max(share))
+    ax.set_xlabel("share of the rows")
+    return _tidy(ax)
+
+
+def rounds(values, name, ax=None):
+    """A value after each round."""
+    ax = _axes(ax)
+    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("round")
+    ax.set_ylabel(name)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return _tidy(ax)

@@ -13,7 +13,7 @@ from lodim.design import Batch, Design
 from lodim.errors import ArgumentError
 from lodim.fit import ARRAY
 
-SHARED = ("family", "weights", "offset", "standardize", "dtype")
+SHARED = ("family", "weights", "offset", "order", "standardize", "dtype")  # known to a design
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 LONG = 60  # characters of a dict that a printed call shows
 
@@ -154,15 +154,15 @@ def of(model):
     return recipe
 
 
-def prepare(model, formula, data, arguments):
-    """Learn the design and check the settings: a Problem."""
+def prepare(model, formula, data, arguments, which=None):
+    """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it."""
     recipe = of(model)
     arguments = {
         k: v.item() if isinstance(v, np.generic) else v
         for k, v in _complete(model, arguments).items()
     }
-    shared = {name: arguments.pop(name) for name in SHARED}
-    if shared["dtype"] in (np.float32, np.float64):
+    shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
+    if shared.get("dtype") in (np.float32, np.float64):
         shared["dtype"] = np.dtype(shared["dtype"]).name
     control = arguments.pop("control", None)
     if control is not None and not isinstance(control, dict):
@@ -174,7 +174,7 @@ def prepare(model, formula, data, arguments):
         allowed = ", ".join(sorted(names - set(arguments)))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
     settings = recipe.settings(**arguments, **control)
-    design, batch = Design.learn(formula, data, **shared, partial=recipe.partial)
+    design, batch = Design.learn(formula, data, **shared, partial=recipe.partial, which=which)
     if design.response is None and not recipe.unsupervised:
         raise ArgumentError(
             f"{recipe.name} needs a response on the left of '~'; the formula is {formula!r}"

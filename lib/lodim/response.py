@@ -36,15 +36,20 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Weights (n,) and offset (n,) or (n, K), float64, NaN where missing; None where not given."""
+    """What is given for each row, float64, NaN where missing; None where not given.
+
+    weights (n,), offset (n,) or (n, K), order (n,).
+    """
 
     weights: np.ndarray | None
     offset: np.ndarray | None
+    order: np.ndarray | None = None
 
     @classmethod
-    def read(cls, frame, weights, offset):
+    def read(cls, frame, weights, offset, order=None):
         """From names of columns or arrays of the frame's length."""
-        return cls(_per_row(frame, weights, "weights"), _per_row(frame, offset, "offset"))
+        given = {"weights": weights, "offset": offset, "order": order}
+        return cls(**{what: _per_row(frame, value, what) for what, value in given.items()})
 
     def at(self, rows):
         """The complete rows; weights that are all one become None."""
@@ -53,7 +58,8 @@ class Given:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        return Given(weights, None if self.offset is None else self.offset[rows])
+        offset, order = (None if v is None else v[rows] for v in (self.offset, self.order))
+        return Given(weights, offset, order)
 
     @property
     def counted(self):
@@ -143,7 +149,7 @@ def complete(frame, names, given, learning, partial=False):
         read[name] = columns.read_column(frame, name)
         flags = np.zeros(n, bool) if partial else bad
         dropped[name] = _flag(read[name], flags, frame.index)
-    for what, array in (("weights", given.weights), ("offset", given.offset)):
+    for what, array in vars(given).items():
         if array is not None:
             missing = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
             bad |= missing

@@ -1,0 +1,377 @@
+"""ripr's numbers: speed of losses and assignment, recovery, accuracy, clusters, active learning.
+
+    python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER] [--noise uniform|compact]
+
+PART is losses, assignment, recovery, table73, regression, real, clustering, screening or active.
+Each prints what it measures; results/ripr_PART.txt are what this version printed.
+"""
+
+import argparse
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
+from scipy.stats import ttest_1samp
+
+from lodim.models.ripr import convex, losses, query, scores, screen
+from lodim.models.ripr.assign import solve_rows
+from lodim.models.ripr.query import answer, class_ratios
+from lodim.models.ripr.recover import Control, recover
+from lodim.models.ripr.views import enumerate_views, features
+from lodim.synthetic import informative_views, informative_views_r
+
+
+def timed(function, *args, **more):
+    start = time.perf_counter()
+    out = function(*args, **more)
+    return time.perf_counter() - start, out
+
+
+def trees(X, y, views, k, threads):
+    """The same losses by scipy's cKDTree, views shared among threads."""
+
+    def one(view):
+        Z = X[:, features(view)]
+        by_class = [cKDTree(Z[y == c]) for c in (0, 1)]
+        out = np.empty(len(y))
+        for c in (0, 1):
+            own = by_class[c].query(Z[y == c], [k + 1])[0][:, 0]
+            other = by_class[1 - c].query(Z[y == c], [k])[0][:, 0]
+            out[y == c] = (own / other) ** (0.01 * Z.shape[1])
+        return out
+
+    with ThreadPoolExecutor(threads) as pool:
+        return np.column_stack(list(pool.map(one, views)))
+
+
+def run_losses(_):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 4)), rng.integers(0, 2, 200)
+    losses.class_losses(X, y, enumerate_views(4, 1, 3), threads=2)
+    for n, max_dim in ((1000, 2), (4000, 2), (1000, 3)):
+        X, y = rng.random((n, 50)), rng.integers(0, 2, n)
+        views = enumerate_views(50, 1, max_dim)
+        ours, L = timed(losses.class_losses, X, y, views, threads=2)
+        theirs, T = timed(trees, X, y, views, losses.default_k(n), 2)
+        error = np.abs(L - T).max()
+        print(f"n {n} max_dim {max_dim} views {len(views)}: {ours:.2f} s, cKDTree {theirs:.2f} s, "
+              f"ratio {theirs / ours:.1f}, L {L.nbytes / 1e6:.0f} MB, "
+              f"differ by {error:.1e}")  # fmt: skip
+
+
+def run_assignment(_):
+    rng = np.random.default_rng(0)
+    tight = dict(tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11)
+    for n, views in ((500, 45), (500, 435), (1000, 435)):
+        L, delta = np.exp(0.02 * rng.standard_normal((n, views))), rng.random(views)
+        solve_rows(L, delta, 1e-4, 2)
+        ours, (first, second, share) = timed(solve_rows, L, delta, 1e-4, 2)
+        theirs, (_, value) = timed(convex.solve, L, delta, 1e-4, **tight)
+        rows = np.arange(n)
+        u = (1 - share) * L[rows, first] + share * L[rows, second]
+        own = (
+            (u - L.min(1)) ** 2 + 1e-4 * ((1 - share) * delta[first] + share * delta[second])
+        ).sum()
+        print(f"{n} x {views}: {1e3 * ours:.3f} ms, Clarabel {theirs:.2f} s, ratio "
+              f"{theirs / ours:.0f}, objectives {own:.12g} and {value:.12g}")  # fmt: skip
+
+
+def standardized(train, *others):
+    mean, scale = train.mean(axis=0), train.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return [(Z - mean) / scale for Z in (train, *others)]
+
+
+def halves(df):
+    """Every second row to train, the rest to test."""
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    even = np.arange(len(y)) % 2 == 0
+    return *standardized(X[even], X[~even]), y[even], y[~even]
+
+
+def truth(df):
+    return np.array([[int(name[1:]) - 1 for name in view] for view in df.attrs["views"]])
+
+
+def said(Q, X, y, views, k):
+    return answer(class_ratios(Q, X, y, views, k, n_classes=int(y.max()) + 1, balanced=True)).value
+
+
+def recall(views, true):
+    got, want = ({tuple(v) for v in z.tolist()} for z in (views, true))
+    return len(got & want) / len(got), len(got & want) / len(want)
+
+
+def means(rows):
+    rows = np.array(rows, float)
+    se = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    return " ".join(f"{m:.3f} ({s:.3f})" for m, s in zip(rows.mean(axis=0), se, strict=True))
+
+
+def run_recovery(args):
+    from sklearn.neighbors import KNeighborsClassifier
+
+    print("P label_noise: precision recall accuracy known-views k-NN")
+    views = enumerate_views(10, 2, 2)
+    for noise in (0.0, 0.1):
+        for P in range(1, 8):
+            rows = []
+            for seed in range(args.repeats):
+                df = informative_views(P, 600, 0, seed, label_noise=noise)
+                X, Q, y, z = halves(df)
+                found, true = recover(X, y, views, "class"), truth(df)
+                ours = np.mean(said(Q, X, y, found.views, found.k) == z)
+                known = np.mean(said(Q, X, y, true, losses.default_k(len(y))) == z)
+                knn = KNeighborsClassifier(losses.default_k(len(y))).fit(X, y).score(Q, z)
+                rows.append([*recall(found.views, true), ours, known, knn])
+            print(P, noise, means(rows), flush=True)
+
+
+def run_table73(args):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.neighbors import KNeighborsClassifier
+
+    print("R unlabelled: precision recall accuracy k-NN random-forest")
+    views = enumerate_views(10, 2, 2)
+    for R in (0, 100, 1000):
+        for every in (0, 3):
+            rows = []
+            for seed in range(args.repeats):
+                X, Q, y, z = halves(df := informative_views(2, 2000, 2 * R, seed))
+                partly = y.copy()
+                if every:
+                    hidden = np.random.default_rng(seed).permutation(len(y))[: len(y) // every]
+                    partly[hidden] = -1
+                on = partly >= 0
+                found = recover(X, partly, views, "class")
+                knn = KNeighborsClassifier(losses.default_k(on.sum())).fit(X[on], y[on])
+                forest = RandomForestClassifier(100, random_state=0).fit(X[on], y[on])
+                ours = np.mean(said(Q, X, partly, found.views, found.k) == z)
+                rows.append([*recall(found.views, truth(df)), ours, knn.score(Q, z),
+                             forest.score(Q, z)])  # fmt: skip
+            print(R, f"1/{every}" if every else "0", means(rows), flush=True)
+
+
+def number_predictions(found, Q, X, y, k):
+    near = [query.neighbours(Q, X, view, k) for view in found.views]
+    return query.number_answer(near, y, found.assignment.matrix()).value
+
+
+def run_regression(args):
+    from sklearn.neighbors import KNeighborsRegressor
+
+    print("q max_dim: precision recall of pairs (with x1: triples), MSE ripr, best k-NN, ratio")
+    for q in (2, 3, 5):
+        for max_dim in (2, 3):
+            rows = []
+            for seed in range(args.repeats):
+                X, Q, y, z = halves(df := informative_views_r(2000, q, seed))
+                found = recover(X, y, enumerate_views(20, 2, max_dim), "number")
+                true = truth(df)
+                if max_dim == 3:
+                    true = np.column_stack([np.zeros(len(true), int), true])
+                knn = min(
+                    np.mean((KNeighborsRegressor(k, weights=w).fit(X, y).predict(Q) - z) ** 2)
+                    for k in (5, 10, 31) for w in ("uniform", "distance")
+                )  # fmt: skip
+                ours = np.mean((number_predictions(found, Q, X, y, 10) - z) ** 2)
+                rows.append([*recall(found.views, true), ours, knn, ours / knn])
+            print(q, max_dim, means(rows), flush=True)
+
+
+def run_real(args):
+    from sklearn.model_selection import KFold, StratifiedKFold
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    print("10-fold, at most 3 views; accuracy (R2) ripr, its views, k-NN best of 1 3 5 11")
+    for name in ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar"):
+        for max_dim in (2, 3) if name in ("breast_tissue", "seeds") else (2,):
+            X, y = table(args.data, name)
+            y, rows = np.unique(y, return_inverse=True)[1], []
+            for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
+                A, B = standardized(X[train], X[test])
+                found = recover(A, y[train], enumerate_views(X.shape[1], 2, max_dim), "class",
+                                control=Control(most=3), threads=2)  # fmt: skip
+                ours = np.mean(said(B, A, y[train], found.views, found.k) == y[test])
+                knn = [KNeighborsClassifier(k).fit(A, y[train]).score(B, y[test])
+                       for k in (1, 3, 5, 11)]  # fmt: skip
+                rows.append([ours, len(found.views), *knn])
+            best = 2 + int(np.mean(rows, axis=0)[2:].argmax())
+            print(name, max_dim, means([[*r[:2], r[best]] for r in rows]), flush=True)
+    X, y = table(args.data, "concrete")
+    rows, y = [], y.astype(float)
+    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
+        A, B = standardized(X[train], X[test])
+        found = recover(A, y[train], enumerate_views(8, 2, 3), "number", control=Control(most=3))
+        ours = number_predictions(found, B, A, y[train], 10)
+        knn = [KNeighborsRegressor(k).fit(A, y[train]).score(B, y[test]) for k in (3, 5, 11)]
+        rows.append(
+            [1 - np.mean((ours - y[test]) ** 2) / y[test].var(), len(found.views), max(knn)]
+        )
+    print("concrete (R2)", 3, means(rows), flush=True)
+
+
+def table(folder, name):
+    df = pd.read_csv(folder / f"{name}.csv")
+    return df.iloc[:, :-1].to_numpy(float), df.iloc[:, -1].to_numpy()
+
+
+def run_clustering(args):
+    """k-means on views beside k-means on all features, scaled to [0, 1): Table 2.2."""
+    from sklearn.cluster import KMeans
+
+    for name, n_clusters in (("seeds", 3), ("concrete", 6)):
+        X, _ = table(args.data, name)
+        X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)) * (1 - 1e-9)
+        rows = []
+        for seed in range(args.repeats):
+            found = recover(X, None, enumerate_views(X.shape[1], 2, 2), "cluster", seed=seed,
+                            control=Control(most=3))  # fmt: skip
+            B = found.assignment.matrix().argmax(axis=1)
+            each = max(2, round(n_clusters / len(found.views)))
+            ours = clusters_of(X, B, found.views, each, seed)
+            plain = KMeans(each * len(found.views), n_init=5, random_state=seed).fit(X).labels_
+            every = [(np.flatnonzero(plain == c), np.arange(X.shape[1])) for c in np.unique(plain)]
+            rows.append([distortion(X, ours), distortion(X, every), log_volume(X, ours),
+                         log_volume(X, every), len(ours), len(every)])  # fmt: skip
+        print(name, "distortion ripr, k-means; log volume ripr, k-means; clusters:", means(rows))
+
+
+def clusters_of(X, B, views, each, seed):
+    """Rows and features of each cluster, of k-means on the rows that a view serves."""
+    from sklearn.cluster import KMeans
+
+    out = []
+    for a, view in enumerate(views):
+        rows = np.flatnonzero(a == B)
+        labels = KMeans(each, n_init=5, random_state=seed).fit(X[np.ix_(rows, features(view))])
+        out += [(rows[labels.labels_ == c], features(view)) for c in range(each)]
+    return out
+
+
+def distortion(X, clusters):
+    """Mean squared distance to the centre, in the features of the cluster."""
+    total = sum(((X[np.ix_(r, f)] - X[np.ix_(r, f)].mean(axis=0)) ** 2).sum() for r, f in clusters)
+    return total / len(X)
+
+
+def log_volume(X, clusters):
+    """Log of the summed volumes of ellipsoids, in all features: the box's length in the others.
+
+    Half axes are two standard deviations, at least 0.01.
+    """
+    from scipy.special import gammaln, logsumexp
+
+    logs = []
+    for rows, f in clusters:
+        values = (
+            np.linalg.eigvalsh(np.cov(X[np.ix_(rows, f)].T)) if len(rows) > 1 else np.zeros(len(f))
+        )
+        axes = np.maximum(2 * np.sqrt(np.maximum(values, 0)), 0.01)
+        ball = len(f) / 2 * np.log(np.pi) - gammaln(len(f) / 2 + 1)
+        logs.append(ball + np.log(axes).sum())  # the cylinder's other sides are one
+    return logsumexp(logs)
+
+
+def run_screening(args):
+    print("of 1,140 triples: kept, rows whose best is lost, mean loss of loss, recall")
+    for allowed in (100, 300, 600):
+        rows = []
+        for seed in range(args.repeats):
+            df = informative_views_r(1000, 3, seed)
+            (X,) = standardized(df.drop(columns="y").to_numpy())
+            y, every = df["y"].to_numpy(), enumerate_views(20, 3, 3)
+            L = losses.regression_losses(X, y, every, threads=2)
+            losses_of = partial(_number_losses, X, y)
+            kept, _ = screen.screened_views(20, 3, 3, losses_of, allowed)
+            true = np.column_stack([np.zeros(3, int), truth(df)])
+            rows.append(
+                [len(kept), *screen.loss_of_screening(L, every, kept), recall(kept, true)[1]]
+            )
+        print(allowed, means(rows), flush=True)
+
+
+def _number_losses(X, y, views):
+    return losses.regression_losses(X, y, views)
+
+
+def pool_data(seed, noise):
+    """Two views of 300 rows each, 200 rows that none tells; as many to test."""
+    df = informative_views(2, 600, 400, seed)
+    X, y = df.drop(columns="y").to_numpy().copy(), df["y"].to_numpy()
+    rng = np.random.default_rng([seed, 1])
+    if noise == "compact":
+        X[1200:] = 0.5 + 0.06 * rng.standard_normal(X[1200:].shape)
+    order = rng.permutation(len(y))
+    (X,) = standardized(X)
+    train, test = np.array_split(order, 2)
+    return X[train], y[train], train < 1200, X[test], y[test]
+
+
+def wanted(name, found, X, y, pool, fits, rng, seed):
+    if name == "random":
+        return rng.random(len(pool))
+    if name == "conforming first":
+        return fits + 0.5 * rng.random(len(pool))
+    most = 40 if name == "infogain" else None
+    return scores.score(name, pool, X, y, found.views, found.k, n_classes=2, seed=seed, most=most)
+
+
+def curve(name, seed, data, batch=30, rounds=10):
+    """Accuracy on the test rows after each batch of labels."""
+    X, y, fits, Q, z = data
+    rng = np.random.default_rng([seed, 2])
+    labelled, views, out = rng.permutation(len(y))[:batch], enumerate_views(10, 2, 2), []
+    for r in range(rounds + 1):
+        found = recover(X[labelled], y[labelled], views, "class")
+        out.append(np.mean(said(Q, X[labelled], y[labelled], found.views, found.k) == z))
+        rest = np.setdiff1d(np.arange(len(y)), labelled)
+        score = wanted(name, found, X[labelled], y[labelled], X[rest], fits[rest], rng, r)
+        labelled = np.append(labelled, rest[np.argsort(-score, kind="stable")[:batch]])
+    return out
+
+
+def run_active(args):
+    """Curves of some seeds, added to results/ripr_active.csv; then what all seeds there say."""
+    names, out = ["random", "conforming first", *scores.SCORES], args.out / "ripr_active.csv"
+    for seed in range(args.first, args.first + args.repeats):
+        data = pool_data(seed, args.noise)
+        rows = [
+            (args.noise, seed, name, 30 * (r + 1), a)
+            for name in names
+            for r, a in enumerate(curve(name, seed, data))
+        ]
+        frame = pd.DataFrame(rows, columns=["noise", "seed", "score", "labels", "accuracy"])
+        frame.to_csv(out, mode="a", header=not out.exists(), index=False)
+    every = pd.read_csv(out).query("noise == @args.noise")
+    print(f"{args.noise} noise, {every.seed.nunique()} repeats: accuracy after 30, 60, ... labels; "
+          "area; less random's; p of a paired t-test")  # fmt: skip
+    areas = every.pivot_table("accuracy", "seed", "score")
+    means_ = every.pivot_table("accuracy", "score", "labels")
+    for name in names:
+        gain = areas[name] - areas["random"]
+        p = ttest_1samp(gain, 0.0).pvalue if gain.any() else 1.0
+        print(f"{name}: {means_.loc[name].to_numpy().round(3)} {areas[name].mean():.4f} "
+              f"{gain.mean():+.4f} p {p:.2g}")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = {n[4:]: f for n, f in globals().items() if n.startswith("run_")}
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="first seed of the active curves")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--noise", choices=("uniform", "compact"), default="uniform")
+    here = Path(__file__).resolve().parents[1]
+    parser.add_argument("--data", type=Path, default=here.parent / "shared" / "data")
+    args = parser.parse_args()
+    parts[args.part](args)
+
+
+if __name__ == "__main__":
+    main()

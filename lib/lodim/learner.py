@@ -1,0 +1,386 @@
+"""Active learning: which rows of a pool to label next, and when to stop."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import recipe as recipes
+from lodim import scores
+from lodim.errors import ArgumentError, DataError
+from lodim.formula import parse
+from lodim.report import Table, listing, significant
+
+STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
+
+
+def active(
+    model: Callable,
+    formula: str,
+    labelled: Any,
+    pool: Any,
+    *,
+    score: str = "uncertainty",
+    test: Any = None,
+    committee: int = 10,
+    agreement: float = 0.99,
+    rounds: int = 3,
+    target: float | None = None,
+    seed: int = 0,
+    **arguments: Any,
+) -> "Learner":
+    """Learn from few labels: ask for those of which a model stands to learn most.
+
+    The loop of Fiterau (2014), Algorithm 3.2.1: fit, ask for the labels of the rows with the
+    largest score, add them, fit anew from scratch.
+
+    Parameters
+    ----------
+    model : model function
+        Such as `lodim.ripr`; any that fits classes.
+    formula : str
+        Such as "alert ~ .", with a column as the response.
+    labelled : DataFrame
+        Rows whose response is known, at least one of two classes.
+    pool : DataFrame
+        Rows that can be asked for; its index says which is which, so that no label occurs twice. A
+        column with the response is left out.
+    score : {"uncertainty", "committee", "infogain", "entropy", "random"}
+        What `query` goes by where it is not told.
+    test : DataFrame, optional
+        Rows with known responses, never learnt from: for the learning curve.
+    committee : int
+        Members of a committee by bootstrap, for models without one of their own.
+    agreement, rounds : float, int
+        The stop rule: see Notes.
+    target : float, optional
+        Error on `test` at which to stop: epsilon of Algorithm 3.2.1.
+    seed : int
+        Of ties, random choices and bootstraps; also the model's, where it has one.
+    **arguments
+        As the model takes them.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+
+    Notes
+    -----
+    Scores of a row x, with class probabilities p(c | x); the rows of the largest score are asked
+    for (the thesis prints arg min for all, which cannot be meant):
+
+    - "uncertainty" (Eq. 3.2): the entropy of p(. | x). Of ripr, p is that of the view that serves
+      the row.
+    - "entropy" (low conditional entropy): the same with the opposite sign, the most confident rows
+      first.
+    - "committee" (Eq. 3.3): the entropy of the votes of a committee; of ripr, of its views; else
+      of the model fitted to `committee` bootstraps.
+    - "infogain": by how much the sum of all entropies over the pool is expected to fall once the
+      label is known; of ripr with its views as they are, else by refits for the 20 most uncertain
+      rows.
+    - "random".
+
+    When to stop, without further labels: predictions for the rows that the pool began with (at most
+    2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
+    Once its mean over the last `rounds` rounds is `agreement` or more, what is still learnt changes
+    hardly any class (Bloodgood and Vijay-Shanker 2009, stabilizing predictions). Predictions that
+    do not change need not be right.
+
+    References
+    ----------
+    Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
+    Ch. 3. Bloodgood, M., Vijay-Shanker, K. (2009). A method for stopping active learning based on
+    stabilizing predictions and the need for user-adjustable stopping. CoNLL.
+    """
+    _check_score(score)
+    for name, value in (("committee", committee), ("rounds", rounds)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ArgumentError(f"{name} must be a whole number from 1, not {value!r}")
+    for name, value in (("agreement", agreement), ("target", 0.5 if target is None else target)):
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ArgumentError(f"{name} must be between 0 and 1, not {value!r}")
+    if target is not None and test is None:
+        raise ArgumentError("target is an error on test rows: give test= too")
+    response = _response(formula)
+    for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
+        if frame is not None and not isinstance(frame, pd.DataFrame):
+            raise DataError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
+    if not pool.index.is_unique:
+        twice = pool.index[pool.index.duplicated()][0]
+        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
+    if "seed" in recipes.of(model).settings.__dataclass_fields__:
+        arguments["seed"] = seed
+    return Learner(
+        model, formula, response, arguments, labelled, pool, test,
+        score=score, size=committee, stop=(agreement, rounds, target), seed=seed,
+    )  # fmt: skip
+
+
+class Learner:
+    """A model that asks.
+
+    Attributes
+    ----------
+    fit : Fit
+        The model of the rows that are labelled so far.
+    labelled, pool, test : DataFrames
+        What is known, what can be asked for, and what the curve is measured on (or None).
+    curve : DataFrame
+        A row for each fit: n_labelled; asked, the score that chose the rows it learnt last;
+        accuracy and log_loss on the test rows; entropy, mean over the pool; agreement, Cohen's
+        kappa with the predictions of the fit before.
+    hits : list of (n_test,) bool arrays
+        Which test rows each fit got right.
+    """
+
+    def __init__(self, model, formula, response, arguments, labelled, pool, test, *,
+                 score, size, stop, seed):  # fmt: skip
+        self.model, self.formula, self.response = model, formula, response
+        self.arguments, self.score, self.size, self.seed = arguments, score, size, seed
+        self.labelled, self.test = labelled, test
+        self.pool = pool.drop(columns=response, errors="ignore")
+        self._stop, self._asked, self._before = stop, "", None
+        rng = np.random.default_rng([seed, 0])
+        watched = rng.permutation(len(pool))[:STOP_ROWS]
+        self._watched = self.pool.iloc[np.sort(watched)]
+        self._rows: list[dict] = []
+        self.hits: list[np.ndarray] = []
+        self._learn("")
+
+    # What a user does ---------------------------------------------------------------------------
+
+    def query(self, n: int = 10, score: str | None = None) -> pd.DataFrame:
+        """The rows of the pool to label next, by falling score.
+
+        Parameters
+        ----------
+        n : int
+            How many; fewer where the pool has fewer.
+        score : str, optional
+            See `lodim.active`; by default the learner's own.
+
+        Returns
+        -------
+        DataFrame
+            Rows of the pool; before its columns .score, .class (what the model would say) and,
+            of models with views, .view: the one to look at.
+        """
+        score = self.score if score is None else score
+        _check_score(score)
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+            raise ArgumentError(f"n must be a whole number from 1, not {n!r}")
+        if self.pool.empty:
+            raise DataError("the pool is empty: all of its rows are labelled")
+        self._asked = score
+        rng = np.random.default_rng([self.seed, len(self.labelled), 1])
+        value = np.asarray(getattr(scores, score)(self, rng), float)
+        # Of equal scores any row, not the first: pools are often sorted.
+        order = rng.permutation(len(value))
+        order = order[np.argsort(-np.where(np.isnan(value), -np.inf, value)[order], kind="stable")]
+        at = order[: min(int(n), len(order))]
+        rows = self.pool.iloc[at]
+        new = {".score": value[at], ".class": self.fit.predict(rows, "class").to_numpy()}
+        if "view" in self.fit.types:
+            new[".view"] = self.fit.predict(rows, "view").to_numpy()
+        return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
+
+    def teach(self, labels: Any) -> "Learner":
+        """Add rows of the pool with their labels, and fit anew; returns the learner.
+
+        Parameters
+        ----------
+        labels : Series or mapping
+            Classes by row label of the pool, such as a Series with (part of) the index of `query`.
+        """
+        labels = self._checked(labels)
+        new = self.pool.loc[labels.index].assign(**{self.response: labels})
+        columns = [c for c in self.labelled.columns if c in new]
+        labelled, pool = self.labelled, self.pool
+        self.labelled = pd.concat([labelled, new[columns]])
+        self.pool = pool.drop(index=labels.index)
+        try:
+            self._learn(self._asked)
+        except Exception:
+            self.labelled, self.pool = labelled, pool  # as if nothing had been said
+            raise
+        return self
+
+    def replay(
+        self, labels: Any, n: int = 10, *, score: str | None = None, rounds: int | None = None
+    ) -> "Learner":
+        """Ask and teach by labels that are all known: how a score would have done.
+
+        Parameters
+        ----------
+        labels : Series
+            A class for every row of the pool, by row label.
+        n : int
+            Rows a round.
+        score : str, optional
+            As `query` takes it.
+        rounds : int, optional
+            Until the pool is empty, by default.
+        """
+        done = 0
+        while len(self.pool) and (rounds is None or done < rounds):
+            self.teach(pd.Series(labels).loc[self.query(n, score).index])
+            done += 1
+        return self
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """The learning curve so far, a row a fit."""
+        return pd.DataFrame(self._rows)
+
+    @property
+    def stop(self) -> str | None:
+        """Why there is little left to learn; None while there is: see Notes of `lodim.active`."""
+        agreement, rounds, target = self._stop
+        last = self._rows[-1]
+        if target is not None and 1.0 - last["accuracy"] <= target:
+            return f"the error on the test rows, {1.0 - last['accuracy']:.3f}, is at most {target}"
+        if self.pool.empty:
+            return "the pool is empty"
+        recent = [row["agreement"] for row in self._rows[-rounds:]]
+        if len(self._rows) > rounds and np.mean(recent) >= agreement:
+            return (
+                f"predictions are stable: kappa {np.mean(recent):.3f} with those before, "
+                f"over {rounds} rounds"
+            )
+        return None
+
+    def plot(self, kind: str = "curve", ax=None, *, against: Mapping[str, Any] | None = None):
+        """Draw a kind of plot, and return the Axes.
+
+        Parameters
+        ----------
+        kind : str
+            "curve": the learning curve. "winloss": how clearly this run wins over others.
+        ax : Axes, optional
+        against : mapping of str to Learner
+            Further runs, by name, that began with the same rows (see `lodim.learning_curves`).
+        """
+        from lodim.curves import learning_curves
+
+        name = self._name()
+        others = {} if against is None else dict(against)
+        if name in others:
+            raise ArgumentError(f"{name!r} is the name of this run; give the other one another")
+        if kind == "winloss" and not others:
+            raise ArgumentError("a win/loss plot needs another run: against={'random': learner}")
+        measured = learning_curves({name: self, **others})
+        return measured.plot(kind, ax, **({"of": name} if kind == "winloss" else {}))
+
+    # What scores need -----------------------------------------------------------------------------
+
+    def fitted(self, labelled):
+        """The model of other labelled rows."""
+        return self.model(self.formula, labelled, **self.arguments)
+
+    def fitted_with(self, row, label):
+        """The model with a row of the pool (a frame) said to be of a class."""
+        return self.fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
+
+    # The rest -------------------------------------------------------------------------------------
+
+    def _learn(self, asked):
+        """Fit, and write down where that has led."""
+        fit = self.fitted(self.labelled)
+        if fit.levels is None:
+            raise ArgumentError("active learning is for classes; this response is numeric")
+        now = fit.predict(self._watched, "class").to_numpy(dtype=object)
+        row = {"n_labelled": len(self.labelled), "asked": asked, "accuracy": np.nan,
+               "log_loss": np.nan, "entropy": np.nan, "agreement": np.nan}  # fmt: skip
+        if self.test is not None:
+            row |= fit.evaluate(self.test).iloc[0][["accuracy", "log_loss"]].to_dict()
+            said = fit.predict(self.test, "class").to_numpy(dtype=object)
+            self.hits.append(said == self.test[self.response].to_numpy(dtype=object))
+        if len(self.pool):
+            known = scores.entropies(fit, self.pool)
+            row["entropy"] = float(np.nanmean(known)) if np.isfinite(known).any() else np.nan
+        if self._before is not None:
+            row["agreement"] = kappa(self._before, now)
+        self.fit, self._before, self._asked = fit, now, ""
+        self._rows.append(row)
+
+    def _checked(self, labels):
+        """Labels as a Series by row label of the pool."""
+        if isinstance(labels, pd.DataFrame):
+            if self.response not in labels:
+                raise DataError(f"labels are a frame without the column {self.response!r}")
+            labels = labels[self.response]
+        if not isinstance(labels, pd.Series | Mapping):
+            raise DataError(
+                "labels must be a Series or a mapping by row label, such as "
+                f"pd.Series(['yes', 'no'], index=rows.index), not {type(labels).__name__}"
+            )
+        labels = pd.Series(labels)
+        if labels.empty:
+            raise DataError("there are no labels to learn from")
+        if not labels.index.is_unique:
+            twice = labels.index[labels.index.duplicated()][0]
+            raise DataError(f"row {twice!r} is labelled twice")
+        unknown = labels.index.difference(self.pool.index)
+        if len(unknown):
+            known = "labelled already" if unknown[0] in self.labelled.index else "not in the pool"
+            raise DataError(f"row {unknown[0]!r} is {known}")
+        if labels.isna().any():
+            raise DataError(f"row {labels.index[labels.isna()][0]!r} has no label")
+        return labels
+
+    def _name(self):
+        """What the run has asked by."""
+        asked = {row["asked"] for row in self._rows if row["asked"]}
+        return asked.pop() if len(asked) == 1 else "mixed" if asked else self.score
+
+    def __repr__(self):
+        lines = [
+            f"Rows: {len(self.labelled)} labelled, {len(self.pool)} in the pool; "
+            f"score: {self.score}"
+        ]
+        lines.append(f"Stop: {self.stop}" if self.stop else "Stop: not yet")
+        names = {"n_labelled": "Labelled", "asked": "Asked by", "accuracy": "Accuracy",
+                 "log_loss": "Log-loss", "entropy": "Entropy", "agreement": "Kappa"}  # fmt: skip
+        frame = self.curve[list(names)].rename(columns=names)
+        frame = frame.dropna(axis=1, how="all")
+        frame.index = range(len(frame))
+        formats = {c: _shown for c in ("Accuracy", "Log-loss", "Entropy", "Kappa") if c in frame}
+        call = f"active({self.model.__name__}, {self.formula!r}, labelled, pool)"
+        return listing(call, lines, Table("", frame, formats))
+
+
+def kappa(a, b):
+    """Cohen's kappa of two classifications of the same rows; those that lack one are left out."""
+    known = ~(pd.isna(a) | pd.isna(b))
+    a, b = a[known], b[known]
+    if not len(a):
+        return np.nan
+    observed = (a == b).mean()
+    chance = sum((a == c).mean() * (b == c).mean() for c in set(a) | set(b))
+    return 1.0 if chance == 1.0 else float((observed - chance) / (1.0 - chance))
+
+
+def _shown(value):
+    return "" if pd.isna(value) else significant(value)
+
+
+def _check_score(score):
+    if score not in scores.SCORES:
+        raise ArgumentError(f"score must be one of {', '.join(scores.SCORES)}, not {score!r}")
+
+
+def _response(formula):
+    """Name of the column that is the response."""
+    summand = parse(formula).response
+    if summand is None:
+        raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
+    names = [name for name, _ in summand.columns]
+    column = summand.kind == "name" or summand.text.startswith("Q(")
+    if len(names) != 1 or not column:
+        raise ArgumentError(f"the response must be a column to be asked for, not {summand.text}")
+    return names[0]

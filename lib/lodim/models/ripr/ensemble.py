@@ -1,0 +1,119 @@
+"""Ensemble: the views that were found, and the training rows that answer in them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # as `recover` names tasks
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A few views, and what k-NN needs in them.
+
+    task : CLASSES, NUMBERS or CLUSTERS
+    features : (a,) int64, positions in the design of the features that some view uses
+    views : (r, D) int64, positions among `features`, padded with -1; most served first
+    X : (n, a) float64, features of the training rows as the design gives them, NaN where missing
+    y : (n,) float64, class codes or numbers, NaN where not known or without a response
+    weight : (n,) float64, weights of the rows, zero where they do not count
+    B : (n, r) float64, shares of the views in a row; zeros where no view is complete
+    served : (n,) int64, the view that a query for the row without itself gets; -1 where none is
+        complete
+    n_classes : int, zero without classes
+    k : neighbours
+    power : 1 - a, of the losses
+    balanced : whether shares of the classes are taken out of ratios
+    scale : (2,) float64, factors of ratios and votes that make probabilities (see `calibrate`)
+    seed : of the uniform sample that clusters are compared with
+    centres : (q, D) float64, places of clusters in their views, padded with NaN; empty otherwise
+    centre_view : (q,) int64, the view of each
+    lambda_ : penalty that was used, in units of (1 - a)^2
+    experts : estimators that answer instead of neighbours, one a view; empty without
+    """
+
+    task: str
+    features: np.ndarray
+    views: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    B: np.ndarray
+    served: np.ndarray
+    n_classes: int
+    k: int
+    power: float
+    balanced: bool
+    scale: np.ndarray
+    seed: int
+    centres: np.ndarray
+    centre_view: np.ndarray
+    lambda_: float
+    experts: tuple = ()
+
+    def __len__(self):
+        return len(self.views)
+
+    @property
+    def n_scores(self):
+        """Link scores of a row: one, of several classes one each, of clusters none."""
+        if self.task == CLUSTERS:
+            return 0
+        return self.n_classes if self.n_classes > 2 else 1
+
+    @property
+    def codes(self):
+        """(n,) classes of the rows, -1 where not known."""
+        return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
+
+    @property
+    def references(self):
+        """Positions of the rows that can be neighbours: those that count, and have a response."""
+        known = self.weight > 0
+        return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
+
+    @property
+    def n(self):
+        """Training rows."""
+        return len(self.X)
+
+    @property
+    def share(self):
+        """(r,) shares of the (weighted) rows that views serve."""
+        of = self.served
+        weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
+        return weight / max(weight.sum(), 1e-300)
+
+    @property
+    def mass(self):
+        """(r,) shares of the (weighted) rows that views have in the assignment."""
+        weight = self.weight @ self.B
+        return weight / max(weight.sum(), 1e-300)
+
+    def columns(self, j):
+        """Positions among `features` of view j."""
+        return self.views[j][self.views[j] >= 0]
+
+    def check(self, p):
+        """Raise ValueError unless the shapes fit each other, and a design of p features."""
+        n, a, r = len(self.X), len(self.features), len(self.views)
+        shapes = {
+            "features": (a,), "views": (r, self.views.shape[-1]), "X": (n, a), "y": (n,),
+            "weight": (n,), "scale": (2,), "B": (n, r), "served": (n,),
+            "centres": (len(self.centre_view), self.views.shape[-1]),
+            "centre_view": (len(self.centres),),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
+        for name, most in (("features", p), ("views", a), ("centre_view", r), ("served", r)):
+            value = getattr(self, name)
+            if value.dtype.kind != "i" or (
+                len(value) and not -1 <= value.min() <= value.max() < most
+            ):
+                raise ValueError(f"{name} points beyond the {most} that there are")
+        codes = self.y[np.isfinite(self.y)]
+        if self.n_classes and not np.isin(codes, np.arange(self.n_classes)).all():
+            raise ValueError(f"y is no code of {self.n_classes} classes")
+        if not np.isfinite(self.B).all() or self.k < 1:
+            raise ValueError("B is not finite, or k below 1")

@@ -1,0 +1,316 @@
+"""RiprFit: what ripr() returns."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import tiles
+from lodim.engine import available_threads
+from lodim.errors import ArgumentError, StoreError
+from lodim.fit import Fit
+from lodim.models.ripr import clusters, report
+from lodim.models.ripr.answers import ask
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr.explanation import Explanation, explain
+from lodim.models.ripr.gains import gains
+
+
+class RiprFit(Fit):
+    """A fitted ensemble of views.
+
+    Attributes
+    ----------
+    estimates : Ensemble
+        The views, the training rows in their features, and which view serves which row.
+    log : dict
+        objective, an array with a value a round of Algorithm 2.1.1, and converged.
+    record : Record
+        Leave-one-out results of the training rows.
+    labels : list
+        Labels of the training rows.
+    """
+
+    name = "ripr"
+    estimate_name = "share of the rows"
+
+    def __init__(self, *, log, record, labels, **shared):
+        super().__init__(**shared)
+        self.log, self.record, self.labels = log, record, labels
+
+    # The contract of Fit -----------------------------------------------------------------------
+
+    @property
+    def types(self):
+        """Types that predict() knows for the response."""
+        return {
+            CLASSES: ("response", "link", "class", "prob", "view"),
+            CLUSTERS: ("cluster", "view"),
+        }.get(self.estimates.task, ("response", "link", "view"))
+
+    def answers(self, batch):
+        """What the views say of the rows of a batch."""
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        threads = self.settings.threads or available_threads()
+        return ask(self.estimates, X[:, self.estimates.features], threads)
+
+    def score_rows(self, batch):
+        return self.answers(batch).score
+
+    def predict(
+        self, data: Any, type: str | None = None, *, offset: Any = None
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the formula's right side, in which values may be missing.
+        type : str
+            "response" (the default): mean of the response, for two classes the probability of the
+            second level, for more a column a class. "link": scores. "class": the class of the
+            smallest ratio (Eq. 2.11). "prob": a column for the probability of each class. "view":
+            the view that serves the row. Without a response "cluster" (the default), such as
+            "2.1" for the first cluster of the second view, and "view".
+        offset : None
+            Ripr has none.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes, views, clusters) in rows that have all features of no view.
+        """
+        if type is None:
+            type = "cluster" if self.estimates.task == CLUSTERS else "response"
+        return super().predict(data, type, offset=offset)
+
+    def _predict(self, batch, type):
+        answers = self.answers(batch)
+        if type == "view":
+            return _named(self.view_names, answers.view), "view"
+        if type == "cluster":
+            X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
+            where = clusters.said(self.estimates, X, answers)
+            return _named(clusters.names(self.estimates), where), "cluster"
+        if type == "class":
+            said = np.full(batch.n, -1)
+            known = answers.view >= 0
+            score = answers.score[known]
+            said[known] = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+            return _named(self.levels, said), self.design.response.name
+        return super()._predict(batch, type)
+
+    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+        """`data` (pandas) with .fitted, .resid, .class and .view, or .cluster and .view."""
+        batch = self.design.apply(data)
+        kinds = ["view"]
+        if self.estimates.task == CLUSTERS:
+            kinds = ["cluster", "view"]
+            frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
+        else:
+            frame = super().augment(data, offset=offset)
+        new = {f".{kind}": self._spread(batch, *self._predict(batch, kind)) for kind in kinds}
+        return pd.concat(
+            [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
+        )
+
+    def assignment(self) -> pd.DataFrame:
+        """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
+
+        Zeros in rows that have all features of no view, and in those without a numeric response.
+        """
+        index = pd.Index(self.labels)
+        return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
+
+    def votes(self, data: Any) -> pd.DataFrame:
+        """What each view says of each row: a column a view, NaN (None) where it is not complete."""
+        if self.estimates.task == CLUSTERS:
+            raise ArgumentError("views have no votes without a response")
+        batch = self.design.apply(data)
+        said = self.answers(batch).said
+        if self.levels is not None:
+            code = np.where(np.isnan(said), -1, said).astype(int)
+            said = np.column_stack([_named(self.levels, c) for c in code.T])
+        return self._spread(batch, said, self.view_names)
+
+    def gains(self, data: Any) -> pd.Series:
+        """Information gain of the label of each row: expected fall of the entropy of all others.
+
+        With the views as they are, by the neighbours' answers; NaN in rows without a view.
+        """
+        if self.estimates.task != CLASSES:
+            raise ArgumentError("information gain is of classes")
+        batch = self.design.apply(data)
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
+        return self._spread(batch, gains(self.estimates, X), "gain")
+
+    def tidy(self) -> pd.DataFrame:
+        """A row a view: the share of the training rows that it serves, error, mass, dimension.
+
+        A view serves the rows that queries send to it, each training row without itself, and error
+        is theirs: share wrong, mean squared error, or mean squared distance to the centre of the
+        cluster. mass is the share of the rows that the view has in the assignment it was found by.
+        """
+        e, r = self.estimates, self.record
+        return pd.DataFrame(
+            {
+                "term": self.view_names, "estimate": r.share, "error": r.error, "mass": r.mass,
+                "dim": (e.views >= 0).sum(axis=1),
+            }
+        )  # fmt: skip
+
+    def glance(self) -> pd.DataFrame:
+        """One row: family, sizes, views, lambda_, df, mean deviances, error, how the search ended.
+
+        df counts the features that the views use. deviance, error and dev_ratio are of the training
+        rows, each without itself; without a response, deviance is the mean squared distance to the
+        centres, and null_deviance that to the middle of the rows of a view.
+        """
+        s, r = self.settings, self.record
+        row = {
+            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
+            "n_unlabelled": r.unlabelled, "n_without_view": r.blind,
+            "p": len(self.design.names), "n_views": len(self.estimates), "k": s.k,
+            "lambda_": s.lambda_, "df": self.df, "deviance": r.deviance,
+            "null_deviance": r.null_deviance, "dev_ratio": self.dev_ratio, "error": r.overall,
+            "converged": self.converged, "n_rounds": len(self.log["objective"]),
+        }  # fmt: skip
+        return pd.DataFrame([row])
+
+    def summary(self):
+        """The printed report: header, views, how the search ended."""
+        return report.summary(self)
+
+    def _listing(self):
+        return report.listing(self)
+
+    def to_state(self):
+        e = self.estimates
+        if e.experts:
+            raise StoreError(
+                f"a fit with learner={self.settings.learner!r} cannot be saved: lodim stores "
+                "numbers, and no code; fit it again, or leave learner out"
+            )
+        return {
+            "design": self.design.to_state(), "settings": asdict(self.settings),
+            "ensemble": {k: v for k, v in vars(e).items() if k != "experts"}, "log": self.log,
+            "record": vars(self.record), "labels": self.labels,
+            "selection": None if self.selection is None else self.selection.to_dict("list"),
+            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
+        }  # fmt: skip
+
+    # What only ripr has ------------------------------------------------------------------------
+
+    @property
+    def n(self):
+        """Training rows."""
+        return self.record.n
+
+    @property
+    def df(self):
+        """Number of features that the views use."""
+        return len(self.estimates.features)
+
+    @property
+    def converged(self):
+        """Whether the search for views met its tolerance."""
+        return bool(self.log["converged"])
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained, each row without itself; NaN without one."""
+        null = self.record.null_deviance
+        return 1.0 - self.record.deviance / null if null > 0 else float("nan")
+
+    @property
+    def view_names(self):
+        """Of each view, its features."""
+        return [", ".join(names) for names in self.view_features]
+
+    @property
+    def view_features(self):
+        """Names of the features of each view: a list of tuples."""
+        e = self.estimates
+        return [tuple(self.design.names[f] for f in e.features[e.columns(j)])
+                for j in range(len(e))]  # fmt: skip
+
+    def clusters(self) -> pd.DataFrame:
+        """A row a cluster: its view, rows, share of them, centre by feature, mean squared distance.
+
+        Centres are in original units, NaN in features that the view does not have; distances in
+        standard deviations.
+        """
+        e = self._clustered()
+        where, far = clusters.assigned(e, e.X, e.served)
+        of = np.where(e.weight > 0, where, -1)
+        frame = pd.DataFrame({
+            "cluster": clusters.names(e),
+            "view": [self.view_names[j] for j in e.centre_view],
+            "n": [int((of == q).sum()) for q in range(len(e.centres))],
+        })  # fmt: skip
+        frame["share"] = frame["n"] / max(1, frame["n"].sum())
+        frame["distortion"] = [far[of == q].mean() if (of == q).any() else np.nan
+                               for q in range(len(e.centres))]  # fmt: skip
+        for f, name in zip(e.features, (self.design.names[f] for f in e.features), strict=True):
+            frame[name] = self._centres_of(f)
+        return frame
+
+    def _centres_of(self, feature):
+        """Places of the clusters in a feature, in original units."""
+        e, d = self.estimates, self.design
+        out = np.full(len(e.centres), np.nan)
+        for q, j in enumerate(e.centre_view):
+            at = np.flatnonzero(e.features[e.columns(j)] == feature)
+            if len(at):
+                out[q] = e.centres[q, at[0]] * d.scale[feature] + d.mean[feature]
+        return out
+
+    def _clustered(self):
+        if self.estimates.task != CLUSTERS or self.estimates.experts:
+            raise ArgumentError("clusters are there of '~ .' with k-means: leave learner out")
+        return self.estimates
+
+    def explain(self, row: Any, k: int = 5) -> Explanation:
+        """Why one row got its answer: its view, what all views say, its neighbours.
+
+        Parameters
+        ----------
+        row : DataFrame
+            One row of new data, such as `data.iloc[[3]]`.
+        k : int
+            Neighbours to show: the nearest training rows in the view.
+
+        Returns
+        -------
+        Explanation
+            Prints, and has plot().
+        """
+        return explain(self, row, k)
+
+    def plot(self, kind: str | None = None, ax=None, **arguments: Any):
+        """Draw a plot, and return its Axes.
+
+        Parameters
+        ----------
+        kind : {"data", "shares", "objective"}
+            "data": the views side by side, rows coloured by the response, those that a view serves
+            solid and the others faint; an array of Axes, one a view. "shares": share of the rows
+            and error of each view. "objective": what the search minimizes, round by round.
+        ax : Axes, optional
+            Of "data", one for each view.
+        **arguments
+            Of "data": `row`, one row of new data to show as a star with its neighbours; `top`, how
+            many views (6 at most), and `data`, rows to draw instead of the training rows.
+        """
+        from lodim.models.ripr import plots
+
+        return plots.draw(self, kind, ax, **arguments)
+
+
+def _named(names, code):
+    """Names by code, None where it is below zero: (n,) object."""
+    out = np.full(len(code), None, dtype=object)
+    for k, name in enumerate(names):
+        out[code == k] = name
+    return out

@@ -1,0 +1,138 @@
+"""RiprFits: fits of several responses that share their views."""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import store
+from lodim.errors import ArgumentError
+from lodim.models.ripr.report import ERROR, axes
+from lodim.report import Report, Table, listing, significant
+
+
+class RiprFits:
+    """What ripr() returns where a formula has several responses.
+
+    Attributes
+    ----------
+    fits : dict of str to RiprFit
+        The fit of each response; all have the same views, in the same order.
+    """
+
+    name = "ripr"
+
+    def __init__(self, fits):
+        self.fits = fits
+
+    @property
+    def call(self):
+        """The call as a user would write it."""
+        return self._first.call
+
+    @property
+    def _first(self):
+        return next(iter(self.fits.values()))
+
+    def __getitem__(self, response):
+        """The fit of one response."""
+        if response not in self.fits:
+            known = ", ".join(map(repr, self.fits))
+            raise ArgumentError(f"response must be one of {known}, not {response!r}")
+        return self.fits[response]
+
+    def predict(self, data: Any, type: str = "response") -> pd.DataFrame:
+        """Predictions of all responses beside each other, with the rows of `data`.
+
+        Parameters
+        ----------
+        data : frame
+        type : str
+            Of each response, as its fit takes it; "class" gives the mean of a numeric response.
+
+        Returns
+        -------
+        DataFrame
+            A column a response, or a level of columns where a response has several.
+        """
+        out = {}
+        for name, fit in self.fits.items():
+            of = "response" if type == "class" and fit.levels is None else type
+            out[name] = fit.predict(data, of)
+        return pd.concat(out, axis=1)
+
+    def tidy(self) -> pd.DataFrame:
+        """As RiprFit.tidy(), for each response."""
+        frames = [fit.tidy().assign(response=name) for name, fit in self.fits.items()]
+        frame = pd.concat(frames, ignore_index=True)
+        return frame[["response", *frame.columns.drop("response")]]
+
+    def glance(self) -> pd.DataFrame:
+        """As RiprFit.glance(), a row for each response."""
+        frame = pd.concat([fit.glance() for fit in self.fits.values()], ignore_index=True)
+        frame.insert(0, "response", list(self.fits))
+        return frame
+
+    def evaluate(self, data: Any) -> pd.DataFrame:
+        """As RiprFit.evaluate(), a row for each response."""
+        frames = [fit.evaluate(data) for fit in self.fits.values()]
+        frame = pd.concat(frames, ignore_index=True)
+        frame.insert(0, "response", list(self.fits))
+        return frame
+
+    def plot(self, response: str, kind: str | None = None, ax=None, **arguments: Any):
+        """Draw a plot of one response; see RiprFit.plot()."""
+        return self[response].plot(kind, ax, **arguments)
+
+    def summary(self) -> Report:
+        """The printed report: the shared views, and how each response does in them."""
+        glance = self.glance().set_index("response").rename_axis(None)
+        each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
+            ["Family", "Rows", "Unlabelled", "Error", "Dev. ratio"], axis=1
+        )
+        formats = dict.fromkeys(("Error", "Dev. ratio"), significant)
+        first = self._first
+        return Report(
+            title="Informative Projection Results",
+            header=(("Responses", str(len(self.fits))), ("Views", str(len(first.estimates))),
+                    ("Neighbours (k)", str(first.settings.k)),
+                    ("Lambda / (1 - a)^2", significant(first.settings.lambda_))),
+            tables=(Table("Responses", each, formats), self._views("Views")),
+            notes=("Responses share the views: one loss matrix for each, and the mass of a view is "
+                   "that over all of them. Errors are leave-one-out.",),
+        )  # fmt: skip
+
+    def save(self, path: str | PathLike) -> None:
+        """Write the fits to one file; `lodim.load` reads it."""
+        state = {"fits": [fit.to_state() for fit in self.fits.values()]}
+        store.write(path, self.name, state)
+
+    def _views(self, title):
+        """The views, with share of the rows and error of each response."""
+        table = axes(self._first)
+        formats = {}
+        for name, fit in self.fits.items():
+            frame = fit.tidy()
+            error = f"{ERROR[fit.estimates.task][0]} {name}"
+            table[f"%Rows {name}"] = 100.0 * frame["estimate"].to_numpy()
+            table[error] = frame["error"].to_numpy()
+            formats |= {f"%Rows {name}": ".1f", error: _blank}
+        return Table(title, table, formats)
+
+    def __repr__(self):
+        first = self._first
+        lines = [
+            f"Responses: {', '.join(self.fits)}",
+            f"Rows: {first.n}, features: {len(first.design.names)}, used: {first.df}",
+            f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
+            f"{significant(first.settings.lambda_)}",
+        ]
+        return listing(self.call, lines, self._views(""))
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+
+def _blank(value):
+    return "" if np.isnan(value) else significant(value)

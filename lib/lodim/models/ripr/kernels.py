@@ -1,0 +1,303 @@
+"""Kernels of ripr: distances to the k-th neighbour in a view, by groups of reference points.
+
+References of a group are sorted by one feature of the view, its base, and kept feature by feature
+in single precision: those within a radius of a row are a contiguous window, and all loops over a
+window vectorize. The k-th smallest of a window is found by counting how many lie below a threshold,
+which interpolation moves: no sort, no heap. The result is the exact order statistic, whatever
+radius and threshold the search began with.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
+FAR = np.float32(1e30)  # squared distances beyond are to points with missing features
+FLOOR = 1e-4  # distances below count as this one: ties of rounded data say no more
+LOOSE = np.float32(1.6)  # squared radius of the first window beside the last view's result
+WHOLE = 64  # references: windows are multiples, so that loops have no remainders
+GUESSES = 10  # interpolations, after which the search steps from value to value
+
+SUMS = {"reassoc", "contract", "nsz", "nnan"}
+
+
+@njit(cache=True, fastmath=SUMS, forceinline=True)
+def squared_distances(refs, lo, hi, view, dim, x, out):
+    """Squared distances in a view from x (D,) to references [lo, hi), in out."""
+    m, a, xa = hi - lo, refs[view[0], lo:hi], x[0]
+    if dim == 1:
+        for j in range(m):
+            u = a[j] - xa
+            out[j] = u * u
+        return
+    b, xb = refs[view[1], lo:hi], x[1]
+    if dim == 2:
+        for j in range(m):
+            u, v = a[j] - xa, b[j] - xb
+            out[j] = u * u + v * v
+        return
+    c, xc = refs[view[2], lo:hi], x[2]
+    for j in range(m):
+        u, v, w = a[j] - xa, b[j] - xb, c[j] - xc
+        out[j] = u * u + v * v + w * w
+    for f in range(3, dim):
+        e, xe = refs[view[f], lo:hi], x[f]
+        for j in range(m):
+            u = e[j] - xe
+            out[j] += u * u
+
+
+@njit(cache=True, fastmath=SUMS)
+def count_below(d, m, t):
+    """How many of d[:m] are at most t; in floats, which vectorize with the comparison."""
+    c, one, zero = np.float32(0), np.float32(1), np.float32(0)
+    for j in range(m):
+        c += one if d[j] <= t else zero
+    return int(c)
+
+
+@njit(cache=True)
+def next_above(d, bits, m, t):
+    """The smallest of d[:m] above t.
+
+    bits are those of d: whole numbers in the same order, as nothing is negative. Less those of t
+    and without a sign, what is not above t is beyond all others, so that the smallest is found in
+    vectors. The last places of d and bits translate.
+    """
+    d[-1] = t
+    low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
+    for j in range(m):
+        least = min(least, np.uint32(bits[j] - low))
+    bits[-1] = np.int32(least + low)
+    return d[-1]
+
+
+@njit(cache=True)
+def last_below(d, bits, m, t):
+    """The largest of d[:m] that is at most t, -1 where none is."""
+    d[-1] = t
+    high, most, before = bits[-1], np.int32(-1), np.int32(-1)
+    for j in range(m):
+        most = max(most, bits[j] if bits[j] <= high else before)
+    if most < 0:
+        return np.float32(-1)
+    bits[-1] = most
+    return d[-1]
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def order_statistic(d, bits, m, k, hi, c_hi):
+    """k-th smallest of d[:m], of which c_hi >= k are at most hi."""
+    lo, c_lo = np.float32(0), 0
+    for _ in range(GUESSES):
+        if c_hi == k or c_lo == k - 1:
+            break
+        t = lo + (hi - lo) * np.float32((k - 0.5 - c_lo) / (c_hi - c_lo))
+        if not lo < t < hi:
+            break
+        c = count_below(d, m, t)
+        if c >= k:
+            hi, c_hi = t, c
+        else:
+            lo, c_lo = t, c
+    if c_hi == k:
+        return last_below(d, bits, m, hi)
+    if c_lo == 0:
+        lo = np.float32(-1)  # nobody has counted the distances that are zero
+    while True:
+        lo = next_above(d, bits, m, lo)
+        if c_lo == k - 1:
+            return lo
+        c_lo = count_below(d, m, lo)
+        if c_lo >= k:
+            return lo
+
+
+@njit(cache=True, forceinline=True)
+def first_at_least(v, lo, hi, x):
+    """First position of sorted v[lo:hi] that is at least x."""
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if v[mid] < x:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(cache=True, forceinline=True)
+def window(refs, start, stop, view, x, reach):
+    """Start and length of a window of references that holds all within a squared distance of x."""
+    base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
+    lo = first_at_least(base, start, stop, x[0] - r)
+    hi = first_at_least(base, lo, stop, x[0] + r)
+    hi = min(stop, lo + (hi - lo + WHOLE - 1) // WHOLE * WHOLE)
+    lo = max(start, hi - (hi - lo + WHOLE - 1) // WHOLE * WHOLE)
+    return lo, hi - lo
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def kth_squared(refs, start, stop, view, dim, x, k, guess, d, bits):
+    """Squared distance from x to its k-th neighbour among references [start, stop).
+
+    References are sorted by the view's first feature. Where fewer than k have all features, the
+    farthest of them counts; FAR where none has. Afterwards d holds the squared distances of the
+    window, which starts at the second result; its length is the third.
+    """
+    reach = max(guess, np.float32(1e-12))
+    while True:
+        lo, m = window(refs, start, stop, view, x, reach)
+        squared_distances(refs, lo, lo + m, view, dim, x, d)
+        c = count_below(d, m, reach)
+        if c >= k:
+            return order_statistic(d, bits, m, k, reach, c), lo, m
+        if m == stop - start or reach > FAR:
+            break
+        grow = np.float32((k + 1.0) / c) if c > 0 else np.float32(4.0)
+        reach *= min(np.float32(4.0), max(np.float32(1.3), grow))
+    reach = last_below(d, bits, m, FAR)
+    if reach < np.float32(0.0):
+        return FAR, lo, m
+    c = count_below(d, m, reach)
+    return order_statistic(d, bits, m, min(k, c), reach, c), lo, m
+
+
+@njit(cache=True, forceinline=True)
+def point(X, i, view, dim, x):
+    """Put row i of X (p, n) in a view in x; whether it has all features."""
+    whole = True
+    for f in range(dim):
+        x[f] = X[view[f], i]
+        whole = whole and x[f] != MISSING
+    return whole
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def log_ratio(own, other, dim, prior):
+    """dim log(nu_own / nu_other) + prior, of squared distances."""
+    floor = FLOOR * FLOOR
+    return 0.5 * dim * math.log(max(own, floor) / max(other, floor)) + prior
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def pair_ratio(refs, starts, a, b, view, dim, x, k, inside, guess, prior, d, bits):
+    """Log ratio of the distances to groups a and b, infinite where either has nobody.
+
+    inside (G,) says where the row itself is a reference, nearer than all that count; guess (G,) is
+    renewed.
+    """
+    nu_a, _, _ = kth_squared(
+        refs, starts[a], starts[a + 1], view, dim, x, k + inside[a], guess[a], d, bits
+    )
+    nu_b, _, _ = kth_squared(
+        refs, starts[b], starts[b + 1], view, dim, x, k + inside[b], guess[b], d, bits
+    )
+    guess[a], guess[b] = LOOSE * nu_a, LOOSE * nu_b
+    if nu_a < FAR and nu_b < FAR:
+        return log_ratio(nu_a, nu_b, dim, prior)
+    return np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def ratio_losses(
+    lo, hi, out, views, dims, X, own, other, prior, shown, inside, refs, starts, k, power
+):  # fmt: skip
+    """Losses (2.5) of rows in views [lo, hi): out (d*, n), infinite where a feature is missing.
+
+    X (p, n) are the rows. Row i takes the pair g = shown[i] of reference groups own[g], other[g],
+    or where shown[i] is -1 the pair with the smallest ratio. prior (g,) is added to log ratios.
+    refs (p, M) holds all groups, group g at [starts[g], starts[g + 1]), sorted by the views' first
+    feature. inside (n, G) is 1 where a row is itself a reference of a group.
+    """
+    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
+    guess = np.full(inside.shape, np.float32(0.01))
+    for v in range(lo, hi):
+        view, dim = views[v], dims[v]
+        for i in range(n):
+            least = np.inf
+            if point(X, i, view, dim, x):
+                first = max(shown[i], 0)
+                last = first + 1 if shown[i] >= 0 else own.size
+                for g in range(first, last):
+                    least = min(least, pair_ratio(
+                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
+                        prior[g], d, bits,
+                    ))  # fmt: skip
+            out[v, i] = math.exp(power * least) if least < np.inf else np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, starts, k):
+    """Log ratios of each pair of groups for rows in views [lo, hi): out (d*, n, pairs).
+
+    Arguments as for `ratio_losses`.
+    """
+    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
+    guess = np.full(inside.shape, np.float32(0.01))
+    for v in range(lo, hi):
+        view, dim = views[v], dims[v]
+        for i in range(n):
+            whole = point(X, i, view, dim, x)
+            for g in range(own.size):
+                out[v, i, g] = np.inf
+                if whole:
+                    out[v, i, g] = pair_ratio(
+                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
+                        prior[g], d, bits,
+                    )  # fmt: skip
+
+
+@njit(cache=True, forceinline=True)
+def weigh(d, m, own, reach, weight, value):
+    """Sums of weight / distance, and of that times value, over d[:m] <= reach but for `own`."""
+    total, mean, floor = 0.0, 0.0, np.float32(FLOOR * FLOOR)
+    for j in range(m):
+        if d[j] <= reach and j != own:
+            w = weight[j] / math.sqrt(max(d[j], floor))
+            total += w
+            mean += w * value[j]
+    return total, mean
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
+    """Smoothed squared errors of inverse-distance k-NN in views [lo, hi): out (d*, n).
+
+    X (p, n) are the rows, y and weight (n,); order (n,) sorts them by the views' first feature,
+    and refs is X in this order. All rows at the k-th distance are neighbours. A row's loss is the
+    mean error of itself and its neighbours.
+    """
+    n = X.shape[1]
+    d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
+    bits = d.view(np.int32)
+    reach, guess = np.empty(n, np.float32), np.full(n, np.float32(0.01))
+    value, heavy, error = y[order], weight[order], np.empty(n)
+    for v in range(lo, hi):
+        view, dim = views[v], dims[v]
+        for s in range(n):
+            error[s], reach[s] = np.inf, FAR
+            if not point(refs, s, view, dim, x):
+                continue
+            nu, start, m = kth_squared(refs, 0, n, view, dim, x, k + 1, guess[s], d, bits)
+            guess[s], reach[s] = LOOSE * nu, nu
+            total, mean = weigh(
+                d, m, s - start, nu, heavy[start : start + m], value[start : start + m]
+            )
+            if total > 0.0:
+                error[s] = (value[s] - mean / total) ** 2
+        for s in range(n):
+            if error[s] == np.inf:
+                out[v, order[s]] = np.inf
+                continue
+            point(refs, s, view, dim, x)
+            start, m = window(refs, 0, n, view, x, reach[s])
+            squared_distances(refs, start, start + m, view, dim, x, d)
+            total, mean = 0.0, 0.0
+            for j in range(m):
+                if d[j] <= reach[s]:
+                    total += heavy[start + j]
+                    mean += heavy[start + j] * error[start + j]
+            out[v, order[s]] = mean / total if total > 0.0 else error[s]

@@ -1,0 +1,217 @@
+"""Loss matrices: how well each view can tell each row, (n, d*).
+
+Fiterau (2014), Sect. 2.1.2 and 2.2.2. Every row is judged by the others: a row never is its own
+neighbour. A row without all features of a view has an infinite loss there, and is nobody's
+neighbour there. Features should be on comparable scales; distances are in single precision, of
+centred features.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine import for_blocks
+from lodim.models.ripr import kernels
+from lodim.models.ripr.views import dims
+
+ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
+
+
+def default_k(n):
+    """Neighbours: about the root of the number of rows."""
+    return max(1, round(np.sqrt(n)))
+
+
+def class_losses(
+    X, y, views, k=None, *, n_classes=None, alpha=ALPHA, balanced=False, counts=None, threads=1
+):
+    """Losses of classification, Eq. 2.5.
+
+    L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), nu_k the distance
+    to the k-th nearest neighbour in view j.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        NaN where missing.
+    y : array (n,) of int
+        Classes 0..K-1; -1 where unlabelled: then the loss is the smallest over possible labels.
+    views : array (d*, D) of int
+        See `views.enumerate_views`.
+    k : int, optional
+        Neighbours; the root of the number of labelled rows by default. Fewer where there are fewer.
+    n_classes : int, optional
+        K, where y may lack the last ones.
+    alpha : float
+        Order of the divergence, near 1.
+    balanced : bool
+        Multiply ratios by (n_y - 1) / n_other, which Eq. 2.3 has and Eq. 2.5 drops: takes the
+        shares of the classes out of the losses.
+    counts : array (n,) of bool, optional
+        Rows that can be neighbours: all.
+    threads : int
+
+    Returns
+    -------
+    array (n, d*)
+    """
+    classes = ClassGroups.of(y, n_classes, balanced, counts)
+    k = k or default_k(classes.counts.sum())
+    inside = classes.inside(np.arange(len(y)))
+    return _ratios(X, X, classes, y, inside, views, k, alpha, threads)
+
+
+@dataclass(frozen=True)
+class ClassGroups:
+    """References by class: pairs of groups whose distances are compared.
+
+    members : for each group the positions of its references
+    own, other : (pairs,) groups compared; pair c is class c against all others
+    prior : (pairs,) added to log ratios
+    counts : (n,) bool, rows that are references
+    """
+
+    members: list
+    own: np.ndarray
+    other: np.ndarray
+    prior: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, y, n_classes=None, balanced=False, counts=None):
+        counts = (y >= 0) & (True if counts is None else counts)
+        K = int(n_classes or y.max() + 1)
+        members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
+        others = [np.flatnonzero(counts & (y != c)) for c in range(K)]
+        mine = np.array([len(m) - 1 for m in members], float)
+        theirs = np.array([len(m) for m in others], float)
+        prior = np.log(np.maximum(mine, 1.0) / np.maximum(theirs, 1.0)) * balanced
+        if K == 2:
+            return cls(members, np.array([0, 1]), np.array([1, 0]), prior, counts)
+        return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, counts)
+
+    def inside(self, rows):
+        """Whether each of some rows is a reference of each group, (n, G) of int."""
+        return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
+
+
+def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, threads=1):
+    """Losses of clustering, Sect. 2.2.2: how much denser a row's neighbourhood is than chance.
+
+    L_ij = (nu_k(rows without i) / nu_k(uniform sample))^(|view| (1 - alpha)); the sample has as
+    many points as there are rows, uniform over the box that bounds them. Parameters as for
+    `class_losses`; `seed` draws the sample.
+
+    Returns
+    -------
+    array (n, d*)
+    """
+    rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
+    U = uniform_sample(X[rows], seed)
+    k = k or default_k(len(rows))
+    classes = sample_groups(len(X), rows)
+    inside = np.zeros((len(X), 2), np.int64)
+    inside[rows, 0] = 1
+    both, shown = np.concatenate([X, U]), np.zeros(len(X), np.int64)
+    return _ratios(X, both, classes, shown, inside, views, k, alpha, threads)
+
+
+def sample_groups(n, rows):
+    """One pair of groups: rows of the data, and as many sampled points that follow all n."""
+    members = [rows, n + np.arange(len(rows))]
+    return ClassGroups(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
+
+
+def uniform_sample(X, seed):
+    """As many points as rows, uniform over the box that bounds them, (n, p)."""
+    rng = np.random.default_rng([seed, 7])
+    return np.column_stack([rng.uniform(*_range(x), len(X)) for x in X.T])
+
+
+def _range(x):
+    known = x[~np.isnan(x)]
+    return (known.min(), known.max()) if known.size else (0.0, 0.0)
+
+
+def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
+    """Losses of regression, Sect. 2.2.2: squared errors of inverse-distance k-NN, smoothed.
+
+    Each row is predicted by the others; its loss is the mean of its own error and its neighbours',
+    in units of the variance of y.
+
+    Parameters
+    ----------
+    X, views, k, threads
+        As for `class_losses`.
+    y : array (n,)
+        Finite.
+    weight : array (n,), optional
+        Weights of the rows, in predictions and means of errors; ones. Rows of weight zero are
+        nobody's neighbours.
+
+    Returns
+    -------
+    array (n, d*)
+    """
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+    k = k or default_k(np.count_nonzero(weight))
+    rows, refs = single(X, X)
+    scale = y.std() or 1.0
+    z = np.asarray((y - y.mean()) / scale, np.float64)
+
+    def kernel(out, some, sizes, base):
+        order = np.argsort(refs[base], kind="stable")
+        args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]), k)
+        for_blocks(kernels.regression_losses, len(some), *args, threads=threads)
+
+    return by_base(kernel, (len(X),), views, refs).T
+
+
+def _ratios(X, references, groups, shown, inside, views, k, alpha, threads):
+    rows, refs = single(X, references)
+    starts = np.cumsum([0, *map(len, groups.members)])
+    fixed = (rows, groups.own, groups.other, groups.prior, np.asarray(shown, np.int64), inside)
+
+    def kernel(out, some, sizes, base):
+        args = (out, some, sizes, *fixed, sorted_by(refs, groups.members, base), starts)
+        for_blocks(kernels.ratio_losses, len(some), *args, k, 1.0 - alpha, threads=threads)
+
+    return by_base(kernel, (len(X),), views, refs).T
+
+
+def single(X, references):
+    """Features by row, (p, n) and (p, m), centred, in single precision, MISSING where NaN."""
+    centre = np.array([_centre(x) for x in references.T])
+    return tuple(
+        np.nan_to_num((Z - centre).T.astype(np.float32), nan=kernels.MISSING, copy=False)
+        for Z in (X, references)
+    )
+
+
+def _centre(x):
+    known = x[~np.isnan(x)]
+    return np.median(known) if known.size else 0.0
+
+
+def sorted_by(refs, groups, base):
+    """Groups of references side by side, each sorted by a feature, (p, M)."""
+    order = [rows[np.argsort(refs[base, rows], kind="stable")] for rows in groups]
+    return np.ascontiguousarray(refs[:, np.concatenate(order)])
+
+
+def by_base(kernel, shape, views, refs):
+    """What kernel(out, views, dims, base) leaves in out (views, *shape), base by base.
+
+    The base is the feature of a view with most values: the better it sorts, the fewer references
+    remain. It comes first in what the kernel sees.
+    """
+    resolution = np.array([len(np.unique(x)) for x in refs] + [-1])
+    order = np.argsort(-resolution[views], axis=1, kind="stable")
+    turned = np.take_along_axis(views, order, axis=1)
+    sizes, L = dims(views), np.empty((len(views), *shape))
+    for base in np.unique(turned[:, 0]):
+        some = np.flatnonzero(turned[:, 0] == base)
+        out = np.empty((len(some), *shape))
+        kernel(out, turned[some], sizes[some], base)
+        L[some] = out
+    return L

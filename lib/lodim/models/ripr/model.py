@@ -1,0 +1,168 @@
+"""ripr(): a handful of views, each for its part of the data, from a formula to a fit."""
+
+from typing import Any
+
+from lodim import recipe as recipes
+from lodim.errors import ArgumentError
+from lodim.formula import parse
+from lodim.models.ripr import finish as finishing
+from lodim.models.ripr.fit import RiprFit
+from lodim.models.ripr.fits import RiprFits
+from lodim.models.ripr.grow import check, collect, grow, largest
+from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.share import shared
+
+__all__ = ["from_state", "ripr"]
+
+
+def ripr(
+    formula: str,
+    data: Any,
+    *,
+    family: str | None = None,
+    max_dim: int = 2,
+    min_dim: int | None = None,
+    k: int | None = None,
+    lambda_: float | None = None,
+    a: float = 0.99,
+    balanced: bool = False,
+    learner: Any = None,
+    n_clusters: int | None = None,
+    n_views: int | None = None,
+    max_views: int | None = None,
+    weights: Any = None,
+    order: Any = None,
+    standardize: bool = True,
+    seed: int = 0,
+    threads: int | None = None,
+    control: dict[str, Any] | None = None,
+) -> RiprFit | RiprFits:
+    """Informative projection recovery (Fiterau 2014): a few views, each for its part of the data.
+
+    A view is a set of one to three features. Every row is judged in every view by its neighbours
+    there: a loss matrix L (n, d*), L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
+    sum to one, minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j B_ij, u_i = sum_j L_ij B_ij,
+    with delta_j = 1 - sum_i B_ij / n, the smaller the more rows a view serves (Algorithm 2.1.1);
+    delta is updated until the objective settles. Views that keep more than 5 % of the rows make the
+    model, and k-NN in them answers queries.
+
+    The response says what the losses are:
+
+    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - a)), nu_k the distance to
+      the k-th nearest neighbour. A query gets the view and the class of the smallest ratio (2.11).
+      Rows whose class is missing are used too: their loss is the smallest over the classes.
+    - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A query
+      gets the view that serves most of its neighbours.
+    - none ("~ ."): (nu_k(rows) / nu_k(uniform sample))^(dim (1 - a)), small where rows are dense;
+      then k-means in each view, of the rows that it serves.
+
+    Parameters
+    ----------
+    formula : str
+        Such as "alert ~ .", "strength ~ . - age + np.log(age)", "~ . - id" without a response, or
+        "first + second ~ ." for several responses that share their views.
+    data : frame
+        pandas, polars, or a dict of columns. Rows with missing features are used in the views whose
+        features they have; rows with a missing response are used as said above.
+    family : {"gaussian", "binomial", "multinomial"}, optional
+        By the response, where it is not given; for one response.
+    max_dim, min_dim : int
+        Features of a view, at most 3 and at least 2 by default (1 where there is but one).
+        One-feature views lower the precision of recovery.
+    k : int, optional
+        Neighbours; by default the root of the number of rows, or a third of it: see Notes.
+    lambda_ : float, optional
+        Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
+        fewer views. By default the method finds the number of views itself: see Notes.
+    a : float in [0, 1)
+        Order of the divergence (alpha of the thesis), near 1.
+    balanced : bool
+        Take the shares of the classes out of the losses (Eq. 2.3 has them, 2.5 does not).
+    learner : estimator, optional
+        With fit(X, y) and predict(X), as scikit-learn's: one is fitted to the rows that each view
+        serves, and answers in it. By default the neighbours answer, without a response k-means.
+    n_clusters : int, optional
+        Clusters in each view; from 2 to 8 by the Calinski-Harabasz index by default.
+    n_views : int, optional
+        Views of the model, at most: of more, those that serve most rows are kept.
+    max_views : int, optional
+        Views that are compared, at most: where there are more, those of d features are made from
+        the best ones of d - 1. By default as many as take 1 GiB, 8 bytes a row and view.
+    weights : column name or array (n,), optional
+        Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
+        nobody's neighbours.
+    order : column name or array (n,), optional
+        Time or another order of the rows: each row then has one view, and switching views between
+        rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
+        answered as without.
+    standardize : bool
+        Scale features to unit standard deviation; distances depend on it.
+    seed : int
+        Of the uniform sample and of k-means; equal seeds give equal bits, whatever `threads` is.
+    threads : int, optional
+        All that are available by default.
+    control : dict, optional
+        share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
+        the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
+        units of the penalty).
+
+    Returns
+    -------
+    RiprFit
+        RiprFits where the formula has several responses.
+
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+
+    Notes
+    -----
+    Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-t dim) with the
+    ratios of Eq. 2.11; t minimizes the deviance of the training rows, each without itself. So the
+    most probable class is the class of the smallest ratio.
+
+    Several responses (Sect. 4.1): one loss matrix each; the mass of a view is that over the rows of
+    all of them, so that they share views without sharing which rows a view serves.
+
+    References
+    ----------
+    Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
+    Thesis draft, Carnegie Mellon University, ch. 2-4.
+    """
+    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
+    responses = parse(formula).responses
+    if len(responses) < 2:
+        return RECIPE.run(recipes.prepare(ripr, formula, data, arguments))
+    if family is not None:
+        raise ArgumentError("family is for one response; leave it out")
+    problems = [
+        recipes.prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))
+    ]
+    found = zip(problems, shared(problems), strict=True)
+    fits = [finishing.finish(problem, *part, None, False) for problem, part in found]
+    return RiprFits({fit.design.response.name: fit for fit in fits})
+
+
+def from_state(state):
+    """The fit or fits that `to_state` has written."""
+    if "fits" not in state:
+        return finishing.from_state(state)
+    fits = [finishing.from_state(each) for each in state["fits"]]
+    return RiprFits({fit.design.response.name: fit for fit in fits})
+
+
+RECIPE = recipes.Recipe(
+    name="ripr",
+    settings=Settings,
+    grow=grow,
+    collect=collect,
+    finish=finishing.finish,
+    penalties={"lambda_": recipes.Penalty(largest, ratio=1e-3, needed=False)},
+    stages=None,
+    warm=False,
+    budget="lambda_",
+    ready=check,
+    unsupervised=True,
+    partial=True,
+)
+recipes.register(ripr, RECIPE)

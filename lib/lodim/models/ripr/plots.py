@@ -1,0 +1,117 @@
+"""What each kind of plot of a RiprFit shows; `lodim.plot` and `lodim.panels` draw."""
+
+import numpy as np
+
+from lodim import panels, plot, tiles
+from lodim.errors import ArgumentError
+from lodim.models.ripr import clusters
+from lodim.models.ripr.answers import ask, nearest
+from lodim.models.ripr.ensemble import CLUSTERS
+from lodim.models.ripr.explanation import one_row
+from lodim.models.ripr.report import ERROR
+from lodim.panels import View
+from lodim.planes import Key
+
+MOST_VIEWS = 6  # that are readable beside each other
+MOST_RINGS = 10  # neighbours that are ringed
+
+
+def draw(fit, kind, ax, **arguments):
+    """Draw a kind of plot and return its Axes."""
+    kinds = {"data": data, "shares": shares, "objective": objective}
+    return plot.draw(kinds, kind, fit, ax, arguments)
+
+
+def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
+    """The views side by side, with the training rows or others, and perhaps a query."""
+    if not isinstance(top, int) or not 1 <= top <= MOST_VIEWS:
+        raise ArgumentError(f"top must be a whole number from 1 to {MOST_VIEWS}, not {top!r}")
+    e = fit.estimates
+    if not len(e):
+        raise ArgumentError("the fit has no view to draw")
+    X, value, served = _rows(fit, data)
+    star = None if row is None else _query(fit, row)
+    first = list(range(min(top, len(e))))
+    if star is not None and star[1] >= len(first):
+        first[-1] = star[1]  # the view that serves the query is never left out
+    views = [_view(fit, j, X, served, star, data is None) for j in first]
+    key = _key(fit, value)
+    said = None if row is None else f"row {row.index[0]}"
+    return panels.side_by_side(views, value, key, ax, star=said)
+
+
+def shares(fit, ax):
+    """Share of the rows and error of each view, the most used on top."""
+    frame = fit.tidy()
+    pairs = zip(frame["estimate"], frame["error"], strict=True)
+    said = [
+        f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
+        for share, error in pairs
+    ]
+    return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
+
+
+def objective(fit, ax):
+    """What the search minimizes, round by round."""
+    return plot.rounds(fit.log["objective"], "objective", ax)
+
+
+def _rows(fit, data):
+    """Features (n, a) of the rows to draw, what colours them, and the views that serve them."""
+    e = fit.estimates
+    if data is None:
+        X, served, y = e.X, e.served, e.y
+        answers = ask(e) if e.task == CLUSTERS else None
+    else:
+        known = fit.design.response is not None and fit.design.response.name in data
+        batch = fit.design.apply(data, response=known)
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, e.features]
+        answers = fit.answers(batch)
+        served = answers.view
+        y = batch.y if known else np.full(batch.n, np.nan)
+    if e.task == CLUSTERS:
+        where = clusters.said(e, X, answers)
+        y = np.where(where < 0, np.nan, where)
+    return X, y, served
+
+
+def _query(fit, row):
+    """Features (a,) of one row, and the view that serves it."""
+    batch = one_row(fit, row)
+    X = tiles.unpack(batch.X, 1).astype(np.float64)[:, fit.estimates.features]
+    return X[0], int(fit.answers(batch).view[0])
+
+
+def _view(fit, j, X, served, star, own):
+    """One panel."""
+    e, d = fit.estimates, fit.design
+    at = e.columns(j)
+    features = e.features[at]
+    names = fit.view_features[j]
+    chosen = star is not None and star[1] == j
+    near = None
+    if chosen and own and e.task != CLUSTERS and len(at) > 1:
+        near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
+        near = near[near >= 0]
+    return View(
+        x=X[:, at] * d.scale[features] + d.mean[features], names=names, served=served == j,
+        title=_title(fit, j), chosen=chosen, near=near,
+        star=None if star is None else star[0][at] * d.scale[features] + d.mean[features],
+    )  # fmt: skip
+
+
+def _title(fit, j):
+    share, error = fit.record.share[j], fit.record.error[j]
+    text = f"view {j + 1}: serves {100 * share:.0f} % of the rows"
+    return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
+
+
+def _error(fit, error):
+    name = ERROR[fit.estimates.task][0]
+    return f"{name if name.isupper() else name.lower()} {error:.3g}"
+
+
+def _key(fit, value):
+    if fit.estimates.task == CLUSTERS:
+        return Key("cluster", tuple(clusters.names(fit.estimates)), 0.0, 1.0)
+    return Key.of(fit.design.response.name, fit.levels, value)

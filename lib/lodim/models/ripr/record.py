@@ -1,0 +1,87 @@
+"""How well an ensemble does on its own rows, each judged by the others."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.models.ripr import clusters
+from lodim.models.ripr.answers import ask
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Leave-one-out results.
+
+    share : (r,) of the rows that a view serves
+    mass : (r,) of the rows, in the assignment that the view was found by
+    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
+        distance to the centre of the cluster; NaN where there are none
+    n : rows; unlabelled : those without a response; blind : those without any complete view
+    deviance, null_deviance : means over labelled rows, those without a view by the null model
+    overall : error over all rows that a view serves
+    """
+
+    share: np.ndarray
+    mass: np.ndarray
+    error: np.ndarray
+    n: int
+    unlabelled: int
+    blind: int
+    deviance: float
+    null_deviance: float
+    overall: float
+
+
+def record(e, family):
+    """The record of an ensemble."""
+    answers = ask(e)
+    wrong = _wrong(e, answers)
+    judged = (e.weight > 0) & np.isfinite(wrong)
+    deviance, null = _deviances(e, family, answers, wrong)
+    return Record(
+        share=e.share, mass=e.mass,
+        error=np.array([_mean(wrong, e.weight, judged & (answers.view == j))
+                        for j in range(len(e))]),
+        n=e.n, unlabelled=int(np.isnan(e.y).sum()) if e.task != CLUSTERS else 0,
+        blind=int((answers.view < 0).sum()), deviance=deviance, null_deviance=null,
+        overall=_mean(wrong, e.weight, judged),
+    )  # fmt: skip
+
+
+def _wrong(e, answers):
+    """The error of each row in the view that a query sends it to, NaN where it is not known."""
+    if e.task == CLUSTERS:
+        return np.full(e.n, np.nan) if e.experts else clusters.assigned(e, e.X, answers.view)[1]
+    said = np.full(e.n, np.nan)
+    known = answers.view >= 0
+    said[known] = answers.said[known, answers.view[known]]
+    gap = said - e.y
+    return np.where(np.isnan(gap), np.nan, gap != 0 if e.task == CLASSES else gap**2)
+
+
+def _deviances(e, family, answers, wrong):
+    """Mean deviances of the model and of the null model."""
+    if e.task == CLUSTERS:
+        return _mean(wrong, e.weight, np.isfinite(wrong)), _scatter(e, answers.view)
+    known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
+    weight = e.weight[known] / e.weight[known].sum()
+    null = family.null_score(e.y[known], weight, np.zeros((len(known), family.n_scores)))
+    score = np.where(np.isnan(answers.score[known]), null, answers.score[known])
+    return tuple(float(weight @ family.deviance(e.y[known], s)) for s in (score, null))
+
+
+def _scatter(e, view):
+    """Mean squared distance to the middle of the rows that each view serves."""
+    total, mass = 0.0, 0.0
+    for j in range(len(e)):
+        of = (view == j) & (e.weight > 0)
+        if of.any():
+            X, w = e.X[of][:, e.columns(j)], e.weight[of]
+            total += w @ ((X - w @ X / w.sum()) ** 2).sum(axis=1)
+            mass += w.sum()
+    return float(total / max(mass, 1e-300))
+
+
+def _mean(x, weight, of):
+    return float(weight[of] @ x[of] / weight[of].sum()) if of.any() else float("nan")

@@ -1,0 +1,95 @@
+"""Fewer views: those with more features are built from the best with fewer.
+
+A loss matrix of n rows and d* views takes 8 n d* bytes. Where that is more than allowed, views of
+dimension d are kept to those that extend the best of dimension d - 1.
+"""
+
+import numpy as np
+
+from lodim.errors import ArgumentError
+from lodim.models.ripr.views import count, enumerate_views, features, pad
+
+BYTES = 2**30  # of a loss matrix, by default
+
+
+def most_views(n, n_bytes=BYTES):
+    """Views whose losses of n rows fit into some bytes."""
+    return max(1, n_bytes // (8 * n))
+
+
+def merit(L, weight=None):
+    """How much each view offers, (d*,): mean fall of a row's loss below its mean over the views.
+
+    Only falls count: a view may be good for some rows and bad for the rest.
+    """
+    finite = np.isfinite(L)
+    size = np.maximum(finite.sum(axis=1), 1)
+    mean = np.where(finite, L, 0.0).sum(axis=1) / size
+    fall = np.where(finite, np.maximum(mean[:, None] - np.where(finite, L, 0.0), 0.0), 0.0)
+    return np.average(fall, axis=0, weights=weight)
+
+
+def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
+    """Views of min_dim to max_dim features, at most max_views in all.
+
+    Dimension by dimension: where all views of a dimension fit into what is left of `max_views`
+    they are taken; else those that add one feature to a view of one less with the most merit, as
+    many as fit. One-feature views are tried first where min_dim is 2 and pairs do not fit.
+
+    Parameters
+    ----------
+    p, min_dim, max_dim : int
+    losses_of : callable
+        views -> loss matrix (n, views).
+    max_views : int
+    weight : array (n,), optional
+
+    Returns
+    -------
+    views : array (d*, max_dim)
+    complete : bool
+        Whether nothing was left out.
+    """
+    max_dim = min(max_dim, p)
+    if count(p, min_dim, max_dim) <= max_views:
+        return enumerate_views(p, min_dim, max_dim), True
+    if max_views < p:
+        raise ArgumentError(f"max_views must be at least the number of features, {p}")
+    kept, room, parents = [], max_views, None
+    for d in range(max(1, min_dim - 1), max_dim + 1):
+        room_here = room if d >= min_dim else p
+        if parents is None or count(p, d, d) <= room_here:
+            views = enumerate_views(p, d, d)[:room_here]
+        else:
+            views = _children(parents, p)[:room_here]
+        if d < max_dim:
+            order = np.argsort(-merit(losses_of(views), weight), kind="stable")
+            parents = views[order]
+        if d >= min_dim:
+            kept.append(pad(views, max_dim))
+            room -= len(views)
+    return np.concatenate(kept), False
+
+
+def _children(parents, p):
+    """Views of one feature more, those of the best parents first."""
+    seen, out = set(), []
+    for view in parents:
+        own = set(features(view).tolist())
+        for f in range(p):
+            child = tuple(sorted(own | {f}))
+            if f not in own and child not in seen:
+                seen.add(child)
+                out.append(child)
+    return np.array(out)
+
+
+def loss_of_screening(L_all, views_all, views):
+    """Share of the rows whose best view of all was screened away, and their mean loss of loss."""
+    code = {tuple(v) for v in views.tolist()}
+    kept = np.array([tuple(v) in code for v in views_all.tolist()])
+    best, left = L_all.min(axis=1), L_all[:, kept].min(axis=1)
+    known = np.isfinite(best)
+    return float((left > best)[known].mean()), float(
+        (left - best)[known & np.isfinite(left)].mean()
+    )

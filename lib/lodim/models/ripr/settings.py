@@ -1,0 +1,65 @@
+"""The arguments of ripr, checked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lodim.checks import check, check_count, check_size
+from lodim.errors import ArgumentError
+
+MOST_DIM = 3  # features of a view that can be looked at
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit of ripr is asked for; `ripr` says what each means.
+
+    lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
+    """
+
+    max_dim: int
+    min_dim: int | None
+    k: int | None
+    lambda_: Any
+    a: float
+    balanced: bool
+    learner: Any
+    n_clusters: int | None
+    n_views: int | None
+    max_views: int | None
+    seed: int
+    threads: int | None
+    smooth: float = 1.0
+    share: float = 0.05
+    tolerance: float = 0.5
+
+    def __post_init__(self):
+        for name in ("min_dim", "k", "n_clusters", "n_views", "max_views", "threads"):
+            if getattr(self, name) is not None:
+                check_count(self, name)
+        check_count(self, "seed", 0)
+        whole = f"a whole number from 1 to {MOST_DIM}"
+        check(self, "max_dim", int, lambda v: 1 <= v <= MOST_DIM, whole)
+        if self.min_dim is not None and self.min_dim > self.max_dim:
+            raise ArgumentError(
+                f"min_dim must be at most max_dim={self.max_dim}, not {self.min_dim}"
+            )
+        if self.lambda_ is not None and not isinstance(self.lambda_, tuple):
+            check_size(self, "lambda_")
+        for name in ("smooth", "tolerance"):
+            check_size(self, name)
+        check(self, "a", float, lambda v: 0 <= v < 1, "at least 0 and below 1")
+        check(self, "balanced", bool, lambda v: True, "True or False")
+        check(self, "share", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
+        if self.learner is not None:
+            _check_learner(self.learner)
+
+
+def _check_learner(learner):
+    missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
+    if isinstance(learner, type):
+        raise ArgumentError(f"learner must be an estimator such as {learner.__name__}(), no class")
+    if missing:
+        raise ArgumentError(
+            f"learner must be an estimator with fit() and predict(), and {learner!r} has no "
+            f"{missing[0]}"
+        )

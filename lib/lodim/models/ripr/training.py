@@ -1,0 +1,144 @@
+"""Training: the rows of a batch as the search for views takes them."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lodim import tiles
+from lodim.engine import available_threads
+from lodim.errors import DataError
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.order import assign_in_order
+from lodim.models.ripr.recover import Control, keep, loss_matrix, recover
+from lodim.models.ripr.screen import most_views, screened_views
+
+TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The rows as the numerical functions take them.
+
+    X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known
+    weight : (n,) as given, zero where rows do not count; varies : (p,) bool
+    order : (n,) by which rows follow each other, or None
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    varies: np.ndarray
+    order: np.ndarray | None
+    family: Any
+    settings: Any
+
+    @classmethod
+    def of(cls, batch, family, settings):
+        """From a batch."""
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
+        weight = np.ones(batch.n) if batch.weights is None else batch.weights
+        varies = _varies(X[weight > 0])
+        if not varies.any():
+            raise DataError("no feature varies: there is no view of the data")
+        return cls(X, y, weight, varies, batch.order, family, settings)
+
+    @property
+    def task(self):
+        """CLASSES, NUMBERS or CLUSTERS."""
+        return TASKS.get(self.family.name, CLASSES)
+
+    @property
+    def n_classes(self):
+        """Zero where the response has no classes."""
+        return max(2, self.family.n_scores) if self.task == CLASSES else 0
+
+    @property
+    def threads(self):
+        """Threads to use."""
+        return self.settings.threads or available_threads()
+
+    @property
+    def used(self):
+        """Positions of the rows that are judged: of numbers, those that have one."""
+        known = np.isfinite(self.y) if self.task == NUMBERS else np.ones(len(self.y), bool)
+        return np.flatnonzero(known)
+
+    @property
+    def target(self):
+        """(m,) responses of the rows used: codes with -1 where not known, or numbers."""
+        y = self.y[self.used]
+        return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
+
+    @property
+    def weights(self):
+        """(m,) weights of the rows used; None where all are one, which spares work."""
+        weight = self.weight[self.used]
+        return None if (weight == 1.0).all() else weight
+
+    @property
+    def control(self):
+        """Rare settings of the search."""
+        s = self.settings
+        return Control(
+            alpha=s.a, least=s.share, balanced=s.balanced, tolerance=s.tolerance, most=s.n_views
+        )
+
+    @cached_property
+    def views(self):
+        """All views of the features that vary, (d*, D) positions in the design; see `screen`."""
+        s, on = self.settings, np.flatnonzero(self.varies)
+        most = min(s.max_dim, len(on))
+        least = min(2 if s.min_dim is None else s.min_dim, most)
+        bound = most_views(len(self.used)) if s.max_views is None else s.max_views
+        found, _ = screened_views(
+            len(on), least, most, lambda some: self.losses(_named(some, on)), max(bound, len(on)),
+            self.weights,
+        )  # fmt: skip
+        return _named(found, on)
+
+    def losses(self, views=None):
+        """Losses of the rows used in some views, all by default, (m, d*)."""
+        return loss_matrix(
+            self.X[self.used], self.target, self.views if views is None else views, self.task,
+            self.settings.k, control=self.control, weight=self.weights, seed=self.settings.seed,
+            threads=self.threads,
+        )  # fmt: skip
+
+    def recover(self, lambda_, L=None):
+        """The Recovery of views by a penalty in units, None to have it chosen."""
+        found = recover(
+            self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
+            lambda_=lambda_, L=L, weight=self.weights, control=self.control,
+            seed=self.settings.seed, threads=self.threads,
+        )  # fmt: skip
+        return found if self.order is None else self._in_order(found, L)
+
+    def _in_order(self, found, L):
+        """The same penalty with a price of switches: first over all views, then the kept ones."""
+        L = self.losses() if L is None else L
+        s, rank = self.settings, np.argsort(self.order[self.used], kind="stable")
+        weight = None if self.weights is None else self.weights[rank]
+        lambda_ = found.lambda_ * found.unit
+        how = {"lambda_": lambda_, "switch": s.smooth * lambda_, "weight": weight}
+        all_views = assign_in_order(L[rank], **how)
+        columns, _ = keep(L[rank], all_views, self.control.least, weight, self.control.most)
+        own = assign_in_order(L[rank][:, columns], **how)
+        back = np.argsort(rank, kind="stable")
+        own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
+        return replace(found, views=self.views[own.views], columns=own.views, assignment=own)
+
+
+def _named(views, on):
+    """Views of the features `on`, as positions in the design."""
+    return np.where(views >= 0, on[views], -1)
+
+
+def _varies(X):
+    """Which features have two values, (p,)."""
+    if not len(X):
+        return np.zeros(X.shape[1], bool)
+    low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))
+    return low.min(axis=0) < high.max(axis=0)

@@ -1,0 +1,349 @@
+"""Active learning: which rows are asked for, what teaching changes, curves and their tests."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import lodim as ld
+from lodim import scores
+from lodim.learner import kappa
+
+CHEAP = {
+    ld.gbmap: {"m": 2, "lambda_": 0.1, "threads": 1},
+    ld.proset: {"threads": 1},
+    ld.ripr: {"threads": 1, "lambda_": 1.0},
+}
+models = pytest.mark.parametrize("model", list(CHEAP), ids=lambda m: m.__name__)
+
+
+def rows(n, seed=0, start=0):
+    """Two classes that a and b tell apart; d says nothing."""
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abd"))
+    df.index = [f"r{i}" for i in range(start, start + n)]
+    df["y"] = np.where(df["a"] + df["b"] > 0, "yes", "no")
+    return df
+
+
+LABELLED, POOL, TEST = rows(24, 1), rows(60, 2, 100), rows(80, 3, 1000)
+
+
+def learner(model=ld.ripr, **arguments):
+    more = {"score": "uncertainty"} | CHEAP[model] | arguments
+    return ld.active(model, "y ~ .", LABELLED, POOL, **more)
+
+
+# Which rows ----------------------------------------------------------------------------------
+
+
+@models
+def test_uncertainty_is_the_entropy_of_the_classes(model):
+    one = learner(model)
+    asked = one.query(5)
+    p = model("y ~ .", LABELLED, **CHEAP[model]).predict(POOL)  # what is known of the labels: none
+    entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p)).fillna(0.0)
+    np.testing.assert_allclose(asked[".score"], entropy.sort_values().iloc[::-1][:5], rtol=1e-12)
+    assert set(asked.index) <= set(POOL.index) and "y" not in asked
+    np.testing.assert_allclose(
+        one.query(4, "entropy")[".score"], -entropy.sort_values()[:4], rtol=1e-12
+    )
+
+
+def test_what_a_query_shows():
+    one = learner()
+    asked = one.query(3)
+    assert list(asked.columns[:3]) == [".score", ".class", ".view"]
+    assert asked[".view"].isin(one.fit.view_names).all()
+    assert asked[".class"].equals(one.fit.predict(POOL, "class").loc[asked.index].rename(".class"))
+    assert ".view" not in learner(ld.gbmap).query(3)
+    assert len(one.query(1000)) == len(POOL)
+
+
+def test_a_committee_of_views_and_one_of_bootstraps():
+    one = learner()
+    votes = one.fit.votes(POOL)
+    assert set(votes) == set(one.fit.view_names)
+    by_hand = [stats.entropy(row.dropna().value_counts()) for _, row in votes.iterrows()]
+    np.testing.assert_allclose(np.sort(by_hand)[::-1][:6], one.query(6, "committee")[".score"],
+                               atol=1e-12)  # fmt: skip
+    other = learner(ld.gbmap, committee=4)
+    asked = other.query(5, "committee")
+    possible = [stats.entropy([k, 4 - k]) for k in range(3)]
+    assert all(np.isclose(s, possible).any() for s in asked[".score"])
+    # Where members disagree, the row is nearer to the border than others are.
+    far = (POOL["a"] + POOL["b"]).abs()
+    assert far[asked.index].mean() < 0.5 * far.mean()
+
+
+def test_votes_leave_out_members_without_one():
+    votes = np.array([["a", "a", "b", None], [None] * 4, ["a", None, None, "a"]], dtype=object)
+    got = scores.vote_entropy(votes)
+    np.testing.assert_allclose(got[[0, 2]], [stats.entropy([2, 1]), 0.0], atol=1e-15)
+    assert np.isnan(got[1])
+
+
+def test_information_gain_by_refits():
+    """Against the definition, for the first row asked for."""
+    one = learner(ld.gbmap)
+    asked = one.query(1, "infogain")
+    label = asked.index[0]
+    p = one.fit.predict(POOL, "prob")
+
+    def total(fit):
+        q = fit.predict(POOL, "prob").to_numpy()
+        return -(q * np.log(q)).sum()
+
+    after = 0.0
+    for c in one.fit.levels:
+        taught = pd.concat([LABELLED, POOL.loc[[label]].assign(y=c)])
+        after += p.loc[label, c] * total(ld.gbmap("y ~ .", taught, **CHEAP[ld.gbmap], seed=0))
+    assert asked[".score"].iloc[0] == pytest.approx(total(one.fit) - after, rel=1e-9)
+
+
+def test_random_choice_differs_by_round_and_seed_and_repeats():
+    one, same, other = learner(score="random"), learner(score="random"), learner(seed=1)
+    first = one.query(8)
+    assert first.equals(same.query(8))
+    assert set(first.index) != set(other.query(8, "random").index)
+    one.teach(POOL.loc[first.index, "y"])
+    assert not set(one.query(8).index) & set(first.index)
+
+
+def test_equal_scores_are_not_asked_in_the_order_of_the_pool(monkeypatch):
+    monkeypatch.setattr(scores, "entropy", lambda learner, rng: np.zeros(len(learner.pool)))
+    assert list(learner().query(10, "entropy").index) != list(POOL.index[:10])
+
+
+def test_rows_without_a_score_come_last():
+    pool = POOL.copy()
+    pool.loc[["r100", "r101"], ["a", "b", "d"]] = np.nan
+    one = ld.active(ld.ripr, "y ~ .", LABELLED, pool, **CHEAP[ld.ripr])
+    assert set(one.query(len(pool)).index[-2:]) == {"r100", "r101"}
+
+
+# Teaching ------------------------------------------------------------------------------------
+
+
+@models
+def test_teaching_is_fitting_to_the_rows_taught(model):
+    one = learner(model, test=TEST)
+    asked = one.query(7)
+    assert one.teach(POOL.loc[asked.index, "y"]) is one
+    assert len(one.labelled) == 31 and len(one.pool) == 53
+    assert not set(asked.index) & set(one.pool.index)
+    by_hand = model("y ~ .", pd.concat([LABELLED, POOL.loc[asked.index]]), **CHEAP[model])
+    assert one.fit.predict(TEST).equals(by_hand.predict(TEST))
+    curve = one.curve
+    assert curve["n_labelled"].tolist() == [24, 31]
+    assert curve["asked"].tolist() == ["", "uncertainty"]
+    expected = by_hand.evaluate(TEST).iloc[0]
+    assert curve["accuracy"][1] == expected["accuracy"]
+    assert curve["log_loss"][1] == expected["log_loss"]
+    right = by_hand.predict(TEST, "class") == TEST["y"]
+    np.testing.assert_array_equal(one.hits[1], right)
+
+
+def test_labels_in_any_order_as_mapping_or_frame():
+    labels = POOL["y"].iloc[[5, 2, 9]]
+    ways = (labels, labels[::-1], labels.to_dict(), POOL.iloc[[9, 5, 2]])
+    got = [learner().teach(way).fit.predict(TEST) for way in ways]
+    for other in got[1:]:
+        pd.testing.assert_series_equal(got[0], other)
+
+
+@pytest.mark.parametrize(
+    "labels, words",
+    [
+        (pd.Series({"r100": "yes", "nobody": "no"}), "row 'nobody' is not in the pool"),
+        (pd.Series({"r0": "yes"}), "row 'r0' is labelled already"),
+        (pd.Series(["yes", None], index=["r100", "r101"]), "row 'r101' has no label"),
+        (pd.Series(["yes", "no"], index=["r100", "r100"]), "row 'r100' is labelled twice"),
+        (pd.Series([], dtype=object), "no labels"),
+        (["yes", "no"], "a Series or a mapping"),
+        (pd.DataFrame({"z": [1]}), "without the column 'y'"),
+    ],
+)
+def test_labels_refused(labels, words):
+    one = learner()
+    with pytest.raises(ld.DataError, match=words):
+        one.teach(labels)
+    assert len(one.pool) == len(POOL) and len(one.curve) == 1
+
+
+def test_a_failed_fit_leaves_the_learner_as_it_was():
+    one = learner()
+    with pytest.raises(ld.DataError):
+        one.teach({"r100": 7})  # a number among texts
+    assert len(one.labelled) == 24 and len(one.pool) == 60 and len(one.curve) == 1
+    one.teach({"r100": "yes"})
+    assert len(one.curve) == 2
+
+
+def test_the_frames_of_the_user_are_left_alone():
+    before = LABELLED.copy(), POOL.copy()
+    learner(test=TEST).replay(POOL["y"], 20)
+    pd.testing.assert_frame_equal(LABELLED, before[0])
+    pd.testing.assert_frame_equal(POOL, before[1])
+
+
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        ({"score": "loudest"}, ld.ArgumentError, "score must be one of uncertainty"),
+        ({"committee": 0}, ld.ArgumentError, "committee"),
+        ({"agreement": 2.0}, ld.ArgumentError, "agreement must be between"),
+        ({"target": 0.1}, ld.ArgumentError, "give test="),
+        ({"pool": POOL.to_dict()}, ld.DataError, "pool must be a pandas DataFrame"),
+        ({"pool": pd.concat([POOL, POOL])}, ld.DataError, "row label 'r100' twice"),
+        ({"formula": "~ a"}, ld.ArgumentError, "needs a response"),
+        ({"formula": "I(a > 0) ~ b"}, ld.ArgumentError, "must be a column"),
+        ({"formula": "d ~ a + b"}, ld.ArgumentError, "is for classes"),
+        ({"model": print}, ld.ArgumentError, "model function"),
+    ],
+)
+def test_refused(change, error, words):
+    given = {"model": ld.ripr, "formula": "y ~ .", "labelled": LABELLED, "pool": POOL}
+    with pytest.raises(error, match=words):
+        ld.active(**given | change)
+
+
+def test_queries_refused():
+    one = learner()
+    with pytest.raises(ld.ArgumentError, match="n must be"):
+        one.query(0)
+    with pytest.raises(ld.ArgumentError, match="score must be"):
+        one.query(3, "best")
+    one.teach(POOL["y"])
+    with pytest.raises(ld.DataError, match="pool is empty"):
+        one.query(1)
+
+
+# When to stop --------------------------------------------------------------------------------
+
+
+def test_kappa():
+    a = np.array(list("xxxyyyzz"), dtype=object)
+    b = np.array(list("xxyyyyzx"), dtype=object)
+    table = pd.crosstab(a, b).to_numpy() / len(a)
+    chance = table.sum(axis=0) @ table.sum(axis=1)
+    assert kappa(a, b) == pytest.approx((np.trace(table) - chance) / (1 - chance))
+    assert kappa(a, a) == 1.0 and np.isnan(kappa(a[:0], b[:0]))
+    assert kappa(np.array(["x", None], object), np.array(["x", "y"], object)) == 1.0
+
+
+def test_stops_when_predictions_are_stable():
+    one = learner(agreement=0.8, rounds=2)
+    assert one.stop is None
+    one.replay(POOL["y"], 5, rounds=1)
+    assert one.stop is None  # one comparison is not two
+    while one.stop is None:
+        one.replay(POOL["y"], 5, rounds=1)
+    assert "stable" in one.stop or "empty" in one.stop
+    if "stable" in one.stop:
+        assert one.curve["agreement"].iloc[-2:].mean() >= 0.8
+    assert one.stop in str(one).replace("\n  ", " ")
+
+
+def test_stops_at_a_target_and_with_an_empty_pool():
+    assert "at most 0.9" in learner(test=TEST, target=0.9).stop
+    assert learner(test=TEST, target=0.0, agreement=1.0).stop is None
+    assert learner().teach(POOL["y"]).stop == "the pool is empty"
+
+
+# Curves --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Two repetitions of three scores."""
+    out = {}
+    for score in ("uncertainty", "entropy", "random"):
+        out[score] = [
+            ld.active(ld.gbmap, "y ~ .", rows(24, 10 + s), rows(60, 20 + s, 100), test=TEST,
+                      score=score, seed=s, **CHEAP[ld.gbmap])
+            .replay(rows(60, 20 + s, 100)["y"], 12)
+            for s in range(3)
+        ]  # fmt: skip
+    return out
+
+
+def test_areas_and_paired_tests(runs):
+    curves = ld.learning_curves(runs)
+    n = np.array([24, 36, 48, 60, 72, 84])
+    np.testing.assert_array_equal(curves.n_labelled, n)
+    values = {k: np.array([r.curve["accuracy"] for r in v]) for k, v in runs.items()}
+    area = {k: np.trapezoid(v, n, axis=1) / 60 for k, v in values.items()}
+    frame = curves.areas()
+    for name in ("uncertainty", "entropy"):
+        gain = area[name] - area["random"]
+        assert frame["area"][name] == pytest.approx(area[name].mean())
+        assert frame["difference"][name] == pytest.approx(gain.mean())
+        assert frame["p"][name] == pytest.approx(stats.ttest_1samp(gain, 0).pvalue)
+    tidy = curves.tidy().query("run == 'entropy'")
+    np.testing.assert_allclose(tidy["mean"], values["entropy"].mean(axis=0))
+    np.testing.assert_allclose(tidy["se"], stats.sem(values["entropy"], axis=0))
+    assert "Repetitions: 3" in str(curves)
+    wins = curves.wins("entropy")["uncertainty"].to_numpy()
+    gain = values["entropy"] - values["uncertainty"]
+    at = int(np.flatnonzero(gain.std(axis=0) > 0)[0])
+    p = stats.ttest_1samp(gain[:, at], 0).pvalue
+    assert wins[at] == pytest.approx(np.sign(gain[:, at].mean()) * -np.log10(p))
+    assert wins[0] == 0.0  # the same rows at first
+
+
+def test_a_single_run_is_tested_by_its_test_rows(runs):
+    one, two = runs["uncertainty"][0], runs["entropy"][0]
+    wins = ld.learning_curves({"u": one, "e": two}).wins("u")["e"].to_numpy()
+    for at in range(6):
+        a, b = (one.hits[at] & ~two.hits[at]).sum(), (two.hits[at] & ~one.hits[at]).sum()
+        p = stats.binomtest(int(a), int(a + b)).pvalue if a + b else 1.0
+        assert wins[at] == pytest.approx(np.sign(a - b) * -np.log10(p), abs=1e-12)
+
+
+def test_log_loss_wins_when_it_is_lower(runs):
+    curves = ld.learning_curves(runs, measure="log_loss")
+    lower = curves.values["entropy"].mean(axis=0) < curves.values["random"].mean(axis=0)
+    assert ((curves.wins("entropy")["random"] > 0) == lower)[1:].all()
+
+
+def test_runs_refused(runs):
+    short = {"a": runs["random"][0], "b": learner(ld.gbmap, test=TEST).replay(POOL["y"], 9)}
+    for given, words in (
+        ({}, "at least one run"),
+        ({"a": runs["random"], "b": runs["entropy"][:1]}, "as many runs"),
+        (short, "same numbers of labelled rows"),
+        ({"a": learner()}, "give test="),
+    ):
+        with pytest.raises(ld.ArgumentError, match=words):
+            ld.learning_curves(given)
+    with pytest.raises(ld.ArgumentError, match="measure must be"):
+        ld.learning_curves(runs, measure="auc")
+    with pytest.raises(ld.ArgumentError, match="no run is called 'x'"):
+        ld.learning_curves(runs).wins("x")
+
+
+def test_plots_are_the_numbers(runs, axes):
+    curves = ld.learning_curves(runs)
+    assert curves.plot(ax=axes) is axes
+    drawn = [line.get_ydata() for line in axes.lines]
+    means = dict(list(curves.tidy().groupby("run")["mean"]))
+    for name, line in zip(runs, drawn, strict=True):
+        np.testing.assert_allclose(line, means[name])
+    assert {"uncertainty", "entropy", "random"} <= {t.get_text() for t in axes.texts}
+
+
+def test_winloss_plot(runs, axes):
+    one, others = runs["entropy"][0], {"by chance": runs["random"][0]}
+    assert one.plot("winloss", axes, against=others) is axes
+    wins = ld.learning_curves({"entropy": one, **others}).wins("entropy")["by chance"]
+    assert any(np.array_equal(line.get_ydata(), wins) for line in axes.lines)
+    texts = {t.get_text() for t in axes.texts}
+    assert {"entropy wins", "entropy loses", "against by chance"} <= texts
+    assert learner(test=TEST).plot().get_xlabel() == "labelled rows"
+    with pytest.raises(ld.ArgumentError, match="needs another run"):
+        one.plot("winloss")
+    with pytest.raises(ld.ArgumentError, match="is the name of this run"):
+        one.plot(against={"entropy": runs["random"][0]})
+    with pytest.raises(ld.ArgumentError, match="kind must be"):
+        one.plot("pie")

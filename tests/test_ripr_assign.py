@@ -1,0 +1,274 @@
+"""ripr's assignment: the hull against CVXPY, majorization, recovery, time order."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from lodim.errors import ArgumentError, DataError
+from lodim.models.ripr import greedy, losses
+from lodim.models.ripr.assign import assign, candidates, solve_rows
+from lodim.models.ripr.choose import assignments
+from lodim.models.ripr.order import assign_in_order, cheapest_chain, joint_losses
+from lodim.models.ripr.recover import Control, recover
+from lodim.models.ripr.views import enumerate_views
+from lodim.synthetic import informative_views, informative_views_r
+
+LAMBDA = 1e-4
+
+
+def matrix(n=80, A=9, seed=0, blocked=0.1):
+    rng = np.random.default_rng(seed)
+    L = np.exp(0.02 * rng.standard_normal((n, A)))
+    L[rng.random((n, A)) < blocked] = np.inf
+    return L, rng.random(A)
+
+
+def step_value(L, delta, B, lambda_, weight=1.0):
+    known = np.where(np.isfinite(L), L, 0.0)
+    return float((weight * (((known * B).sum(1) - L.min(1)) ** 2 + lambda_ * B @ delta)).sum())
+
+
+def as_matrix(first, second, share, A):
+    B, rows = np.zeros((len(first), A)), np.arange(len(first))
+    B[rows, first] += 1 - share
+    B[rows, second] += share
+    return B
+
+
+@pytest.mark.parametrize("lambda_", [1e-6, 1e-4, 1e-2])
+def test_hull_is_the_convex_optimum(lambda_):
+    convex = pytest.importorskip("lodim.models.ripr.convex")
+    pytest.importorskip("cvxpy")
+    L, delta = matrix()
+    B, value = convex.solve(L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11)
+    ours = as_matrix(*solve_rows(L, delta, lambda_), L.shape[1])
+    assert not ours[np.isinf(L)].any()
+    assert step_value(L, delta, ours, lambda_) == pytest.approx(value, rel=1e-7, abs=1e-9)
+    np.testing.assert_allclose(B.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_no_point_of_an_edge_is_lower():
+    """Two views share a row at most: every pair at every share is no better."""
+    L, delta = matrix(12, 5)
+    ours = as_matrix(*solve_rows(L, delta, LAMBDA), 5)
+    assert ((ours > 0).sum(axis=1) <= 2).all() and ((ours > 0).sum(axis=1) == 2).any()
+    for i in range(12):
+        own = step_value(L[i : i + 1], delta, ours[i : i + 1], LAMBDA)
+        for a, b in product(np.flatnonzero(np.isfinite(L[i])), repeat=2):
+            for t in np.linspace(0, 1, 41):
+                B = np.zeros((1, 5))
+                B[0, a] += 1 - t
+                B[0, b] += t
+                assert own <= step_value(L[i : i + 1], delta, B, LAMBDA) + 1e-15
+
+
+@pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
+def test_objective_never_rises_and_is_what_it_says(factor):
+    L, _ = matrix(300, 20)
+    weight = np.random.default_rng(1).random(300)
+    found = assign(L, factor * LAMBDA, weight=weight)
+    assert found.converged and len(found.objective) > 1
+    assert (np.diff(found.objective) <= 1e-15).all()
+    B = found.matrix()
+    np.testing.assert_allclose(B.sum(axis=1), 1.0)
+    c, W = weight @ B, weight.sum()
+    np.testing.assert_allclose(c / W, found.mass)
+    known = np.where(np.isfinite(L), L, 0.0)[:, found.views]
+    gap = weight @ ((known * B).sum(axis=1) - L.min(axis=1)) ** 2
+    assert found.objective[-1] == pytest.approx(
+        gap + factor * LAMBDA * (W - (c * c).sum() / (2 * W)), rel=1e-9
+    )
+
+
+def test_weights_repeat_rows():
+    L, _ = matrix(60, 8, blocked=0)
+    times = np.random.default_rng(0).integers(1, 4, 60)
+    heavy, long = assign(L, LAMBDA, weight=times), assign(np.repeat(L, times, axis=0), LAMBDA)
+    np.testing.assert_allclose(heavy.mass, long.mass, atol=1e-7)
+    assert heavy.objective[-1] == pytest.approx(long.objective[-1], rel=1e-9)
+
+
+def test_permutations_permute():
+    L, _ = matrix(200, 12)
+    rng = np.random.default_rng(3)
+    rows, columns = rng.permutation(200), rng.permutation(12)
+    a, b = assign(L, LAMBDA), assign(L[np.ix_(rows, columns)], LAMBDA)
+    whole = np.zeros((2, 200, 12))
+    whole[0][:, a.views] = a.matrix()
+    whole[1][np.ix_(np.arange(200), b.views)] = b.matrix()
+    np.testing.assert_allclose(whole[1], whole[0][np.ix_(rows, columns)], atol=1e-7)
+
+
+def test_a_copy_never_serves_with_its_original():
+    L, _ = matrix(200, 6)
+    found = assign(np.concatenate([L, L], axis=1), LAMBDA)
+    assert len(np.unique(found.views % 6)) == len(found.views)
+    assert found.objective[-1] == assign(L, LAMBDA).objective[-1]
+
+
+def test_views_that_are_nobodys_best_change_nothing():
+    L, _ = matrix(100, 10)
+    keep = candidates(L)
+    more = np.concatenate([L, L.max(axis=1, where=np.isfinite(L), initial=0)[:, None] + 0.1], 1)
+    a, b = assign(L, LAMBDA), assign(more, LAMBDA)
+    assert (a.views == b.views).all() and set(a.views) <= set(keep)
+    assert (a.objective == b.objective).all()
+
+
+def test_rows_without_any_view():
+    L, _ = matrix(50, 4)
+    L[7] = np.inf
+    found = assign(L, LAMBDA)
+    assert found.first[7] == -1 and not found.matrix()[7].any()
+    assert found.mass.sum() == pytest.approx(1.0)
+
+
+def test_warm_path_is_no_longer_than_a_cold_one():
+    L, _ = matrix(300, 30)
+    grid = LAMBDA * 10.0 ** np.arange(-1, 1.1, 0.25)
+    cold, warm = assignments(L, grid), assignments(L, grid, warm=True)
+    assert sum(len(a.objective) for a in warm) < sum(len(a.objective) for a in cold)
+    assert all(set(b.views) <= set(a.views) for a, b in pairwise(warm))
+
+
+# Limits of one's own ------------------------------------------------------------------------------
+
+
+def test_convex_alternation_and_limits():
+    pytest.importorskip("cvxpy")
+    from lodim.models.ripr import convex
+
+    L, _ = matrix(40, 6, blocked=0)
+    free, ours = convex.assign(L, LAMBDA), assign(L, LAMBDA)
+    assert free.objective[-1] == pytest.approx(ours.objective[-1], rel=1e-6)
+    assert (np.diff(free.objective) <= 1e-9).all()
+    cost, groups = np.arange(6.0), np.arange(40) // 2
+    bound = convex.assign(L, LAMBDA, convex.Limits(cost=cost, budget=2.5, groups=groups))
+    assert (bound.B @ cost <= 2.5 + 1e-6).all() and (free.B @ cost > 2.6).any()
+    np.testing.assert_allclose(bound.B[::2], bound.B[1::2], atol=1e-6)
+    assert bound.objective[-1] > free.objective[-1]
+    further = convex.Limits(further=lambda B: [B[:, 0] == 0])
+    assert convex.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
+    with pytest.raises(ArgumentError, match="limits"):
+        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost + 1, budget=0.5))
+    with pytest.raises(ArgumentError, match="budget"):
+        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost))
+
+
+@pytest.mark.parametrize("switch", [0.0, 3e-4])
+def test_time_order_is_the_integer_optimum(switch):
+    pytest.importorskip("cvxpy")
+    from lodim.models.ripr import convex
+
+    L, delta = matrix(30, 5)
+    chain = cheapest_chain((L - L.min(1)[:, None]) ** 2 + LAMBDA * delta, switch)
+    limits = convex.Limits(hard=True, switch=switch)
+    B, value = convex.solve(L, delta, LAMBDA, limits)
+    own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
+    assert own == pytest.approx(value, rel=1e-7) and own == pytest.approx(
+        step_value(L, delta, B, LAMBDA) + switch * np.abs(np.diff(B, axis=0)).sum() / 2, rel=1e-7
+    )
+
+
+def test_time_order_switches_less_for_more():
+    L, _ = matrix(200, 6)
+    L[11] = np.inf
+    found = [assign_in_order(L, LAMBDA, s) for s in (0.0, 1e-4, 1e-3, 1.0)]
+    chains = [np.delete(a.first, 11) for a in found]
+    switches = [int((np.diff(c) != 0).sum()) for c in chains]
+    assert switches[0] > switches[1] > switches[2] > switches[3]
+    assert all(a.converged and (np.diff(a.objective) <= 1e-15).all() for a in found)
+    assert all(a.first[11] == -1 for a in found)
+
+
+def test_joint_losses_share_views():
+    L, M = matrix(50, 4)[0], 7 * matrix(50, 4, seed=1)[0]
+    both = joint_losses([L, M])
+    assert (np.isinf(both) == (np.isinf(L) | np.isinf(M))).all()
+    finite = np.isfinite(both)
+    np.testing.assert_allclose(both[finite], joint_losses([L, 3 * M])[finite])
+
+
+# Recovery -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("P", [2, 5])
+def test_recovery_of_classes(P):
+    df = informative_views(P, 300, 0, seed=0)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    true = {tuple(int(n[1:]) - 1 for n in v) for v in df.attrs["views"]}
+    found = recover(X, y, enumerate_views(10, 2, 2), "class")
+    assert {tuple(v) for v in found.views.tolist()} == true
+    assert (np.diff(found.assignment.mass) <= 1e-6).all() and found.path is not None
+    B = found.assignment.matrix()
+    np.testing.assert_allclose(B.sum(axis=1), 1.0)
+    for a, view in enumerate(found.views.tolist()):
+        rows = slice(*df.attrs["rows"][[sorted(v) for v in df.attrs["views"]].index(
+            [f"x{j + 1}" for j in view])])  # fmt: skip
+        assert B[rows, a].mean() > 1.3 / P
+
+
+def test_recovery_of_numbers():
+    df = informative_views_r(600, 2, seed=0, M=8)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = recover(X, y, enumerate_views(8, 3, 3), "number")
+    true = {(0, *(int(n[1:]) - 1 for n in v)) for v in df.attrs["views"]}
+    assert {tuple(v) for v in found.views.tolist()} == true
+    assert found.path.error[found.path.chosen] < 0.3
+
+
+def test_recovery_of_clusters_and_refusals():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 6))
+    X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
+    found = recover(X, None, enumerate_views(6, 2, 2), "cluster")
+    assert found.views[0].tolist() == [1, 4] and found.lambda_ == 1.0
+    with pytest.raises(ArgumentError, match="task"):
+        recover(X, None, enumerate_views(6, 2, 2), "other")
+    with pytest.raises(DataError, match="no row"):
+        recover(np.full((9, 3), np.nan), np.arange(9) % 2, enumerate_views(3), "class", lambda_=1.0)
+
+
+def test_at_most_so_many_views():
+    df = informative_views(4, 150, 0, seed=0)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    for most in (1, 2):
+        found = recover(X, y, enumerate_views(10, 2, 2), "class", control=Control(most=most))
+        assert len(found.views) <= most
+
+
+def test_permuted_features_are_recovered_permuted():
+    df = informative_views(3, 200, 0, seed=1)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    order = np.random.default_rng(0).permutation(10)
+    a = recover(X, y, enumerate_views(10, 2, 2), "class")
+    b = recover(X[:, order], y, enumerate_views(10, 2, 2), "class")
+    assert np.sort(order[b.views], axis=1).tolist() == a.views.tolist()
+
+
+def test_forward_selection_is_greedy():
+    rng = np.random.default_rng(0)
+    ratios = rng.standard_normal((100, 7, 3))
+    y = rng.integers(0, 3, 100)
+    chosen = []
+    for _ in range(3):
+        error = [
+            np.inf if j in chosen else
+            np.mean(ratios[:, [*chosen, j]].reshape(100, -1).argmin(axis=1) % 3 != y)
+            for j in range(7)
+        ]  # fmt: skip
+        chosen.append(int(np.argmin(error)))
+    got = greedy.forward(ratios, y, 3, tolerance=-np.inf)
+    assert got[0] == chosen[0]
+    first = [np.mean(ratios[:, [j]].reshape(100, -1).argmin(axis=1) % 3 != y) for j in got]
+    assert first[0] == min(first)
+
+
+def test_single_errors_are_leave_one_out_errors():
+    df = informative_views(2, 100, 0, seed=0)
+    X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
+    L = losses.class_losses(X, y, enumerate_views(10, 2, 2), 9)
+    assert greedy.single_errors(L).min() < 0.35
+    assert len(greedy.candidates(L, most=10)) == 10

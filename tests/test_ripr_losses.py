@@ -1,0 +1,316 @@
+"""ripr's losses, queries and scores against naive NumPy, and the laws they obey."""
+
+import numpy as np
+import pytest
+
+from lodim.errors import ArgumentError
+from lodim.models.ripr import losses, query, scores, screen
+from lodim.models.ripr.learners import fit_learners, predict_by_view
+from lodim.models.ripr.views import complete, count, dims, enumerate_views, features
+
+FLOOR = 1e-4
+
+
+def data(K=2, n=90, p=5, missing=0.08, seed=0):
+    """Features, one of them rounded and some missing; classes, some unknown."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, p))
+    X[:, p - 1] = np.round(3 * X[:, p - 1])
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, rng.integers(-1, K, n)
+
+
+def kth(Z, x, k, mask):
+    """Distance from x to its k-th neighbour among rows of Z, or to the farthest; inf of none."""
+    d = np.sort(np.linalg.norm(Z - x, axis=1)[mask & ~np.isnan(Z).any(axis=1)])
+    return max(d[min(k, len(d)) - 1], FLOOR) if len(d) else np.inf
+
+
+def naive_ratio(Z, y, i, c, k, balanced):
+    others = np.arange(len(y)) != i
+    own, other = kth(Z, Z[i], k, (y == c) & others), kth(Z, Z[i], k, (y >= 0) & (y != c) & others)
+    if np.isinf(own) or np.isinf(other):
+        return np.inf
+    prior = ((y == c).sum() - 1) / ((y >= 0) & (y != c)).sum() if balanced else 1.0
+    return (own / other) ** Z.shape[1] * prior
+
+
+def naive_classes(X, y, views, k, K, balanced=False):
+    L = np.full((len(X), len(views)), np.inf)
+    for j, view in enumerate(views):
+        Z = X[:, features(view)]
+        for i in np.flatnonzero(~np.isnan(Z).any(axis=1)):
+            labels = [y[i]] if y[i] >= 0 else range(K)
+            L[i, j] = min(naive_ratio(Z, y, i, c, k, balanced) for c in labels) ** 0.01
+    return L
+
+
+def same(L, expected, tol=1e-5):
+    assert (np.isinf(L) == np.isinf(expected)).all()
+    finite = np.isfinite(expected)
+    assert finite.any()
+    # Distances are in single precision: near ones lose a few digits.
+    np.testing.assert_allclose(L[finite], expected[finite], rtol=tol)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("k", [1, 6, 40])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_class_losses(K, k, balanced):
+    X, y = data(K)
+    views = enumerate_views(5, 1, 4)
+    L = losses.class_losses(X, y, views, k, balanced=balanced)
+    assert np.isinf(L).any()
+    same(L, naive_classes(X, y, views, k, K, balanced))
+
+
+def test_class_losses_of_ties():
+    X = np.random.default_rng(0).integers(0, 3, (80, 3)).astype(float)
+    y = np.random.default_rng(1).integers(0, 2, 80)
+    views = enumerate_views(3, 1, 3)
+    same(losses.class_losses(X, y, views, 5), naive_classes(X, y, views, 5, 2))
+
+
+def test_losses_have_the_same_bits_on_two_threads():
+    X, y = data(3, 300)
+    z, views = np.where(y < 0, 0.5, y), enumerate_views(5, 1, 3)
+    for function, target in ((losses.class_losses, y), (losses.regression_losses, z)):
+        one, two = (function(X, target, views, 9, threads=t) for t in (1, 2))
+        assert (one == two).all()
+
+
+def test_permuting_rows_and_features():
+    X, y = data(3, 200)
+    rng, views = np.random.default_rng(5), enumerate_views(5, 2, 2)
+    rows, columns = rng.permutation(200), rng.permutation(5)
+    L = losses.class_losses(X, y, views, 7)
+    same(losses.class_losses(X[rows], y[rows], views, 7), L[rows], 1e-12)
+    place = np.argsort(columns)
+    moved = np.sort(place[views], axis=1)
+    at = [int(np.flatnonzero((views == v).all(axis=1))[0]) for v in moved]
+    same(losses.class_losses(X[:, columns], y, views, 7)[:, at], L, 1e-12)
+
+
+def test_rows_that_do_not_count_are_nobodys_neighbours():
+    X, y = data(2, 120, missing=0)
+    views, counts = enumerate_views(5, 2, 2), np.arange(120) % 3 > 0
+    L = losses.class_losses(X, y, views, 5, counts=counts)
+    alone = losses.class_losses(X[counts], y[counts], views, 5)
+    same(L[counts], alone, 1e-6)
+
+
+def naive_numbers(X, y, views, k, weight):
+    L = np.full((len(X), len(views)), np.inf)
+    z = (y - y.mean()) / y.std()
+    for j, view in enumerate(views):
+        Z = X[:, features(view)]
+        known = np.flatnonzero(~np.isnan(Z).any(axis=1))
+        error, near = np.full(len(X), np.nan), {}
+        for i in known:
+            d = np.linalg.norm(Z - Z[i], axis=1)
+            rest = known[(known != i)]
+            reach = np.sort(d[rest])[min(k, len(rest)) - 1]
+            near[i] = known[d[known] <= reach]
+            own = near[i][near[i] != i]
+            w = weight[own] / np.maximum(d[own], FLOOR)
+            error[i] = (z[i] - (w * z[own]).sum() / w.sum()) ** 2
+        for i in known:
+            w = weight[near[i]]
+            L[i, j] = (w * error[near[i]]).sum() / w.sum()
+    return L
+
+
+def test_regression_losses():
+    X, y = data(2)
+    rng = np.random.default_rng(3)
+    # Without ties at the k-th distance, which single precision may break otherwise.
+    X[:, 4] += 0.1 * rng.random(90)
+    y, weight = rng.standard_normal(90), rng.random(90) + 0.5
+    views = enumerate_views(5, 1, 3)
+    L = losses.regression_losses(X, y, views, 6, weight=weight)
+    same(L, naive_numbers(X, y, views, 6, weight), 1e-4)
+
+
+def test_cluster_losses():
+    X, _ = data(2)
+    views, k = enumerate_views(5, 2, 2), 6
+    U = losses.uniform_sample(X, 4)
+    expected = np.full((90, len(views)), np.inf)
+    for j, view in enumerate(views):
+        Z, S = X[:, view], U[:, view]
+        for i in np.flatnonzero(~np.isnan(Z).any(axis=1)):
+            own = kth(Z, Z[i], k, np.arange(90) != i)
+            expected[i, j] = (own / kth(S, Z[i], k, np.ones(90, bool))) ** 0.02
+    same(losses.cluster_losses(X, views, k, seed=4), expected)
+
+
+# Views ------------------------------------------------------------------------------------------
+
+
+def test_views():
+    views = enumerate_views(5, 1, 3)
+    assert len(views) == count(5, 1, 3) == 25 and len(np.unique(views, axis=0)) == 25
+    assert dims(views).tolist() == [1] * 5 + [2] * 10 + [3] * 10
+    X, _ = data()
+    known = complete(X, views)
+    assert (known[:, 7] == ~np.isnan(X[:, features(views[7])]).any(axis=1)).all()
+    with pytest.raises(ArgumentError, match="min_dim"):
+        enumerate_views(3, 4, 5)
+
+
+def test_screening_keeps_what_fits_and_the_best():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 8))
+    y = (X[:, 2] + X[:, 5] + X[:, 6] > 1.5).astype(int)
+
+    def losses_of(views):
+        return losses.class_losses(X, y, views, 9)
+
+    every, whole = screen.screened_views(8, 2, 3, losses_of, 1000)
+    assert whole and len(every) == count(8, 2, 3)
+    kept, whole = screen.screened_views(8, 2, 3, losses_of, 40)
+    assert not whole and len(kept) == 40 and (kept == [2, 5, 6]).all(axis=1).any()
+    lost, cost = screen.loss_of_screening(losses_of(every), every, kept)
+    assert 0 < lost < 1 and cost > 0
+    with pytest.raises(ArgumentError, match="max_views"):
+        screen.screened_views(8, 2, 3, losses_of, 4)
+
+
+# Queries ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_class_ratios_and_answer(K):
+    X, y = data(K)
+    Q = data(K, seed=9)[0][:20]
+    Q[0] = np.nan
+    views = enumerate_views(5, 2, 3)
+    ratios = query.class_ratios(Q, X, y, views, 4, n_classes=K)
+    for i in range(20):
+        for j, view in enumerate(views):
+            Z, x = X[:, features(view)], Q[i, features(view)]
+            if np.isnan(x).any():
+                assert np.isinf(ratios[i, j]).all()
+                continue
+            expected = [
+                len(x) * np.log(kth(Z, x, 4, y == c) / kth(Z, x, 4, (y >= 0) & (y != c)))
+                for c in range(K)
+            ]
+            np.testing.assert_allclose(ratios[i, j], expected, atol=2e-5)
+    said = query.answer(ratios)
+    assert said.view[0] == said.value[0] == -1
+    for i in range(1, 20):
+        assert ratios[i, said.view[i], said.value[i]] == ratios[i].min()
+    prob = query.probabilities(ratios, said.view)
+    assert np.isnan(prob[0]).all()
+    np.testing.assert_allclose(prob[1:].sum(axis=1), 1.0)
+    assert (prob[1:].argmax(axis=1) == said.value[1:]).all()
+
+
+def test_ratios_of_rows_left_out_are_the_losses():
+    X, y = data(3)
+    views = enumerate_views(5, 2, 2)
+    ratios = query.class_ratios(X, X, y, views, 5, leave_out=True)
+    known = np.flatnonzero(y >= 0)
+    own = ratios[known, :, y[known]]
+    L = losses.class_losses(X, y, views, 5)[known]
+    np.testing.assert_allclose(np.exp(0.01 * own), L, rtol=1e-12)
+
+
+def test_neighbours_and_numbers():
+    rng = np.random.default_rng(2)
+    X, _ = data()
+    y, B = rng.standard_normal(90), rng.dirichlet([1, 1], 90)
+    views = np.array([[0, 1], [2, 3]])
+    near = [query.neighbours(X, X, v, 5, leave_out=True) for v in views]
+    said = query.number_answer(near, y, B)
+    for i in range(90):
+        shares, values = [], []
+        for j, view in enumerate(views):
+            Z = X[:, view]
+            d = np.linalg.norm(Z - Z[i], axis=1)
+            d[i] = np.nan
+            if np.isnan(Z[i]).any():
+                shares.append(-1.0), values.append(np.nan)
+                continue
+            at = np.argsort(d)[:5]
+            w = 1 / d[at]
+            shares.append((w * B[at, j]).sum() / w.sum())
+            values.append((w * B[at, j] * y[at]).sum() / (w * B[at, j]).sum())
+        best = int(np.argmax(shares))
+        if max(shares) < 0:
+            assert said.view[i] == -1 and np.isnan(said.value[i])
+            continue
+        assert said.view[i] == best
+        assert said.value[i] == pytest.approx(values[best])
+
+
+class Mean:
+    """A learner that predicts the mean of what it saw."""
+
+    def fit(self, X, y):
+        assert not np.isnan(X).any()
+        self.mean = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+
+def test_learners_see_the_rows_of_their_view():
+    X, _ = data()
+    y, views = np.arange(90.0), np.array([[0, 1], [2, 3], [1, 4]])
+    B = np.zeros((90, 3))
+    B[:40, 0], B[40:, 1] = 1, 1
+    made = fit_learners(Mean(), X, y, views, B)
+    whole = complete(X, views)
+    assert made[2] is None
+    assert made[0].mean == y[:40][whole[:40, 0]].mean()
+    out = predict_by_view(made, X, views, np.where(whole[:, 1], 1, -1))
+    assert (np.isnan(out) == ~whole[:, 1]).all()
+    assert np.nanmax(out) == made[1].mean
+
+
+# Scores -----------------------------------------------------------------------------------------
+
+
+def test_scores_rank_as_their_words_say():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 0.1, (40, 2)), rng.normal(1, 0.1, (40, 2))])
+    X = np.column_stack([X, rng.random((80, 2))])
+    y, views = np.repeat([0, 1], 40), np.array([[0, 1], [2, 3]])
+    pool = np.array([[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.5, 0.5]])  # between the classes, and sure
+    got = {name: scores.score(name, pool, X, y, views, 5, n_classes=2) for name in scores.SCORES}
+    assert got["uncertainty"][0] > got["uncertainty"][1]
+    assert got["entropy"][1] > got["entropy"][0]
+    assert np.isfinite(got["infogain"]).all()
+
+
+def test_committee_counts_votes():
+    ratios = np.zeros((2, 2, 2))
+    ratios[0, :, 0] = -1.0  # both views say the first class
+    ratios[1, 0, 0] = ratios[1, 1, 1] = -1.0  # they disagree
+    value = scores.committee(ratios)
+    assert value[1] == pytest.approx(np.log(2)) and value[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_infogain_is_the_expected_fall():
+    X, y = data(2, 60, missing=0)
+    known = y >= 0
+    X, y, pool = X[known], y[known], data(2, 6, missing=0, seed=3)[0]
+    views, settings = np.array([[0, 1], [1, 2]]), dict(n_classes=2, balanced=True)
+
+    def total(X, y):
+        return np.log(
+            np.exp(query.class_ratios(pool, X, y, views, 4, **settings)).min((1, 2))
+        ).sum()
+
+    now = query.class_ratios(pool, X, y, views, 4, **settings)
+    prob = query.probabilities(now, query.answer(now).view)
+    expected = [
+        total(X, y)
+        - sum(prob[i, c] * total(np.vstack([X, pool[i]]), np.append(y, c)) for c in (0, 1))
+        for i in range(6)
+    ]
+    got = scores.infogain(pool, X, y, views, 4, n_classes=2)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
