@@ -193,8 +193,8 @@ def test_tidy_glance_augment(model, kind):
     assert glance["n"][0] == used(model)[0] and glance["converged"][0]
     pd.testing.assert_frame_equal(augmented[df.columns], df)
     assert len(augmented) == N and {".resid", ".loss"} <= set(augmented)
-    used = tidy[tidy["chosen"]] if "chosen" in tidy else tidy  # of many models, one predicts
-    np.testing.assert_array_equal(fit.coef().to_numpy(), used["estimate"])
+    chosen = tidy[tidy["chosen"]] if "chosen" in tidy else tidy  # of many models, one predicts
+    np.testing.assert_array_equal(fit.coef().to_numpy(), chosen["estimate"])
     for out in (tidy, glance):
         assert not out.columns.duplicated().any()
 

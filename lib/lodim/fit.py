@@ -216,7 +216,8 @@ class Fit(ABC):
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
-                    f"{name} was an array, a function or an object, which a fit does not keep: pass it again"
+                    f"{name} was an array, a function or an object, which a fit does not keep: "
+                    "pass it again"
                 )
         return arguments
 

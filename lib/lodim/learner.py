@@ -101,9 +101,9 @@ def active(
     for name, value in (("committee", committee), ("rounds", rounds)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ArgumentError(f"{name} must be a whole number from 1, not {value!r}")
-    for name, value in (("agreement", agreement), ("target", 0.5 if target is None else target)):
-        if not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise ArgumentError(f"{name} must be between 0 and 1, not {value!r}")
+    for name, share in (("agreement", agreement), ("target", 0.5 if target is None else target)):
+        if not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")
     if target is not None and test is None:
         raise ArgumentError("target is an error on test rows: give test= too")
     response = _response(formula)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.errors import ArgumentError, MissingExtraError
+from lodim.errors import ArgumentError
 from lodim.models.ripr.assign import TOLERANCE
 
 
@@ -128,12 +128,8 @@ def _rules(B, limits):
 
 
 def _cvxpy():
-    try:
-        import cvxpy  # a second and a half to import
-    except ImportError as error:
-        raise MissingExtraError(
-            "constraints on the assignment need cvxpy: pip install 'lodim[convex]'"
-        ) from error
+    import cvxpy  # a second and a half to import
+
     return cvxpy
 
 
