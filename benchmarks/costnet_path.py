@@ -35,15 +35,15 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[name] = "1"
 
-import numpy as np
-import pandas as pd
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
 
-from lodim import family as families
-from lodim import tiles
-from lodim.design import Batch
-from lodim.models.costnet import convex, penalized
-from lodim.models.costnet.groups import groups, singles
-from lodim.models.costnet.network import unfold
+from lodim import family as families  # noqa: E402
+from lodim import tiles  # noqa: E402
+from lodim.design import Batch  # noqa: E402
+from lodim.models.costnet import convex, penalized  # noqa: E402
+from lodim.models.costnet.groups import groups, singles  # noqa: E402
+from lodim.models.costnet.network import unfold  # noqa: E402
 
 REPEATS = 9
 N, BASE, DERIVED = 800, 30, 4
@@ -147,15 +147,13 @@ def by_skglm(X, y, lambdas):
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupBCD
     from skglm.utils.data import grp_converter
-    from skglm.utils.jit_compilation import compiled_clone
 
     order = np.concatenate(
         [[i, *range(BASE + DERIVED * i, BASE + DERIVED * (i + 1))] for i in range(BASE)]
     )
     XF, centred = np.asfortranarray(X[:, order]), y - y.mean()
     indices, ptr = grp_converter(DERIVED + 1, X.shape[1])
-    fit = compiled_clone(QuadraticGroup(ptr, indices))
-    price = compiled_clone(WeightedGroupL2(1.0, np.ones(BASE), ptr, indices))
+    fit, price = QuadraticGroup(ptr, indices), WeightedGroupL2(1.0, np.ones(BASE), ptr, indices)
     solver = GroupBCD(tol=1e-6, max_iter=1000, fit_intercept=False)
 
     def work():
@@ -184,7 +182,7 @@ for _ in range(int(d["repeats"]) + 1):
     end = ad.grpnet(X=X, glm=glm, groups=start, penalty=np.ones(len(start)), lmda_path=lambdas,
                     early_exit=False, tol=tol, progress_bar=False, n_threads=1)
     seconds.append(time.perf_counter() - begin)
-coef = np.zeros(X.shape); coef = np.zeros((len(lambdas), X.shape[1]))
+coef = np.zeros((len(lambdas), X.shape[1]))
 coef[:, order] = end.betas.toarray()
 np.savez(sys.argv[1], coef=coef, intercept=end.intercepts)
 print(json.dumps(1e3 * float(np.median(seconds[1:]))))

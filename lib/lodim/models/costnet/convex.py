@@ -13,7 +13,7 @@ from lodim.models.costnet.penalized import grid, laid_out
 from lodim.models.costnet.problem import Ends, Problem
 
 TOL = 1e-9  # Clarabel's own tolerances
-ZERO = 1e-6  # of the largest coefficient
+ZERO = 1e-6  # of the largest coefficient, or of one
 
 
 def path(
@@ -85,7 +85,7 @@ class Program:
 
 def _sparse(w):
     """w with exact zeros, which interior points only come near."""
-    return np.where(np.abs(w) > ZERO * np.abs(w).max(initial=0.0), w, 0.0)
+    return np.where(np.abs(w) > ZERO * np.abs(w).max(initial=1.0), w, 0.0)
 
 
 def _loss(problem, n, w, b):

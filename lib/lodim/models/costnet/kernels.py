@@ -479,10 +479,7 @@ def _rest(w, xi, lam, g0, g1, start, member, cost, u, bearer, tol):
                 if norm > 0.0:
                     xi[k, i] = lam * cost[g] / norm * w[k, member[i]]
                 u[k, member[i]] -= xi[k, i]
-    tol *= 0.1 * least
-    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, tol)
-    zero[:] = True  # a tiny w_g, as interior points leave, does not point anywhere
-    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, tol)
+    _ascend(u, xi, 1.0, lam, zero, g0, g1, start, member, cost, 0.1 * tol * least)
 
 
 @njit(**FAST)
