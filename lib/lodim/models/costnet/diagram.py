@@ -147,7 +147,7 @@ def _draw(ax, boxes, x, y, width, cost):
     if any(box.step for box in boxes):
         at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))
         bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, fraction=0.06, ticks=at)
-        bar.set_ticklabels([significant(float(cost[k - 1]), 3) for k in at])
+        bar.set_ticklabels([significant(float(cost[k - 1])) for k in at])
         bar.set_label("bought from this cost on", fontsize=8)
         bar.ax.tick_params(labelsize=8)
 

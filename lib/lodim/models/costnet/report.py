@@ -12,7 +12,12 @@ MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list
 AROUND = 4  # rows shown on each side of the chosen one
 CHANGES = 34  # characters of a cell of names
+LONGEST_RULE = len("reweighted")
 LEGIBLE = 8  # characters to which a name is shortened at least
+CRITERIA_IN_WORDS = {
+    "deviance": "the deviance", "aic": "AIC", "bic": "BIC",
+    "ebic": "extended BIC, which charges for each coefficient,",
+}  # fmt: skip
 LONGEST = 32  # characters of a name
 
 
@@ -81,11 +86,12 @@ def _prices(fit):
     if not fit.step.number:
         return ()
     frame = pricelist.prices(fit)
+    room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
     table = pd.DataFrame(
         {
             "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
             "At most": 100.0 * frame["dev_ratio_bound"], "Rule": frame["rule"],
-            "Newly bought": [_changes(*names) for names in _changed(fit)],
+            "Newly bought": [_changes(*names, room) for names in _changed(fit)],
         }
     )  # fmt: skip
     keep = _shown(frame)
@@ -94,10 +100,11 @@ def _prices(fit):
         table = table.drop(columns="At most")
     formats = {c: ".2f" for c in ("%Dev", "At most") if c in table}
     what = "deviance" if fit.levels is not None else "variance"
+    by = CRITERIA_IN_WORDS[fit.settings.criterion]
     notes = [
-        f"%Dev: share of the {what} of the training rows explained, each model refitted; Rule: "
-        "which search found it; + bought beside the row above, - no longer bought. * is the model "
-        "that predict() uses."
+        f"%Dev: share of the {what} of the training rows explained, each model refitted, and "
+        f"better by {by} than all that cost less; Rule: which search found it; + bought beside the "
+        "row above, - no longer bought. * is the model that predict() uses."
     ]
     if "At most" in table:
         notes.append("At most: no model of this price explains more.")
@@ -113,14 +120,14 @@ def _changed(fit):
         had = has
 
 
-def _changes(new, dropped):
+def _changes(new, dropped, room):
     """+ a, b - c, as far as there is room: what is new comes first."""
     lost = f" - {', '.join(dropped)}" if dropped else ""
     if not new:
-        return f"- {_several(dropped, CHANGES)}" if dropped else ""
-    if dropped and len(", ".join(new)) + 2 + len(lost) > CHANGES:
-        lost = f" - {_several(dropped, CHANGES // 3)}"
-    return f"+ {_several(new, CHANGES - 2 - len(lost))}{lost}"
+        return f"- {_several(dropped, room - 2)}" if dropped else ""
+    if dropped and len(", ".join(new)) + 2 + len(lost) > room:
+        lost = f" - {_several(dropped, room // 3)}"
+    return f"+ {_several(new, room - 2 - len(lost))}{lost}"
 
 
 def _several(names, room):
