@@ -8,6 +8,7 @@ from lodim.report import Report, Table, significant
 MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of that of the short print
 MOST_STARTS = 10
+LEFT_OUT = ", though each is left out of what classifies it"
 FLAT = 0.01  # of the variance within classes
 SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
@@ -196,10 +197,11 @@ def _notes(fit):
 
 
 def _notes_of_classes(fit):
-    notes = [_calibration(fit)] if fit.settings.own_classifier else []
+    own = fit.settings.own_classifier
+    notes = [_calibration(fit)] if own else []
     notes.append(
-        "Training: the view was made for these rows, though each is left out of the densities "
-        "it is judged by; new rows are classified as the held-out ones are."
+        f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}; "
+        "new rows are classified as the held-out ones are."
     )
     flat = _flat(fit)
     if flat:
