@@ -1,7 +1,7 @@
 """melm's search beside a straightforward NumPy code, and its planes beside the paper's tables.
 
     python benchmarks/melm.py speed [--out FILE]
-    python benchmarks/melm.py large [--rows 1000000] [--out FILE]
+    python benchmarks/melm.py large [--rows 1000000] [--k 1 2 3] [--out FILE]
     python benchmarks/melm.py accuracy [--data NAME ...] [--repeats 1] [--shared FOLDER]
                                        [--out FILE]
 
@@ -320,7 +320,7 @@ def accuracy(asked):
 
 def large(asked):
     rows = []
-    for k in (1, 2, 3):
+    for k in asked.k:
         X, y = synthetic(asked.rows)
         start = time.perf_counter()
         end = find(X, y, np.ones(len(y)), Plan(k=k, threads=asked.threads))
@@ -350,6 +350,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--k", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()

@@ -203,13 +203,14 @@ def test_one_root_error(name):
     assert issubclass(getattr(ld, name), ld.LodimError)
 
 
-@pytest.mark.parametrize("cls", ["GbmapFit", "Path", "CV"])
+@pytest.mark.parametrize("cls", ["GbmapFit", "MelmFit", "Path", "CV"])
 def test_public_methods_have_words(cls):
     from lodim.models.gbmap.fit import GbmapFit
+    from lodim.models.melm.fit import MelmFit
     from lodim.paths import Path as LambdaPath
     from lodim.select import CV
 
-    chosen = {"GbmapFit": GbmapFit, "Path": LambdaPath, "CV": CV}[cls]
+    chosen = {"GbmapFit": GbmapFit, "MelmFit": MelmFit, "Path": LambdaPath, "CV": CV}[cls]
     public = [n for n in dir(chosen) if not n.startswith("_") and n != "to_state"]
     without = [n for n in public if not inspect.getdoc(getattr(chosen, n))]
     assert len(public) > 3 and without == []

@@ -119,6 +119,9 @@ def melm(
     random. The scores of a fold are first calibrated, by one factor: a view that was made for the
     training rows is too sure of others, and all the more the narrower its kernels are.
 
+    Few rows for the features: `ld.cv(ld.melm, ..., grid={"gamma": [0.5, 1, 2], "covariance":
+    ["empirical", "ledoit-wolf"]})` chooses the covariance too.
+
     The densities that classify are estimated anew in the view that was found, with kernels of the
     width that serves training rows best when these are left out. A last search in each fold, with
     the gamma of the fit, calibrates the probabilities of "kde" and "knn" by one factor of their

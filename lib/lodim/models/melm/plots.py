@@ -1,10 +1,10 @@
-"""What each kind of plot of a MelmFit shows; `lodim.biplot` draws."""
+"""What each kind of plot of a MelmFit shows; `lodim.biplot` and `lodim.ranking` draw."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from lodim import biplot, plot
+from lodim import biplot, plot, ranking
 from lodim.biplot import HELD, Arrows, Ground, Legend, Rows
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.grow import learn_rule
@@ -50,14 +50,14 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
         LOADINGS: "loading: change of the coordinate per SD of the feature",
         CORRELATIONS: "correlation of feature and coordinate",
     }[of]
-    return biplot.lollipops(made.names, made.to, fit.axes, label, ax)
+    return ranking.lollipops(made.names, made.to, fit.axes, label, ax)
 
 
 def starts(fit, ax):
     """The divergence that each start of the search ended in."""
     frame = fit.starts()
     best = frame["divergence"].iloc[0]
-    return biplot.ends_of_starts(
+    return ranking.ends_of_starts(
         frame["start"].tolist(), frame["divergence"].to_numpy(), best - NEAR * abs(best), ax
     )
 

@@ -8,6 +8,7 @@ from lodim.report import Report, Table, significant
 MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of that of the short print
 MOST_STARTS = 10
+LEFT_OUT = ", though each is left out of what classifies it"
 FLAT = 0.01  # of the variance within classes
 SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
@@ -71,9 +72,14 @@ def _header(fit):
             ("Entropy", significant(fit.entropy)),
             ("Share of variance", f"{fit.dev_ratio:.4f}"),
         )  # fmt: skip
-    fitting, regularizing = fit.terms
+    return (*rows, *_measures(fit))
+
+
+def _measures(fit):
+    """The rows of the header that are of classes."""
+    s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
-    rows += [
+    rows = [
         ("Gamma", f"{significant(s.gamma)}{' (by CV)' if 'gamma' in fit.chosen else ''}"),
         ("Covariances", s.covariance),
         ("Divergence", significant(fit.divergence)),
@@ -88,8 +94,10 @@ def _header(fit):
             ("Bal. accuracy, held out", f"{held:.4f}"),
             ("Log-loss, held out", significant(0.5 * fit.measures["held_deviance"])),
         ]
-    return (*rows, ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
-            ("Converged", "yes" if fit.converged else "NO"))  # fmt: skip
+    return (
+        *rows, ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+        ("Converged", "yes" if fit.converged else "NO"),
+    )  # fmt: skip
 
 
 def _loadings(fit, most):
@@ -176,18 +184,25 @@ def _notes(fit):
             f"Of all orthonormal directions these have the {which} Renyi entropy of a normal "
             "density (Theorems 1 and 2)."
         )
-    elif fit.settings.own_classifier:
-        notes.append(_calibration(fit))
-    if fit.levels is not None:
-        notes.append(
-            "Training: the view was made for these rows, though each is left out of the densities "
-            "it is judged by; new rows are classified as the held-out ones are."
-        )
+    else:
+        notes += _notes_of_classes(fit)
     if fit.selection is not None:
         notes.append(
             f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
             f"least mean held-out loss {significant(fit.selection['mean'].min())}."
         )
+    if fit.design.constant:
+        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    return tuple(notes)
+
+
+def _notes_of_classes(fit):
+    own = fit.settings.own_classifier
+    notes = [_calibration(fit)] if own else []
+    notes.append(
+        f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}; "
+        "new rows are classified as the held-out ones are."
+    )
     flat = _flat(fit)
     if flat:
         notes.append(
@@ -195,21 +210,17 @@ def _notes(fit):
             "has a large divergence from all others, whether or not new rows are as flat; look for "
             "a feature that is constant in it."
         )
-    if fit.estimates.separates and fit.levels is not None:
+    if fit.estimates.separates:
         notes.append(
             "Class means differ in directions in which no class varies: rows are few for the "
             "features, or a feature is constant in every class. No density has a width there, and "
             "the view leaves these directions out."
         )
-    if fit.design.constant:
-        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
-    return tuple(notes)
+    return notes
 
 
 def _flat(fit):
     """Classes whose variance along some direction is far below that within classes."""
-    if fit.levels is None:
-        return []
     rows, names = fit.estimates.rule.rows, []
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]
