@@ -201,7 +201,7 @@ class Fit(ABC):
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
-                    f"{name} was an array, which a fit does not keep: pass it again"
+                    f"{name} was an array or an object, which a fit does not keep: pass it again"
                 )
         return arguments
 
