@@ -394,3 +394,15 @@ def test_a_class_that_is_flat_is_named():
     df["c"] = df["c"].where(df["y"] == "round", 1e-3 * df["c"])
     assert "direction of the view: flat." in str(ld.melm("y ~ .", df, **PLAIN).summary())
     assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())
+
+
+def test_many_rows_say_that_sums_are_approximate():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(6000, 3)), columns=list("abc"))
+    df["y"] = np.where(df["a"] + rng.normal(size=6000) > 0.0, "yes", "no")
+    fit = ld.melm("y ~ .", df, **PLAIN)
+    assert 0.0 < fit.estimates.error < 1e-3 and "sums over pairs are approximate" in str(
+        fit.summary()
+    )
+    few = ld.melm("y ~ .", df[:500], **PLAIN)
+    assert few.estimates.error == 0.0 and "approximate" not in str(few.summary())

@@ -102,7 +102,8 @@ def _view(batch, V, X, weight, size, found):
         V=V, deviation=deviation, correlation=correlation,
         spread=np.sqrt(share @ (Z - share @ Z) ** 2), low=Z.min(axis=0), high=Z.max(axis=0),
         potential=found.potential - unit, size=size, rank=int(found.rank),
-        separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
+        separates=bool(found.separates), error=float(found.error),
+        total=float((share @ (X - share @ X) ** 2).sum()),
         rule=None,
     )  # fmt: skip
 

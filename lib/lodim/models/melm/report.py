@@ -203,6 +203,12 @@ def _notes_of_classes(fit):
         f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}; "
         "new rows are classified as the held-out ones are."
     )
+    if fit.estimates.error:
+        notes.append(
+            "Many rows: sums over pairs are approximate, with an error of the divergence of "
+            f"{significant(fit.estimates.error, 2)} as measured on a sample. All starts were "
+            "searched on a sample first; their divergences are those there."
+        )
     flat = _flat(fit)
     if flat:
         notes.append(

@@ -23,6 +23,7 @@ class View:
     size : (C,) sums of weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
+    error : measured error of the divergence, zero where all pairs of rows were summed
     total : variance of all features together
     rule : Rule that classifies in these coordinates; of one class where there are none
     """
@@ -37,6 +38,7 @@ class View:
     size: np.ndarray
     rank: int
     separates: bool
+    error: float
     total: float
     rule: Any
 
