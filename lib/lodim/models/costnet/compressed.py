@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lodim.models.costnet import kernels, rows
+from lodim.models.costnet import blocks, kernels, rows
 from lodim.models.costnet.problem import Ends, Reduced
 
 SWEEPS = 5  # for each quadratic model that a path may take
@@ -33,9 +33,9 @@ class Compressed:
         return kernels.dual_norm(self.problem.layout.tree, self._c)
 
     def path(self, lams, ridges, target, max_iter, thrifty):
-        """Solve for falling penalties; see `kernels.gaussian`."""
+        """Solve for falling penalties; see `blocks.gaussian`."""
         H, start, dual = self._reduced.H.copy(), np.zeros_like(self._c), self._null_dual[1].copy()
-        w, loss, gap, sweeps = kernels.gaussian(
+        w, loss, gap, sweeps = blocks.gaussian(
             self.problem.layout.tree, H, self._c, start, dual, lams, ridges, self.null, target,
             SWEEPS * max_iter, thrifty,
         )  # fmt: skip

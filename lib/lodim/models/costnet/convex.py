@@ -7,7 +7,7 @@ import numpy as np
 from lodim import tiles
 from lodim.engine import single_blas
 from lodim.models.costnet import rows
-from lodim.models.costnet.kernels import enough
+from lodim.models.costnet.blocks import enough
 from lodim.models.costnet.newton import Solver
 from lodim.models.costnet.penalized import grid, laid_out
 from lodim.models.costnet.problem import Ends, Problem

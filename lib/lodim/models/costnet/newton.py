@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.costnet import kernels, layout, rows
+from lodim.models.costnet import blocks, kernels, layout, rows
 from lodim.models.costnet.problem import Ends, Reduced
 
 COUPLED = 2000  # numbers up to which the scores of one quadratic model are coupled
@@ -64,7 +64,7 @@ class Solver:
         self._last = self.top
 
     def path(self, lams, ridges, target, max_iter, thrifty):
-        """Solve for falling penalties; `thrifty` as in `kernels.gaussian`."""
+        """Solve for falling penalties; `thrifty` as in `blocks.gaussian`."""
         w, b, numbers, share = [], [], [], 0.0
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._step(lam, ridge, target, max_iter)
@@ -72,7 +72,7 @@ class Solver:
             b.append(self.state.b)
             numbers.append((self.state.loss, gap, n_iter))
             last, share = share, 1.0 - self.state.loss / self.null
-            if thrifty and kernels.enough(i, share, last):
+            if thrifty and blocks.enough(i, share, last):
                 break
         loss, gap, n_iter = (np.array(v) for v in zip(*numbers, strict=True))
         return Ends(np.stack(w), np.stack(b), loss, gap, n_iter)
@@ -184,7 +184,7 @@ class Solver:
         reduced = Reduced.of(rows.moments(p.X, columns, s.h, p.threads), len(p.free))
         part = layout.part(p.layout, keep)
         steep = [
-            kernels.steepness(reduced.H, p.n_scores, lo, hi)
+            blocks.steepness(reduced.H, p.n_scores, lo, hi)
             for lo, hi in zip(part.block[:-1], part.block[1:], strict=True)
         ]
         self._model = Model(
@@ -210,7 +210,7 @@ class Solver:
         start = w.copy()
         c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
         radius = self._value(s.w, s.loss, lam, ridge) / lam
-        kernels.solve(
+        blocks.solve(
             model.part.tree, model.reduced.H, c, w, xi, lam, model.steep, target, radius, SWEEPS
         )  # fmt: skip
         s.xi[:, model.member] = xi
