@@ -246,7 +246,9 @@ pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(
 # nucleus is a large one:
 
 # %%
-two = train.assign(size=np.where(train["mean_area"] > train["mean_area"].median(), "large", "small"))
+two = train.assign(
+    size=np.where(train["mean_area"] > train["mean_area"].median(), "large", "small")
+)
 together = ld.ripr("diagnosis + size ~ . - mean_area", data=two)
 print(together)
 

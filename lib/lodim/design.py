@@ -184,9 +184,7 @@ class Design:
             dtype=str(np.dtype(dtype)),
             partial=partial,
         )
-        return design, Batch(
-            X, y, given.weights, given.offset, frame.index, rows, given.order
-        )
+        return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
 
     def apply(self, data, *, offset=None, response=False):
         """Turn new data into numbers as the data of `learn` were.

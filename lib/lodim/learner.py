@@ -101,9 +101,10 @@ def active(
     for name, value in (("committee", committee), ("rounds", rounds)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ArgumentError(f"{name} must be a whole number from 1, not {value!r}")
-    for name, value in (("agreement", agreement), ("target", 0.5 if target is None else target)):
-        if not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise ArgumentError(f"{name} must be between 0 and 1, not {value!r}")
+    shares: dict[str, Any] = {"agreement": agreement, "target": 0.5 if target is None else target}
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")
     if target is not None and test is None:
         raise ArgumentError("target is an error on test rows: give test= too")
     response = _response(formula)
@@ -112,7 +113,7 @@ def active(
             raise DataError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
     if not pool.index.is_unique:
         twice = pool.index[pool.index.duplicated()][0]
-        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
+        raise DataError(f"the pool has the row label {_plain(twice)!r} twice: labels could not be told")
     if "seed" in recipes.of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     return Learner(
@@ -324,13 +325,14 @@ class Learner:
             raise DataError("there are no labels to learn from")
         if not labels.index.is_unique:
             twice = labels.index[labels.index.duplicated()][0]
-            raise DataError(f"row {twice!r} is labelled twice")
+            raise DataError(f"row {_plain(twice)!r} is labelled twice")
         unknown = labels.index.difference(self.pool.index)
         if len(unknown):
             known = "labelled already" if unknown[0] in self.labelled.index else "not in the pool"
-            raise DataError(f"row {unknown[0]!r} is {known}")
+            raise DataError(f"row {_plain(unknown[0])!r} is {known}")
         if labels.isna().any():
-            raise DataError(f"row {labels.index[labels.isna()][0]!r} has no label")
+            missing = _plain(labels.index[labels.isna()][0])
+            raise DataError(f"row {missing!r} has no label")
         return labels
 
     def _name(self):
@@ -367,6 +369,11 @@ def kappa(a, b):
 
 def _shown(value):
     return "" if pd.isna(value) else significant(value)
+
+
+def _plain(label):
+    """A row label as Python shows it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _check_score(score):

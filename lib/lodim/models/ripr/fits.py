@@ -111,7 +111,7 @@ class RiprFits:
     def _views(self, title):
         """The views, with share of the rows and error of each response."""
         table = axes(self._first)
-        formats = {}
+        formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():
             frame = fit.tidy()
             error = f"{ERROR[fit.estimates.task][0]} {name}"
