@@ -112,8 +112,8 @@ def active(
         if frame is not None and not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
     if not pool.index.is_unique:
-        twice = pool.index[pool.index.duplicated()][0]
-        raise DataError(f"the pool has the row label {_plain(twice)!r} twice: labels could not be told")
+        twice = _plain(pool.index[pool.index.duplicated()][0])
+        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
     if "seed" in recipes.of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     return Learner(

@@ -91,7 +91,7 @@ class RiprFits:
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
             ["Family", "Rows", "Unlabelled", "Error", "Dev. ratio"], axis=1
         )
-        formats = dict.fromkeys(("Error", "Dev. ratio"), significant)
+        formats: dict[Any, Any] = {"Error": significant, "Dev. ratio": significant}
         first = self._first
         return Report(
             title="Informative Projection Results",
