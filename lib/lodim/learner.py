@@ -85,10 +85,10 @@ def active(
       rows.
     - "random".
 
-    No score is sure to win over random choice. On real data and on synthetic data with a heap of
-    unlearnable rows the committee was never worse, and there the better one; the others lost where
-    labels are noise, which is what doubt finds (`benchmarks/active.py` and `benchmarks/ripr.py`
-    measure it).
+    No score is sure to win over random choice: on synthetic rows of which a part cannot be learnt
+    (`benchmarks/ripr.py`) none does, since doubt finds noise. The committee, whose ties are broken
+    at random, stays nearest to random choice or above it, so that it is the default;
+    `benchmarks/active.py` and `lodim.learning_curves` measure what a score is worth on real data.
 
     When to stop, without further labels: predictions for the rows that the pool began with (at most
     2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
