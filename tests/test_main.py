@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.__main__ import MODELS, main
+from lodim.__main__ import MODELS, main, save_plots
 
 QUICK = ["--m", "2", "--lambda", "0.1"]
 
@@ -193,3 +193,22 @@ def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0 and capsys.readouterr().out.startswith("lodim ")
+
+
+def test_ripr_from_the_command_line(tmp_path, capsys):
+    code = main(["ripr", "variety ~ .", "seeds", "--lambda", "1", "--max-dim", "2",
+                 "--save", str(tmp_path / "fit")])  # fmt: skip
+    assert code == 0 and "Informative Projection Results" in capsys.readouterr().out
+    assert ld.load(tmp_path / "fit").settings.lambda_ == 1.0
+    with pytest.raises(SystemExit):
+        main(["ripr", "variety ~ .", "seeds", "--offset", "area"])
+    assert "--offset" in capsys.readouterr().err
+    assert main(["ripr", "~ . - variety", "seeds", "--lambda", "1", "--cv"]) == 2
+    assert "without a response" in capsys.readouterr().err
+
+
+def test_plots_of_several_panels(tmp_path):
+    fit = ld.ripr("variety ~ .", ld.data("seeds"), lambda_=0.3, threads=1)
+    assert len(fit.estimates) > 1
+    save_plots(tmp_path, fit, ("data", "shares"))
+    assert {p.name for p in tmp_path.iterdir()} == {"data.png", "shares.png"}

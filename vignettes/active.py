@@ -127,12 +127,12 @@ print(curves)
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.2), layout="constrained")
 curves.plot(ax=axes[0])
-ax = curves.plot("winloss", axes[1], of="uncertainty")
+ax = curves.plot("winloss", axes[1], of="committee")
 
 # %% [markdown]
 # `Area` is the mean height of a curve; `Difference` compares it with that of random choice, run by
 # run, and `p` is of the paired t test. On the right are the win/loss graphs of the thesis (Figs.
-# 7.6 and 7.7): −log₁₀ p after each round, above zero where uncertainty wins. Between the dashed
+# 7.6 and 7.7): −log₁₀ p after each round, above zero where the committee wins. Between the dashed
 # lines nothing is certain.
 #
 # Two things are worth knowing before one trusts a score. The differences are small beside those

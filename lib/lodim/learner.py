@@ -21,7 +21,7 @@ def active(
     labelled: Any,
     pool: Any,
     *,
-    score: str = "uncertainty",
+    score: str = "committee",
     test: Any = None,
     committee: int = 10,
     agreement: float = 0.99,
@@ -85,6 +85,11 @@ def active(
       rows.
     - "random".
 
+    No score is sure to win over random choice: on synthetic rows of which a part cannot be learnt
+    (`benchmarks/ripr.py`) none does, since doubt finds noise. The committee, whose ties are broken
+    at random, stays nearest to random choice or above it, so that it is the default;
+    `benchmarks/active.py` and `lodim.learning_curves` measure what a score is worth on real data.
+
     When to stop, without further labels: predictions for the rows that the pool began with (at most
     2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
     Once its mean over the last `rounds` rounds is `agreement` or more, what is still learnt changes
@@ -111,7 +116,7 @@ def active(
         if frame is not None and not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
     if not pool.index.is_unique:
-        twice = pool.index[pool.index.duplicated()][0]
+        twice = _plain(pool.index[pool.index.duplicated()][0])
         raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
     if "seed" in recipes.of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
@@ -324,13 +329,14 @@ class Learner:
             raise DataError("there are no labels to learn from")
         if not labels.index.is_unique:
             twice = labels.index[labels.index.duplicated()][0]
-            raise DataError(f"row {twice!r} is labelled twice")
+            raise DataError(f"row {_plain(twice)!r} is labelled twice")
         unknown = labels.index.difference(self.pool.index)
         if len(unknown):
             known = "labelled already" if unknown[0] in self.labelled.index else "not in the pool"
-            raise DataError(f"row {unknown[0]!r} is {known}")
+            raise DataError(f"row {_plain(unknown[0])!r} is {known}")
         if labels.isna().any():
-            raise DataError(f"row {labels.index[labels.isna()][0]!r} has no label")
+            missing = _plain(labels.index[labels.isna()][0])
+            raise DataError(f"row {missing!r} has no label")
         return labels
 
     def _name(self):
@@ -367,6 +373,11 @@ def kappa(a, b):
 
 def _shown(value):
     return "" if pd.isna(value) else significant(value)
+
+
+def _plain(label):
+    """A row label as Python shows it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _check_score(score):

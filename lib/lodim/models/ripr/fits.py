@@ -91,7 +91,7 @@ class RiprFits:
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
             ["Family", "Rows", "Unlabelled", "Error", "Dev. ratio"], axis=1
         )
-        formats = dict.fromkeys(("Error", "Dev. ratio"), significant)
+        formats: dict[Any, Any] = {"Error": significant, "Dev. ratio": significant}
         first = self._first
         return Report(
             title="Informative Projection Results",
@@ -111,7 +111,7 @@ class RiprFits:
     def _views(self, title):
         """The views, with share of the rows and error of each response."""
         table = axes(self._first)
-        formats = {}
+        formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():
             frame = fit.tidy()
             error = f"{ERROR[fit.estimates.task][0]} {name}"

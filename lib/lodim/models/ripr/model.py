@@ -133,13 +133,14 @@ def ripr(
     responses = parse(formula).responses
     if len(responses) < 2:
         return RECIPE.run(recipes.prepare(ripr, formula, data, arguments))
-    if family is not None:
-        raise ArgumentError("family is for one response; leave it out")
+    for name, value in (("family", family), ("order", order)):
+        if value is not None:
+            raise ArgumentError(f"{name} is for one response; leave it out")
     problems = [
         recipes.prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))
     ]
     found = zip(problems, shared(problems), strict=True)
-    fits = [finishing.finish(problem, *part, None, False) for problem, part in found]
+    fits = [finishing.finish(problem, e, log, None, light=False) for problem, (e, log) in found]
     return RiprFits({fit.design.response.name: fit for fit in fits})
 
 
