@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CRITERIA = ("deviance", "aic", "bic", "ebic")
+CRITERIA = ("deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "ebic"
 PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
@@ -46,7 +46,7 @@ class Criterion:
         n = training.counted
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         charge = {
-            "deviance": 0.0, "aic": 2.0, "bic": np.log(n),
+            "deviance": 0.0, "aic": 2.0, "hq": 2.0 * np.log(np.log(max(n, 3))), "bic": np.log(n),
             "ebic": max(np.log(n), 2.0 * np.log(max(p, 1))),
         }[name]  # fmt: skip
         gaussian = training.family.name == "gaussian"

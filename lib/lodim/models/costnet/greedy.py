@@ -59,7 +59,7 @@ def _level(asked, pool, seen):
 
 def _further(asked, state):
     """Price, criterion and purchase of what one more good makes of a state, where better."""
-    found = offers(asked, state, asked.budget, swaps=False)
+    found = offers(asked, state, asked.budget, goes=False)
     value, by_sum = found.value[0], found.price[0]
     kept: dict[float, int] = {}
     for b in np.argsort(value, kind="stable"):

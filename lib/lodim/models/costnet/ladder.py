@@ -7,7 +7,7 @@ import numpy as np
 from lodim.models.costnet import rules
 from lodim.models.costnet.market import within
 
-WORTH = 2.0  # fall of the criterion below which a dearer model is not worth a mention
+WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Ladder:
     intercept : (M, K); coef : (M, p, K) on standardized columns
     bought : (M, V) bool, the nodes that are paid for
     deviance : (M,) weighted mean
-    df : (M,) int64, columns with a coefficient
+    df : (M,) int64, columns with a coefficient (the criterion charges their rank)
     lambda_ : (M,), NaN where the rule has none
     rule : (M,) names
     bound : (M,) no model of this cost or less has a deviance below it
@@ -46,13 +46,17 @@ class Ladder:
 
 
 def rungs(search, found):
-    """Candidates of growing price from the null model on, each better by WORTH than all cheaper."""
+    """Candidates of growing price from the null model on, each better by WORTH than all cheaper.
+
+    A proven optimum needs to be better alone.
+    """
     nothing = search.state(np.zeros(len(search.market), bool))
     out: list = []
     pool = [rules.Candidate(nothing, "null"), *found]
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
-        if not out or candidate.state.value < out[-1].state.value - (0.0 if same else WORTH):
+        worth = 0.0 if same or candidate.rule == "exact" else WORTH
+        if not out or candidate.state.value < out[-1].state.value - worth:
             out = [*(out[:-1] if same else out), candidate]
     return out
 

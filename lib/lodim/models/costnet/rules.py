@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lodim.models.costnet import greedy, modular
+from lodim.models.costnet import backward, exact, greedy, modular
 from lodim.models.costnet.exchange import State
 from lodim.models.costnet.groups import singles
 from lodim.models.costnet.market import within
 
-RULES = ("group", "reweighted", "lasso", "greedy")
 ROUNDS = 2  # of reweighting
 FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
 NEGLIGIBLE = 1e-4  # share of a path's largest coefficient: an interior point's zeros are smaller
@@ -87,6 +86,17 @@ def purchases(market, chosen):
 def grown(search):
     """Candidates of the cost-benefit greedy."""
     return [Candidate(state, "greedy") for state in greedy.search(search)]
+
+
+def shortened(search, found):
+    """Candidates that are left of those of all rules without one thing each, exchanged."""
+    states = [candidate.state for candidate in found]
+    return [Candidate(state, "greedy") for state in backward.search(search, states)]
+
+
+def optima(search, budgets):
+    """The Candidate of each budget that no other is better than."""
+    return [Candidate(exact.optimum(search, budget), "exact") for budget in budgets]
 
 
 def reweighting(search, batch, family, groups, found, path):
