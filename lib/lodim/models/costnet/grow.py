@@ -99,7 +99,8 @@ def _price_list(batch, family, settings, priced, trace, path, bounded):
     asked = [c for rule in order for c in found[rule]]
     if "greedy" in settings.rules:
         asked += rules.shortened(search, asked)
-    chosen = [ladder.rungs(search, candidates) for candidates in (asked, found["lasso"])]
+    lists = asked, found["lasso"]
+    chosen = [ladder.rungs(search, candidates, settings.relax) for candidates in lists]
     lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
     if exact:
         lower = bound.proven(lower, limits, [c.state.deviance for c in found["exact"]])

@@ -50,9 +50,9 @@ def reweighted(groups, trace, place):
 
 
 def supports(search, trace, rule):
-    """Candidates of the supports along a trace, each once, with the largest lambda it has."""
-    market, seen, out = search.market, set(), []
-    most = greedy.MOST_SHARE * search.refits.training.counted
+    """Candidates of the supports along a trace, each once, with the least lambda it has."""
+    market, found = search.market, {}
+    most = search.refits.training.counted
     owned = np.zeros((len(market), trace.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(market)), np.diff(market.start))
     owned[owner, market.columns[market.at]] = True
@@ -61,14 +61,12 @@ def supports(search, trace, rule):
         large = (np.abs(trace.coef[place]) > least).any(axis=1)
         chosen = (owned & large).any(axis=1)
         for used in purchases(market, chosen):
-            key = used.tobytes()
-            if key in seen or used.sum() > most:
-                continue
-            seen.add(key)
-            if within(market.price(used), search.budget):
-                state = search.state(used)
-                out.append(Candidate(state, rule, float(lambda_), trace, place))
-    return out
+            key, at = used.tobytes(), {"lambda_": float(lambda_), "place": place}
+            if key in found:
+                found[key] = replace(found[key], **at)
+            elif len(market.on(used)) <= most and within(market.price(used), search.budget):
+                found[key] = Candidate(search.state(used), rule, trace=trace, **at)
+    return list(found.values())
 
 
 def purchases(market, chosen):
