@@ -610,7 +610,8 @@ def test_supports_of_a_trace_are_refitted_once():
     search = look(batch, Gaussian(), network, 4.0, "bic")
     found = rules.supports(search, trace_of(coef), "lasso")
     assert [np.flatnonzero(c.state.used).tolist() for c in found] == [[], [1]]  # {1, 5} costs 5
-    assert [c.place for c in found] == [0, 1] and found[1].lambda_ == trace_of(coef).lambdas[1]
+    # The least penalty that a support has: it shrinks least.
+    assert [c.place for c in found] == [0, 2] and found[1].lambda_ == trace_of(coef).lambdas[2]
     X = matrix(batch)[:, [1]]
     slope = np.linalg.lstsq(np.column_stack([np.ones(300), X]), batch.y, rcond=None)[0]
     np.testing.assert_allclose(search.refits(np.array([1])).coef[0, 0], slope[1], atol=1e-8)
