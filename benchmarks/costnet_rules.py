@@ -2,15 +2,17 @@
 
     python benchmarks/costnet_rules.py [--seeds 20] [--response numeric alert]
                                        [--graph stars chains pairs mixed] [--quality] [--out FILE]
+                                       [--criteria aic hq bic ebic]
 
 Data: `ld.monitoring`, 812 alerts to learn from and 4,000 to judge by, 150 features of which 25 to
 30 are base signals, at a unit each and a unit for every further operation (thesis, Sect. 5.3), as
 trees ("stars"), chains, two parents ("pairs") and some of each ("mixed"). `lasso` is the weighted
 lasso refitted, the best model by training deviance along its path that the budget pays for;
 `lasso (criterion)` chooses among the same models as the ladder does. `all` is the ladder of all
-rules by the default criterion; `all (NAME)` by another one. `less` is the mean over the seeds of
+rules by the default criterion; `all (NAME)` by each of `--criteria`. `less` is the mean over the seeds of
 the lasso's deviance less the rule's, `se` its standard error. `--quality` prints the ratio of the
-ladder's R2 to the best of all subsets of 14 features, over 20 seeds and two budgets, instead.
+ladder's R2 to the best of all subsets of 14 features, over 20 seeds and two budgets, instead. Rows of
+other responses and graphs stay in the file.
 """
 
 import argparse
@@ -69,30 +71,37 @@ def candidates(search, train, family, network, path):
     p = train.X.shape[1]
     priced, penalty = groups(network, "all", p), rules.lasso_groups(network, p)
     group = rules.supports(search, path(train, family, priced), "group")
-    return {
+    found = {
         "group": group,
         "reweighted": rules.reweighting(search, train, family, priced, group, path),
         "lasso": rules.supports(search, path(train, family, penalty), "lasso"),
         "greedy": rules.grown(search),
     }
+    found["greedy"] += rules.shortened(search, [c for some in found.values() for c in some])
+    return found
 
 
-def curves(seed, graph, response):
+def curves(seed, graph, response, criteria):
     """Held-out deviance of each rule at each cost: rows (graph, rule, cost, seed, deviance)."""
     train, test, family, network = monitored(seed, graph, response)
     sold, path = {}, solver({})
-    for name in criterion.CRITERIA:
+    search = look(train, family, network, np.inf, "deviance")
+    penalty = rules.lasso_groups(network, train.X.shape[1])
+    lasso = rules.supports(search, path(train, family, penalty), "lasso")
+    sold["lasso"] = search, ladder.rungs(search, lasso)
+    for name in dict.fromkeys([criterion.DEFAULT, *criteria]):
         search = look(train, family, network, np.inf, name)
         found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
         sold[f"all ({name})"] = search, ladder.rungs(search, everything)
         if name == criterion.DEFAULT:
             sold["all"] = sold[f"all ({name})"]
-            sold |= {rule: (search, ladder.rungs(search, found[rule])) for rule in found}
-            sold["lasso (criterion)"] = sold["lasso"]
-        if name == "deviance":
-            lasso = search, ladder.rungs(search, found["lasso"])
-    sold["lasso"] = lasso
+            sold |= {
+                "lasso (criterion)" if rule == "lasso" else rule: (
+                    search, ladder.rungs(search, found[rule])
+                )
+                for rule in found
+            }  # fmt: skip
     for rule, (search, chosen) in sold.items():
         deviance = [held_out(search, c, test) for c in chosen]
         paid = [c.state.price for c in chosen]
@@ -147,6 +156,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--response", nargs="+", default=["numeric", "alert"])
     parser.add_argument("--graph", nargs="+", default=list(GRAPHS))
+    parser.add_argument("--criteria", nargs="+", default=["aic", "hq", "bic", "ebic"])
     parser.add_argument("--quality", action="store_true")
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "results" / "costnet_rules.csv"
@@ -157,24 +167,37 @@ def main():
         print(f"R2 to the best of all subsets: mean {found.ratios.mean():.4f}, "
               f"worst {found.ratios.min():.4f}, all within budget: {found.within}")  # fmt: skip
         return
-    tables = []
     for response in arguments.response:
-        rows = []
         for graph in arguments.graph:
+            rows: list = []
             for seed in range(arguments.seeds):
-                rows += curves(seed, graph, response)
-        table = summary(rows)
-        table.insert(0, "response", response)
-        tables.append(table)
-        pd.concat(tables).to_csv(arguments.out, index=False, float_format="%.5f")
-        for graph, part in table.groupby("graph"):
-            wide = part.pivot(index="rule", columns="cost", values="deviance")
-            print(f"\n{response}, {graph}: held-out deviance\n{wide.round(4).to_string()}")
-            some = part[part["rule"] == "all"]
-            print("all, less than the lasso by:", *(
-                f"{cost}: {less:.4f} ({se:.4f})" for cost, less, se in
-                zip(some["cost"], some["less"], some["se"], strict=True)
-            ))  # fmt: skip
+                rows += curves(seed, graph, response, arguments.criteria)
+            table = summary(rows)
+            table.insert(0, "response", response)
+            save(table, arguments.out)
+            show(table)
+
+
+def save(table, file):
+    """The rows of a table in a CSV file, in place of those of the same response and graph."""
+    if file.exists():
+        old = pd.read_csv(file)
+        same = old["response"].isin(table["response"]) & old["graph"].isin(table["graph"])
+        table = pd.concat([old[~same], table])
+    table = table.sort_values(["response", "graph", "rule", "cost"], ascending=[False, *[True] * 3])
+    table.to_csv(file, index=False, float_format="%.5f")
+
+
+def show(table):
+    """Print the deviances of a response and graph, and how far each criterion is below the lasso."""
+    response, graph = table[["response", "graph"]].iloc[0]
+    wide = table.pivot(index="rule", columns="cost", values="deviance")
+    print(f"\n{response}, {graph}: held-out deviance\n{wide.round(4).to_string()}")
+    for rule, part in table[table["rule"].str.startswith("all")].groupby("rule"):
+        print(f"{rule}, less than the lasso by:", *(
+            f"{cost}: {less:.4f} ({se:.4f})" for cost, less, se in
+            zip(part["cost"], part["less"], part["se"], strict=True)
+        ))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from lodim.design import Batch
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet import (
+    backward,
     bound,
     criterion,
     exact,
@@ -35,7 +36,10 @@ from lodim.models.costnet.network import unfold
 from lodim.models.costnet.penalized import Trace
 from lodim.models.costnet.refit import Refits, quadratic
 from lodim.models.costnet.relaxation import Relaxation
+from lodim.models.costnet.settings import RULES
 from lodim.models.costnet.training import Training
+
+SEARCHES = tuple(rule for rule in RULES if rule != "exact")
 
 
 def batch_of(X, y, weights=None, offset=None):
@@ -311,7 +315,8 @@ def test_criteria():
     batch, _ = chains(2)
     rows = Training.of(batch, Gaussian())
     charges = [criterion.Criterion.of(name, rows, 1.0, 40).charge for name in criterion.CRITERIA]
-    np.testing.assert_allclose(charges, [0.0, 2.0, np.log(300), 2.0 * np.log(40)])
+    hq, bic, ebic = 2.0 * np.log(np.log(300)), np.log(300), 2.0 * np.log(40)
+    np.testing.assert_allclose(charges, [0.0, 2.0, hq, bic, ebic])
     narrow = criterion.Criterion.of("ebic", rows, 1.0, 12)
     assert narrow.charge == np.log(300)
 
@@ -359,6 +364,61 @@ def test_a_group_of_columns_is_bought_together():
     rungs = greedy_ladder(look(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
     assert [c.state.price for c in rungs] == [0.0, 1.0]
     assert rungs[1].state.df == 3
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Multinomial(3)])
+def test_criteria_charge_the_rank(family):
+    """Four indicators of four levels say what three do; a copy of a column says nothing."""
+    rng = np.random.default_rng(7)
+    level, x = rng.integers(0, 4, 300), rng.normal(size=300)
+    X = standard(np.column_stack([level[:, None] == np.arange(4), x, x]))
+    y = (rng.random(300) < 0.3 + 0.1 * level) + (x > 1.0)
+    network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2, 3), (4,), (5,)])
+    search = look(batch_of(X, y.astype(float)), family, network, np.inf, "bic")
+    scores = 2 if family.name == "multinomial" else 1
+    for used in every_subset(3):
+        state = search.state(used)
+        assert state.df == scores * (3 * used[0] + (used[1] | used[2]))
+        deviance = np.log(state.deviance) if family.name == "gaussian" else state.deviance
+        assert state.value == pytest.approx(300 * deviance + np.log(300) * state.df)
+    narrow = look(batch_of(X[:, :3], y.astype(float)), family, plain(3), np.inf, "bic")
+    three = narrow.state(np.ones(3, bool))
+    four = search.state(np.array([True, False, False]))
+    assert four.value == pytest.approx(three.value, abs=1e-4)
+
+
+def dear(seed):
+    """Features at 1 to 3, five of them behind a test at 87, two at about 100: batch, network."""
+    rng = np.random.default_rng(seed)
+    X = standard(rng.normal(size=(300, 12)) + 0.7 * rng.normal(size=(300, 1)))
+    y = X @ rng.normal(size=12) + 3.0 * rng.normal(size=300)
+    cost = [87.0, *rng.uniform(1.0, 3.0, 9).round(1), 100.9, 101.9]
+    network = unfold(
+        ["test", *(f"x{j}" for j in range(11))], cost, [()] + [(0,)] * 5 + [()] * 6,
+        [(), *((j,) for j in range(11))],
+    )  # fmt: skip
+    return batch_of(X[:, :11], y), network
+
+
+def test_below_dear_jumps_the_list_has_no_holes():
+    """At every price the best of all subsets, or nearly; growth alone leaves holes."""
+    grown, whole = [], []
+    for seed in range(4):
+        batch, network = dear(seed)
+        search = look(batch, Gaussian(), network, np.inf, "deviance")
+        null = search.refits.null.deviance
+        states = greedy.search(search)
+        both = [*states, *backward.search(search, states)]
+        every = [search.state(used) for used in every_subset(len(search.market))]
+        for price in {round(state.price, 6) for state in every if state.price > 0.0}:
+            best, a, b = (
+                null - min(s.deviance for s in found if within(s.price, price + 1e-5))
+                for found in (every, states, both)
+            )
+            grown.append(a / best)
+            whole.append(b / best)
+    assert np.mean(whole) > 0.999 and min(whole) > 0.97
+    assert min(grown) < min(whole) and np.mean(grown) < np.mean(whole)
 
 
 def test_multinomial_ladders():
@@ -550,7 +610,8 @@ def test_supports_of_a_trace_are_refitted_once():
     search = look(batch, Gaussian(), network, 4.0, "bic")
     found = rules.supports(search, trace_of(coef), "lasso")
     assert [np.flatnonzero(c.state.used).tolist() for c in found] == [[], [1]]  # {1, 5} costs 5
-    assert [c.place for c in found] == [0, 1] and found[1].lambda_ == trace_of(coef).lambdas[1]
+    # The least penalty that a support has: it shrinks least.
+    assert [c.place for c in found] == [0, 2] and found[1].lambda_ == trace_of(coef).lambdas[2]
     X = matrix(batch)[:, [1]]
     slope = np.linalg.lstsq(np.column_stack([np.ones(300), X]), batch.y, rcond=None)[0]
     np.testing.assert_allclose(search.refits(np.array([1])).coef[0, 0], slope[1], atol=1e-8)
@@ -606,6 +667,63 @@ def test_exact_programs_refuse_what_they_cannot_solve():
     search = look(batch_of(X, X[:, 0]), Gaussian(), plain(2), np.inf, "bic")
     with pytest.raises(DataError, match="sum of others"):
         exact.best_subset(search, 1.0)
+
+
+def test_the_rule_of_the_proven_optimum(monkeypatch):
+    """By looking at all subsets and by the program: the best of all, named, with a bound on it."""
+    batch, network = chains(5, p=12, cost=np.random.default_rng(5).uniform(0.3, 3.0, 12))
+    for most in (15, 3):
+        monkeypatch.setattr(exact, "MOST_GOODS", most)
+        for names in (("exact",), RULES):
+            estimates = next(grow(batch, Gaussian(), asked(network, rules=names, budget=6.0)))[0]
+            found = estimates.ladder
+            search = look(batch, Gaussian(), network, 6.0, "deviance")
+            every = [search.state(used) for used in every_subset(len(search.market))]
+            best = min(s.deviance for s in every if within(s.price, 6.0))
+            assert found.deviance[-1] == pytest.approx(best, rel=1e-9)
+            assert found.bound[-1] == pytest.approx(best, rel=1e-8) and found.rule[-1] == "exact"
+            assert (found.bound <= found.deviance + 1e-12).all()
+
+
+def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
+    batch, network = chains(6, p=9, family="binomial")
+    watch, _ = chains(50, p=9, family="binomial")
+    given = asked(network, rules=("exact",), budget=(1.0, 3.0, 4.0))
+    ladder_ = collect(list(grow(batch, Binomial(), given, watch)))[0].ladder
+    search = look(batch, Binomial(), network, 4.0, "deviance")
+    for budget in given.budget:
+        best = exact.exhaustive(search, budget).deviance
+        assert ladder_.deviance[ladder_.at(budget)] == pytest.approx(best, rel=1e-9)
+
+
+def test_the_program_leaves_out_a_level_of_a_category():
+    rng = np.random.default_rng(7)
+    level = rng.integers(0, 4, 300)
+    X = standard(np.column_stack([level[:, None] == np.arange(4), rng.normal(size=(300, 5))]))
+    y = level % 2 + X[:, 4:] @ [0.5, 0.4, 0.3, 0.0, 0.1] + rng.normal(size=300)
+    columns = [(0, 1, 2, 3), *((j,) for j in range(4, 9))]
+    network = unfold(list("cuvwst"), [2.0, 1, 1, 1, 1, 1], [()] * 6, columns)
+    search = look(batch_of(X, y), Gaussian(), network, 4.0, "deviance")
+    found, best = (rule(search, 4.0) for rule in (exact.best_subset, exact.exhaustive))
+    assert found.deviance == pytest.approx(best.deviance, rel=1e-8)
+    assert (found.used == best.used).all() and found.used[0]
+
+
+def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
+    batch, network = chains(0, p=18)
+    with pytest.raises(ArgumentError, match="needs budget="):
+        next(grow(batch, Gaussian(), asked(network, rules=("exact",))))
+    monkeypatch.setattr(exact, "MOST_PROGRAM", 16)
+    with pytest.raises(ArgumentError, match="pays for 18: lower it until these are 16"):
+        next(grow(batch, Gaussian(), asked(network, rules=("exact",), budget=9.0)))
+    batch, network = chains(0, p=18, family="binomial")
+    with pytest.raises(ArgumentError, match="until these are 15"):
+        next(grow(batch, Binomial(), asked(network, rules=("exact",), budget=9.0)))
+    monkeypatch.setattr(exact, "MOST_CUTS", 1)
+    batch, network = chains(0, p=18)
+    search = look(batch, Gaussian(), network, 4.0, "deviance")
+    with pytest.raises(DataError, match="proved nothing"):
+        exact.best_subset(search, 4.0)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -748,7 +866,7 @@ def asked(network, **given):
     defaults = {
         "network": network, "closure": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
         "lambda_min_ratio": None, "tol": 1e-7, "max_iter": 200, "threads": 1, "lambda_": None,
-        "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": rules.RULES,
+        "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": SEARCHES,
     }  # fmt: skip
     return SimpleNamespace(**(defaults | given))
 
@@ -759,7 +877,7 @@ def test_a_fit_has_the_path_and_the_price_list(family):
     estimates, log = collect([part[:2] for part in grow(batch, family, asked(network))])
     found, lasso = estimates.ladder, estimates.lasso
     assert len(estimates.trace.lambdas) == len(log["gap"]) and log["converged"].all()
-    assert set(found.rule) <= {"null", *rules.RULES} and set(lasso.rule) == {"null", "lasso"}
+    assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}
     assert (found.bound <= found.deviance).all() and found.bound[0] > found.deviance[-1]
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
@@ -768,7 +886,7 @@ def test_a_fit_has_the_path_and_the_price_list(family):
 
 def test_the_rules_of_penalties_find_their_models():
     batch, network = chains(0)
-    for rule in rules.RULES:
+    for rule in SEARCHES:
         estimates = next(grow(batch, Gaussian(), asked(network, rules=(rule,))))[0]
         assert set(estimates.ladder.rule) == {"null", rule}
         on = estimates.ladder.coef[-1].any(axis=1)

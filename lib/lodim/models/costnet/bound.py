@@ -35,6 +35,18 @@ def bounds(search, prices):
     return lower
 
 
+def proven(lower, budgets, optima):
+    """The bounds `lower`, raised to the least deviances (B,) that are known of budgets (B,)."""
+
+    def raised(asked):
+        out = np.array(lower(asked))
+        for budget, least in zip(budgets, optima, strict=True):
+            out = np.where(within(asked, budget), np.maximum(out, least), out)
+        return out
+
+    return raised
+
+
 def _bound(search, price):
     market, refits = search.market, search.final
     goods = np.flatnonzero(within(market.own, price))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CRITERIA = ("deviance", "aic", "bic", "ebic")
+CRITERIA = ("deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "ebic"
 PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
@@ -30,12 +30,15 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 class Criterion:
     """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
 
+    Infinite above `most` coefficients: near as many as rows they fit anything.
+
     charge : 0 ("deviance"), 2 ("aic"), log n ("bic") or log n + 2 gamma log p ("ebic") for each
     coefficient, of n rows and p columns; gamma = 1 - log n / (2 log p), at least 0, is the least
     that is consistent (Chen and Chen 2008), and leaves BIC where p <= sqrt(n)
     """
 
-    rows: int
+    rows: float
+    most: int
     charge: float
     logarithmic: bool
     least: float
@@ -43,17 +46,19 @@ class Criterion:
     @classmethod
     def of(cls, name, training, null_deviance, p):
         """The criterion of a name for the rows of a Training and p columns to choose from."""
-        n = training.counted
+        n, counted = training.size, training.counted
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         charge = {
-            "deviance": 0.0, "aic": 2.0, "bic": np.log(n),
+            "deviance": 0.0, "aic": 2.0, "hq": 2.0 * np.log(np.log(max(n, 3))), "bic": np.log(n),
             "ebic": max(np.log(n), 2.0 * np.log(max(p, 1))),
         }[name]  # fmt: skip
         gaussian = training.family.name == "gaussian"
-        return cls(n, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
+        most = min(counted // 2, counted - 2)
+        return cls(n, most, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
         """Of mean deviances and numbers of coefficients, arrays or numbers; lower is better."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.least))
-        return self.rows * deviance + self.charge * df
+        value = self.rows * deviance + self.charge * df
+        return np.where((df > self.most) & (df > 0), np.inf, value)

@@ -1,15 +1,33 @@
-"""The best model that a budget pays for, exactly: for small problems, and to judge the rules by."""
+"""The best model that a budget pays for, with the proof: for small problems."""
 
 import numpy as np
 
 from lodim.errors import ArgumentError, DataError
+from lodim.models.costnet import sweep
 from lodim.models.costnet.exchange import Search, State
 from lodim.models.costnet.market import within
 from lodim.models.costnet.relaxation import Relaxation
 
 MOST_GOODS = 15  # of which all subsets are looked at
+MOST_PROGRAM = 60  # goods of a mixed-integer program
 MOST_CUTS = 1000
 TOL = 1e-9  # share of the null deviance
+
+
+def optimum(search: Search, budget: float) -> State:
+    """The state of least deviance within a budget."""
+    market, training = search.market, search.refits.training
+    if len(market) <= MOST_GOODS and search.refits is search.final:
+        return exhaustive(search, budget)
+    numeric = training.family.name == "gaussian" and market.network.set_cost is None
+    if not numeric or len(market) > MOST_PROGRAM or market.screened:
+        most = MOST_PROGRAM if numeric else MOST_GOODS
+        raise ArgumentError(
+            f"rules='exact' looks at no more than {MOST_GOODS} features, or {MOST_PROGRAM} with a "
+            f"numeric response and a price for each; the budget pays for {len(market)}: lower it "
+            f"until these are {most}, or leave it to the other rules"
+        )
+    return best_subset(search, budget)
 
 
 def exhaustive(search: Search, budget: float) -> State:
@@ -61,21 +79,42 @@ def best_subset(search: Search, budget: float) -> State:
     if refits.training.family.name != "gaussian" or market.network.set_cost is not None:
         raise ArgumentError("best_subset takes a numeric response and a sum of costs")
     null, m = refits.null.deviance, len(market)
-    relaxation = Relaxation.of(refits.at_null.gram, refits.at_null.target[:, 0], null)
+    at, owns = _independent(market, refits.at_null.gram)
+    gram, target = refits.at_null.gram[np.ix_(at, at)], refits.at_null.target[at, 0]
+    relaxation = Relaxation.of(gram, target, null)
     if relaxation.vacuous:
-        raise DataError("best_subset needs features of which none is a sum of others")
-    owns = np.zeros((len(market.columns), m))
-    for g in range(m):
-        owns[market.at[market.start[g] : market.start[g + 1]], g] = 1.0
+        raise DataError("rules='exact' needs features of which none is a sum of others")
     best, share, cuts = search.state(np.zeros(m, bool)), np.full(m, 0.5), []
     for _ in range(MOST_CUTS):
         c, h = relaxation.cut(relaxation.solve(np.minimum(1.0, owns @ share)))
         cuts.append((c, owns.T @ h))
         least, used = _master(market, budget, cuts)
         if least >= best.deviance - TOL * null:
-            break
+            return best
         best, share = min(best, search.state(used), key=lambda s: s.deviance), used.astype(float)
-    return best
+    raise DataError(
+        f"rules='exact' has proved nothing in {MOST_CUTS} rounds: lower the budget, or leave it to "
+        "the other rules"
+    )
+
+
+def _independent(market, gram):
+    """Columns (r,) that goods own but for those their others determine, and whose: (r, m) 0 or 1.
+
+    Of a category's levels one is left out: the fit is the same, and the relaxation needs it.
+    """
+    kept = []
+    for g in range(len(market)):
+        mine: list[int] = []
+        for j in market.at[market.start[g] : market.start[g + 1]]:
+            if sweep.rank(gram, np.array([*mine, j])) > len(mine):
+                mine.append(int(j))
+        kept.append(mine)
+    at = np.unique(np.concatenate(kept)).astype(np.int64)  # copies own the same columns
+    owns = np.zeros((len(at), len(market)))
+    for g, mine in enumerate(kept):
+        owns[np.searchsorted(at, mine), g] = 1.0
+    return at, owns
 
 
 def _master(market, budget, cuts):

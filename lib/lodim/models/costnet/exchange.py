@@ -15,7 +15,11 @@ LOOKS = 200  # exchanges whose price a user's cost function is asked for, the be
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A purchase `used` (m,) bool, its price, deviance, number of coefficients and criterion."""
+    """A purchase `used` (m,) bool, its price, deviance, coefficients and criterion.
+
+    df : number of coefficients that the rows determine, the rank of its columns (for K classes
+        times K - 1)
+    """
 
     used: np.ndarray
     price: float
@@ -43,10 +47,10 @@ class Search:
     def state(self, used):
         """The State of a purchase, refitted."""
         on = self.market.on(used)
-        deviance = self.refits(on).deviance
-        df = len(on) * self.refits.training.df_per_column
-        value = float(self.criterion(deviance, df))
-        return State(used, self.market.price(used), deviance, df, value)
+        fit = self.refits(on)
+        df = fit.rank * self.refits.training.df_per_column
+        value = float(self.criterion(fit.deviance, df))
+        return State(used, self.market.price(used), fit.deviance, df, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +71,8 @@ class Offers:
         return used & ~self.going[a] | self.coming[b]
 
 
-def offers(search, state, budget, swaps=True):
-    """All exchanges of a state within a budget; without `swaps` what may come alone.
+def offers(search, state, budget, goes=True, comes=True):
+    """All exchanges of a state within a budget; without `goes` or `comes` nothing does.
 
     One good or, with all that need it, one branch may go; one good, by itself or with what it
     needs, may come. Their gains are exact for a numeric response, else those of the quadratic at
@@ -79,8 +83,9 @@ def offers(search, state, budget, swaps=True):
     at = search.refits.near(on)
     gram, target, variance = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
     columns = sweep.enter(gram, target, variance, on)
-    going = _going(market, state.used) if swaps else np.zeros((1, len(market)), bool)
-    coming, lead = _coming(market, state.used)
+    nothing = np.zeros((1, len(market)), bool), np.empty(0, np.int64)
+    going = _going(market, state.used) if goes else nothing[0]
+    coming, lead = _coming(market, state.used) if comes else nothing
     rest = state.used & ~going
     price = market.prices_with(rest)
     alone = (market.cost * (rest @ market.paid > 0.0)).sum(axis=1)

@@ -12,7 +12,6 @@ LEVEL = 0.03  # prices this share apart are one level
 MOST_LEVELS = 200
 KEPT = 2  # offers of a price that a state hands on
 TRIED = 2  # handed-on purchases of a level that are refitted
-MOST_SHARE = 0.5  # of the rows that may go into coefficients
 
 
 def search(asked):
@@ -39,9 +38,8 @@ def search(asked):
         found += steps
         state = steps[-1] if steps else state
         best = min(best, state.value)
-        if state.df < MOST_SHARE * asked.refits.training.counted:
-            for price, value, used in (*_further(asked, state), *_switched(asked, state)):
-                heapq.heappush(pool, (price, value, next(tie), used))
+        for price, value, used in (*_further(asked, state), *_switched(asked, state)):
+            heapq.heappush(pool, (price, value, next(tie), used))
     return found
 
 
@@ -59,7 +57,7 @@ def _level(asked, pool, seen):
 
 def _further(asked, state):
     """Price, criterion and purchase of what one more good makes of a state, where better."""
-    found = offers(asked, state, asked.budget, swaps=False)
+    found = offers(asked, state, asked.budget, goes=False)
     value, by_sum = found.value[0], found.price[0]
     kept: dict[float, int] = {}
     for b in np.argsort(value, kind="stable"):

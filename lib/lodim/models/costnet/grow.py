@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine import single_blas
+from lodim.errors import ArgumentError
 from lodim.models.costnet import bound, ladder, penalized, rules, screen
 from lodim.models.costnet.criterion import Criterion
 from lodim.models.costnet.exchange import Search
@@ -84,28 +85,46 @@ def _lambdas(settings):
 
 def _price_list(batch, family, settings, priced, trace, path, bounded):
     """The ladder of all rules, and that of the weighted lasso alone."""
-    p = batch.X.shape[1]
-    network = complete(settings.network, p)
-    budget = np.inf if settings.budget is None else float(np.max(settings.budget))
-    search = look(batch, family, network, budget, settings.criterion, trace)
+    network = complete(settings.network, batch.X.shape[1])
+    limits = [] if settings.budget is None else [float(b) for b in np.atleast_1d(settings.budget)]
+    exact = "exact" in settings.rules
+    if exact and not limits:
+        raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
+    # The optimum is one of the deviance.
+    criterion = "deviance" if exact else settings.criterion
+    search = look(batch, family, network, max(limits, default=np.inf), criterion, trace)
+    found = _candidates(search, batch, family, settings, priced, trace, path, limits)
+    # Of equal models the first is named: the proven one.
+    order = sorted(settings.rules, key=lambda rule: rule != "exact")
+    asked = [c for rule in order for c in found[rule]]
+    if "greedy" in settings.rules:
+        asked += rules.shortened(search, asked)
+    lists = asked, found["lasso"]
+    chosen = [ladder.rungs(search, candidates, settings.relax) for candidates in lists]
+    lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
+    if exact:
+        lower = bound.proven(lower, limits, [c.state.deviance for c in found["exact"]])
+    return tuple(
+        ladder.build(search, settings.network, rungs, settings.relax, lower) for rungs in chosen
+    )
+
+
+def _candidates(search, batch, family, settings, priced, trace, path, limits):
+    """What each of the rules asked for finds, and the weighted lasso in any case."""
     found = {}
     if "group" in settings.rules or "reweighted" in settings.rules:
         found["group"] = rules.supports(search, trace, "group")
     if "reweighted" in settings.rules:
         found["reweighted"] = rules.reweighting(search, batch, family, priced, found["group"], path)
-    priced_lasso = rules.lasso_groups(settings.network, p)
-    found["lasso"] = rules.supports(search, path(batch, family, priced_lasso), "lasso")
+    penalty = rules.lasso_groups(settings.network, batch.X.shape[1])
+    found["lasso"] = rules.supports(search, path(batch, family, penalty), "lasso")
     if "greedy" in settings.rules:
         found["greedy"] = rules.grown(search)
-        if network.set_cost is not None and settings.budget is not None:
-            budgets = np.atleast_1d(settings.budget)
-            found["greedy"] += rules.bounded(search, found["greedy"], budgets)
-    asked = [c for rule in settings.rules for c in found[rule]]
-    chosen = [ladder.rungs(search, candidates) for candidates in (asked, found["lasso"])]
-    lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
-    return tuple(
-        ladder.build(search, settings.network, rungs, settings.relax, lower) for rungs in chosen
-    )
+        if search.market.network.set_cost is not None:
+            found["greedy"] += rules.bounded(search, found["greedy"], limits)
+    if "exact" in settings.rules:
+        found["exact"] = rules.optima(search, limits)
+    return found
 
 
 def look(batch, family, network, budget, criterion, trace=None):

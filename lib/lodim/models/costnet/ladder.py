@@ -1,13 +1,13 @@
 """The price list: at each cost the best refitted model, and the rule that found it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.models.costnet import rules
 from lodim.models.costnet.market import within
 
-WORTH = 2.0  # fall of the criterion below which a dearer model is not worth a mention
+WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Ladder:
     intercept : (M, K); coef : (M, p, K) on standardized columns
     bought : (M, V) bool, the nodes that are paid for
     deviance : (M,) weighted mean
-    df : (M,) int64, columns with a coefficient
+    df : (M,) int64, columns with a coefficient (the criterion charges their rank)
     lambda_ : (M,), NaN where the rule has none
     rule : (M,) names
     bound : (M,) no model of this cost or less has a deviance below it
@@ -45,14 +45,20 @@ class Ladder:
         return paid[-1] if paid else 0
 
 
-def rungs(search, found):
-    """Candidates of growing price from the null model on, each better by WORTH than all cheaper."""
+def rungs(search, found, relax=1.0):
+    """Candidates of growing price from the null model on, each better by WORTH than all cheaper.
+
+    A proven optimum needs to be better alone. With relax below 1 they are judged as blended.
+    """
+    if relax < 1.0:
+        found = [_judged(search, candidate, relax) for candidate in found]
     nothing = search.state(np.zeros(len(search.market), bool))
     out: list = []
     pool = [rules.Candidate(nothing, "null"), *found]
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
-        if not out or candidate.state.value < out[-1].state.value - (0.0 if same else WORTH):
+        worth = 0.0 if same or candidate.rule == "exact" else WORTH
+        if not out or candidate.state.value < out[-1].state.value - worth:
             out = [*(out[:-1] if same else out), candidate]
     return out
 
@@ -76,8 +82,12 @@ def build(search, network, chosen, relax, lower):
     Ladder
     """
     p = search.final.training.X.shape[1]
-    models = [_model(search, candidate, relax, p) for candidate in chosen]
-    intercept, coef, deviance = (np.array(part) for part in zip(*models, strict=True))
+    models = [_model(search, search.final, candidate, relax) for candidate in chosen]
+    intercept, parts, deviance = zip(*models, strict=True)
+    intercept, deviance = np.array(intercept), np.array(deviance)
+    coef = np.zeros((len(chosen), p, intercept.shape[1]))
+    for full, candidate, part in zip(coef, chosen, parts, strict=True):
+        full[search.market.columns[search.market.on(candidate.state.used)]] = part
     cost = np.array([c.state.price for c in chosen])
     nodes = [search.market.nodes(c.state.used)[: len(network)] for c in chosen]
     return Ladder(
@@ -89,17 +99,24 @@ def build(search, network, chosen, relax, lower):
     )  # fmt: skip
 
 
-def _model(search, candidate, relax, p):
-    """Intercept (K,), coefficients (p, K) and deviance of a candidate, on all rows."""
-    market, training = search.market, search.final.training
+def _judged(search, candidate, relax):
+    """A candidate with the deviance and criterion of its blend with the penalized estimates."""
+    state = candidate.state
+    if candidate.trace is None or not np.isfinite(state.value):
+        return candidate
+    deviance = _model(search, search.refits, candidate, relax)[2]
+    value = float(search.criterion(deviance, state.df))
+    return replace(candidate, state=replace(state, deviance=deviance, value=value))
+
+
+def _model(search, refits, candidate, relax):
+    """Intercept (K,), coefficients (|on|, K) and deviance of a candidate, on the refits' rows."""
+    market, training = search.market, refits.training
     on = market.on(candidate.state.used)
-    fit = search.final(on)
-    intercept, coef, deviance = fit.intercept, fit.coef, fit.deviance
-    if relax < 1.0 and candidate.trace is not None:
-        trace, k = candidate.trace, candidate.place
-        intercept = relax * intercept + (1.0 - relax) * trace.intercept[k]
-        coef = relax * coef + (1.0 - relax) * trace.coef[k][market.columns[on]]
-        deviance = training.deviance(training.link(intercept, on, coef))
-    out = np.zeros((p, coef.shape[1]))
-    out[market.columns[on]] = coef
-    return intercept, out, deviance
+    fit = refits(on)
+    if relax == 1.0 or candidate.trace is None:
+        return fit.intercept, fit.coef, fit.deviance
+    trace, k = candidate.trace, candidate.place
+    intercept = relax * fit.intercept + (1.0 - relax) * trace.intercept[k]
+    coef = relax * fit.coef + (1.0 - relax) * trace.coef[k][market.columns[on]]
+    return intercept, coef, training.deviance(training.link(intercept, on, coef))

@@ -50,9 +50,9 @@ class Market:
         paid = np.zeros((len(goods), len(bases)))
         for row, v in enumerate(goods):
             paid[row, of_base[needs[v]]] = 1.0
-        source, single = _sources(network, goods)
+        source = _sources(network, goods)
         own = _prices(network, paid, bases)
-        kept = single & within(own, budget)
+        kept = within(own, budget)
         goods, paid, own, source = goods[kept], paid[kept], own[kept], source[kept]
         lists = [network.columns[v] for v in goods]
         columns = np.unique(np.array([j for own in lists for j in own], np.int64))
@@ -125,17 +125,16 @@ def _prices(network, paid, bases):
 
 
 def _sources(network, goods):
-    """(m, S) of each series the source that a good needs or -1; and whether it is at most one."""
+    """(m, S) of each series the source that a good needs, or -1."""
     numbers = np.unique(network.series[network.series >= 0])
-    out, single = np.full((len(goods), len(numbers)), -1), np.ones(len(goods), bool)
+    out = np.full((len(goods), len(numbers)), -1)
     for s, number in enumerate(numbers):
         serving = network.series == number
         for row, v in enumerate(goods):
             found = np.unique(network.base[network.needs[v] & serving])
             if len(found):
                 out[row, s] = found[0]
-                single[row] &= len(found) == 1
-    return out, single
+    return out
 
 
 def complete(network, p):

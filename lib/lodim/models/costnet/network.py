@@ -7,6 +7,8 @@ from itertools import product
 
 import numpy as np
 
+from lodim.errors import ArgumentError
+
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -85,20 +87,15 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     Returns
     -------
     Network
+
+    Raises
+    ------
+    ArgumentError
+        A node needs two sources of one series.
     """
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, found in enumerate(sources) for v in found}
-    needed = [
-        (*parents[v], *(u for k in uses[v] for u in sources[k])) for v in range(len(names))
-    ]  # fmt: skip
-    copies: dict[int, list] = {}
-    made: list[tuple[int, tuple[int, ...]]] = []
-    first: dict[int, int] = {}
-    for v in _sorted(needed):
-        first[v], copies[v] = len(made), []
-        for choice, found in _choices(v, parents, uses, sources, copies):
-            copies[v].append((choice, len(made)))
-            made.append((v, found))
+    made, first = _copies(names, parents, sources, uses, source_of)
     return Network(
         names=tuple(names[v] for v, _ in made),
         cost=np.array([cost[v] for v, _ in made], np.float64),
@@ -108,6 +105,41 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
         base=np.array([first[v] for v, _ in made], np.int64),
         set_cost=set_cost,
     )
+
+
+def _copies(names, parents, sources, uses, source_of):
+    """The node and the parents of each copy, in order; and the first copy of each node."""
+    needed = [
+        (*parents[v], *(u for k in uses[v] for u in sources[k])) for v in range(len(names))
+    ]  # fmt: skip
+    copies: dict[int, list] = {}
+    made: list[tuple[int, tuple[int, ...]]] = []
+    first: dict[int, int] = {}
+    serving: list[dict[int, int]] = []  # of each copy, the source of each series that it rests on
+    for v in _sorted(needed):
+        first[v], copies[v] = len(made), []
+        for choice, found in _choices(v, parents, uses, sources, copies):
+            held = _held(v, found, source_of, serving)
+            if held is not None:
+                copies[v].append((choice, len(made)))
+                made.append((v, found))
+                serving.append(held)
+        if not copies[v]:
+            raise ArgumentError(
+                f"{names[v]!r} needs two sources that are alternatives to each other, and a model "
+                "has one of them: leave it out of the formula, or the alternatives"
+            )
+    return made, first
+
+
+def _held(v, parents, source_of, serving):
+    """The source of each series that a copy with these parents rests on; None if two of one."""
+    held = {source_of[v]: v} if v in source_of else {}
+    for u in parents:
+        for series, source in serving[u].items():
+            if held.setdefault(series, source) != source:
+                return None
+    return held
 
 
 def _choices(v, parents, uses, sources, copies):

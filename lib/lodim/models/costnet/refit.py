@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine import single_blas
+from lodim.models.costnet import sweep
 from lodim.models.costnet.training import Training
 
 RIDGE = 1e-9  # of least squares, in units of each column's variance: collinear columns share
@@ -15,11 +16,16 @@ TOL = 1e-12  # fall of half the mean deviance that a further Newton step promise
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """A refitted model: intercept (K,), coef (|on|, K) of its columns, weighted mean deviance."""
+    """A refitted model of some columns.
+
+    intercept : (K,); coef : (|on|, K); deviance : weighted mean
+    rank : of the columns beside an intercept, one less than the levels of a category
+    """
 
     intercept: np.ndarray
     coef: np.ndarray
     deviance: float
+    rank: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +78,7 @@ class Refits:
         intercept = (score - training.base)[0]
         nothing = np.empty(0, np.int64)
         coef = np.zeros((0, score.shape[1]))
-        null = Refit(intercept, coef, training.deviance(score))
+        null = Refit(intercept, coef, training.deviance(score), 0)
         with single_blas():
             at_null = quadratic(training, score, nothing, coef)
         return cls(training, null, at_null, {})
@@ -84,7 +90,8 @@ class Refits:
         key = np.asarray(on, np.int64).tobytes()
         if key not in self.known:
             fit = _least_squares if self.training.family.name == "gaussian" else _newton
-            self.known[key] = fit(self, np.asarray(on))
+            on = np.asarray(on, np.int64)
+            self.known[key] = Refit(*fit(self, on), sweep.rank(self.at_null.gram, on))
         return self.known[key]
 
     def near(self, on):
@@ -102,16 +109,16 @@ def _ridge(gram, size):
 
 
 def _least_squares(refits, on):
-    """By the Gram matrix of all columns."""
+    """Intercept, coefficients and deviance by the Gram matrix of all columns."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + np.diag(_ridge(gram, RIDGE)), target)
     gain = float((coef * (2.0 * target - gram @ coef)).sum())
-    return Refit(null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain))
+    return null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain)
 
 
 def _newton(refits, on):
-    """By Newton's method (IRLS) with step halving, from the null model."""
+    """The same by Newton's method (IRLS) with step halving, from the null model."""
     training, K = refits.training, len(refits.null.intercept)
     ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
     theta = np.vstack([refits.null.intercept, np.zeros((len(on), K))])
@@ -138,7 +145,7 @@ def _newton(refits, on):
             break
         theta, value = trial, new
     score = training.link(theta[0], on, theta[1:])
-    return Refit(theta[0], theta[1:], training.deviance(score))
+    return theta[0], theta[1:], training.deviance(score)
 
 
 def _penalized(training, score, theta, ridge):

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lodim.models.costnet import greedy, modular
+from lodim.models.costnet import backward, exact, greedy, modular
 from lodim.models.costnet.exchange import State
 from lodim.models.costnet.groups import singles
 from lodim.models.costnet.market import within
 
-RULES = ("group", "reweighted", "lasso", "greedy")
 ROUNDS = 2  # of reweighting
 FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
 NEGLIGIBLE = 1e-4  # share of a path's largest coefficient: an interior point's zeros are smaller
@@ -51,9 +50,9 @@ def reweighted(groups, trace, place):
 
 
 def supports(search, trace, rule):
-    """Candidates of the supports along a trace, each once, with the largest lambda it has."""
-    market, seen, out = search.market, set(), []
-    most = greedy.MOST_SHARE * search.refits.training.counted
+    """Candidates of the supports along a trace, each once, with the least lambda it has."""
+    market, found = search.market, {}
+    most = search.refits.training.counted
     owned = np.zeros((len(market), trace.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(market)), np.diff(market.start))
     owned[owner, market.columns[market.at]] = True
@@ -62,14 +61,12 @@ def supports(search, trace, rule):
         large = (np.abs(trace.coef[place]) > least).any(axis=1)
         chosen = (owned & large).any(axis=1)
         for used in purchases(market, chosen):
-            key = used.tobytes()
-            if key in seen or used.sum() > most:
-                continue
-            seen.add(key)
-            if within(market.price(used), search.budget):
-                state = search.state(used)
-                out.append(Candidate(state, rule, float(lambda_), trace, place))
-    return out
+            key, at = used.tobytes(), {"lambda_": float(lambda_), "place": place}
+            if key in found:
+                found[key] = replace(found[key], **at)
+            elif len(market.on(used)) <= most and within(market.price(used), search.budget):
+                found[key] = Candidate(search.state(used), rule, trace=trace, **at)
+    return list(found.values())
 
 
 def purchases(market, chosen):
@@ -87,6 +84,17 @@ def purchases(market, chosen):
 def grown(search):
     """Candidates of the cost-benefit greedy."""
     return [Candidate(state, "greedy") for state in greedy.search(search)]
+
+
+def shortened(search, found):
+    """Candidates that are left of those of all rules without one thing each, exchanged."""
+    states = [candidate.state for candidate in found]
+    return [Candidate(state, "greedy") for state in backward.search(search, states)]
+
+
+def optima(search, budgets):
+    """The Candidate of each budget that no other is better than."""
+    return [Candidate(exact.optimum(search, budget), "exact") for budget in budgets]
 
 
 def reweighting(search, batch, family, groups, found, path):

@@ -11,7 +11,7 @@ from lodim.models.costnet import given
 from lodim.models.costnet.criterion import CRITERIA
 from lodim.models.costnet.network import Network
 
-RULES = ("group", "reweighted", "lasso", "greedy")
+RULES = ("group", "reweighted", "lasso", "greedy", "exact")
 CLOSURES = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
 

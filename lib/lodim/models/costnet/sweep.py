@@ -43,6 +43,17 @@ def enter(gram, target, variance, on):
 
 
 @njit(cache=True, error_model="numpy")
+def rank(gram, on):
+    """How many of the columns `on` (r,) the earlier ones of them do not determine."""
+    M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
+    for i, j in enumerate(on):
+        variance[j] = gram[j, j]
+        for k in range(i + 1):
+            M[i, k] = gram[j, on[k]]
+    return _eliminate(M, np.empty((on.size, 0)), variance, on, 0, on.size)[1]
+
+
+@njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed):
     """How much the deviance falls by each exchange, and how many columns it brings.
 

@@ -19,6 +19,8 @@ class Training:
     base : (n, K) offset
     columns : (q,) columns of X, by which searches number them 0 to q - 1
     counted : number of rows of weight above zero
+    size : how many rows they stand for: the sum of the weights as given, at least `counted`, so
+        that weights may be counts, and where they are not, only their ratios matter
     """
 
     X: np.ndarray
@@ -28,14 +30,17 @@ class Training:
     family: Any
     columns: np.ndarray
     counted: int
+    size: float
 
     @classmethod
     def of(cls, batch, family, columns=None):
         """The rows of a batch; all columns, where none are named."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
+        counted = len(batch.counted)
+        size = counted if batch.weights is None else max(counted, float(batch.weights.sum()))
         return cls(
             batch.X, batch.y, batch.weight, batch.base(family.n_scores), family, columns,
-            len(batch.counted),
+            counted, size,
         )  # fmt: skip
 
     def sample(self):
@@ -52,6 +57,7 @@ class Training:
         return replace(
             self, X=self.X[drawn], y=self.y[rows], weight=weight / max(weight.sum(), 1e-300),
             base=self.base[rows], counted=int((weight > 0.0).sum()),
+            size=self.size * float(weight.sum()),
         )  # fmt: skip
 
     @property
