@@ -3,8 +3,8 @@
 By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
 little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
 `monitoring` (812 rows, 150 features, four graphs, 20 seeds; the noise alone has .25) of the model
-that a ladder of all rules sells for some cost, and the least of ten-fold cross-validation on `heart`
-(297 rows, 13 features at prices of 1 to 103), by criterion:
+that a ladder of all rules sells for some cost, and the least of ten-fold cross-validation on
+`heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
 
     cost       4      10      20      60      heart
     aic      .4310   .2675   .2629   .2745    .799
@@ -15,7 +15,7 @@ that a ladder of all rules sells for some cost, and the least of ten-fold cross-
 
 benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the ladder by
 "hq" is above the lasso by more than a standard error, and so by higher charges; by "aic" it is at
-costs from 30 on, on three of four graphs, and for two classes (stars, cost 40, 10 seeds: 2.5).
+costs of 30 and 40 on three of four graphs, and for two classes (stars, cost 40, 10 seeds: 2.5).
 Charges are for the rank: a category of k levels has k columns, and k - 1 of them say something.
 """
 
@@ -33,8 +33,9 @@ class Criterion:
     """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
 
     charge : 0 ("deviance"), 2 ("aic"), 2 log log n ("hq", Hannan and Quinn 1979), log n ("bic") or
-    log n + 2 gamma log p ("ebic") for each coefficient, of n rows and p columns; gamma = 1 - log n / (2 log p), at least 0, is the least
-    that is consistent (Chen and Chen 2008), and leaves BIC where p <= sqrt(n)
+    log n + 2 gamma log p ("ebic") for each coefficient, of n rows and p columns; gamma =
+    1 - log n / (2 log p), at least 0, is the least that is consistent (Chen and Chen 2008), and
+    leaves BIC where p <= sqrt(n)
     """
 
     rows: int
