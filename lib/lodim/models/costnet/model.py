@@ -101,14 +101,19 @@ def costnet(
         Share of the group penalty, above 0 to 1; the rest is ridge.
     relax : float in [0, 1]
         How far selected models go from the penalty's coefficients (0) to those refitted without
-        one (1), as 1 - gamma of glmnet's relaxed fits.
+        one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
+        a penalty's coefficients and are always refitted.
     rules : str or sequence
         Where models come from; those of all are compared at equal price. "group": supports along
         the path above; "reweighted": the same, each c_v divided by the size of w_Gv in an earlier
         solution, which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
         feature with all that it needs, as if nothing were shared; "greedy": features added one at a
         time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
-        then exchanged.
+        then exchanged; and what is left of any rule's models without one thing, exchanged. "exact"
+        (not among the default): the model of least deviance within `budget`, with proof: its bound
+        is its own deviance. It looks at up to 15 features, or with a numeric response and a price
+        for each at up to 60, which mixed-integer programming tells (CVXPY); models then compete by
+        the deviance.
     closure : {"all", "direct"}
         G_v holds all that depends on v, or, as the thesis has it, its children alone: then what is
         needed through a chain is paid more than once.
@@ -126,9 +131,10 @@ def costnet(
     threads : int, optional
         All that are available by default.
     control : dict, optional
-        criterion ("ebic": by which models compete; the deviance, -2 log-likelihood, plus for each
-        coefficient the larger of log n and 2 log p; "bic": log n; "aic": 2; "deviance": 0, each
-        model then the best fit to the training rows that its price buys), tol (1e-7, duality gap
+        criterion ("hq": by which models compete; -2 log-likelihood plus, for each coefficient (of a
+        category one less than its levels), 2 log log n; "aic": 2; "bic": log n; "ebic": the larger
+        of log n and 2 log p; "deviance": 0, each model then the best fit to the training rows that
+        its price buys), tol (1e-7, duality gap
         of the path at which a penalty is done, in units of the null model's objective), max_iter
         (200 quadratic models a penalty, or five times as many sweeps for a numeric response).
 

@@ -8,7 +8,7 @@ import numpy as np
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.errors import ArgumentError
 from lodim.models.costnet import given
-from lodim.models.costnet.criterion import CRITERIA
+from lodim.models.costnet.criterion import CRITERIA, DEFAULT
 from lodim.models.costnet.network import Network
 
 RULES = ("group", "reweighted", "lasso", "greedy", "exact")
@@ -40,7 +40,7 @@ class Settings:
     solver: str
     seed: int
     threads: int | None
-    criterion: str = "ebic"
+    criterion: str = DEFAULT
     max_iter: int = 200
     tol: float = 1e-7
     network: Any = None
