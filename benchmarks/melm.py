@@ -17,6 +17,7 @@ import argparse
 import itertools
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,14 @@ from sklearn.svm import SVC
 
 from lodim.engine import single_blas
 from lodim.models.melm import basis as bases
-from lodim.models.melm import calibrate, density, manifold, neighbours
+from lodim.models.melm import manifold
 from lodim.models.melm import starts as begin
 from lodim.models.melm.approximate import Approximation
+from lodim.models.melm.grow import learn_rule
 from lodim.models.melm.manifold import Plan, find
 from lodim.models.melm.objective import Divergence, shares
 from lodim.models.melm.sample import Sample, bandwidths
+from lodim.models.melm.settings import Settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 PAPER = {  # Table 2: MELM and PCA; Table 3: MELM and PCA
@@ -205,17 +208,14 @@ def balanced(predicted, y):
     return np.mean([(predicted[y == c] == c).mean() for c in np.unique(y)])
 
 
-def by_density(Z, y, new):
-    known = calibrate.calibrate(Z, y, np.ones(len(y)), equal=True).densities
-    return density.probabilities(known, new).argmax(axis=1)
-
-
-def by_neighbours(Z, y, new):
-    ones = np.ones(len(y))
-    count = calibrate.choose_count(Z, y, ones, equal=True)
-    return neighbours.probabilities(
-        neighbours.learn(Z, y, ones, equal=True), new, count
-    ).argmax(axis=1)  # fmt: skip
+def by_rule(classifier, Z, y, new):
+    settings = Settings(
+        k=2, gamma=1.0, covariance="empirical", divergence="sum", entropy="max", penalty=False,
+        n_starts=1, classifier=classifier, seed=0, threads=1, prior="equal",
+    )  # fmt: skip
+    present = np.unique(y)
+    rule = learn_rule(settings, Z, y, np.ones(len(y)), present, len(present))
+    return rule.class_scores(new).argmax(axis=1)
 
 
 def by_svm(Z, y, new):
@@ -225,6 +225,7 @@ def by_svm(Z, y, new):
     return search.fit(Z / scale, y).predict(new / scale)
 
 
+by_density, by_neighbours = partial(by_rule, "kde"), partial(by_rule, "knn")
 CLASSIFIERS = {"kde": by_density, "knn": by_neighbours, "svm": by_svm}
 
 

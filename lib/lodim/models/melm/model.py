@@ -23,7 +23,7 @@ def melm(
     family: str | None = None,
     k: int = 2,
     gamma: float | None = None,
-    covariance: str = "empirical",
+    covariance: str = "pooled",
     divergence: str = "sum",
     entropy: str = "max",
     penalty: bool = False,
@@ -60,9 +60,15 @@ def melm(
     gamma : float, optional
         Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
         chosen by cross-validation.
-    covariance : {"empirical", "ledoit-wolf"}
-        Of a class. With the former the divergence does not change under affine maps of the features
-        (Observation 1); the latter shrinks it (the authors' code).
+    covariance : {"pooled", "empirical", "ledoit-wolf"}
+        Of a class: "empirical" as it is; "pooled" shrunk towards a multiple of the covariance
+        within all classes, as far as the rule of Ledoit and Wolf says; "ledoit-wolf" towards a
+        multiple of the identity (the authors' code). With the former two the divergence does not
+        change under affine maps of the features (Observation 1). Where a class hardly varies in
+        some direction "empirical" has a large divergence there, whatever new rows are like: on
+        eight data sets the mean balanced accuracy of held-out rows was PPPP with "pooled", EEEE
+        with "empirical" and LLLL with "ledoit-wolf". Of a variance below a hundredth of that within
+        classes a hundredth is taken.
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -120,7 +126,7 @@ def melm(
     training rows is too sure of others, and all the more the narrower its kernels are.
 
     Few rows for the features: `ld.cv(ld.melm, ..., grid={"gamma": [0.5, 1, 2], "covariance":
-    ["empirical", "ledoit-wolf"]})` chooses the covariance too.
+    ["pooled", "ledoit-wolf"]})` chooses the covariance too.
 
     The densities that classify are estimated anew in the view that was found, with kernels of the
     width that serves training rows best when these are left out. A last search in each fold, with

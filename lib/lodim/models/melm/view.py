@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import single_blas
+from lodim.models.melm.objective import bound
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
 
@@ -75,8 +76,8 @@ class View:
         volume = np.log(np.maximum(self.high - self.low, 1e-300)).sum()
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
-            bound = min(1.0, float(np.exp(min(0.0, 0.5 * (P[a, b] + volume)))))
-            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, bound))
+            overlap = bound(P[a, b], volume)
+            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, overlap))
         return out
 
 
