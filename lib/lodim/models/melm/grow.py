@@ -103,7 +103,8 @@ def _view(batch, V, X, weight, size, found):
         spread=np.sqrt(share @ (Z - share @ Z) ** 2), low=Z.min(axis=0), high=Z.max(axis=0),
         potential=found.potential - unit, size=size, rank=int(found.rank),
         separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
-        rule=None,
+        drawn=0 if found.rows == len(X) else int(found.rows), error=float(found.error),
+        converged=found.settled, rule=None,
     )  # fmt: skip
 
 

@@ -25,6 +25,9 @@ class View:
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
+    drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
+    error : of the divergence, measured where it was approximated; else 0
+    converged : whether the search met the tolerance
     rule : Rule that classifies in these coordinates; of one class where there are none
     """
 
@@ -39,6 +42,9 @@ class View:
     rank: int
     separates: bool
     total: float
+    drawn: int
+    error: float
+    converged: bool
     rule: Any
 
     @property
