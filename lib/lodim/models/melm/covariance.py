@@ -11,7 +11,7 @@ import numpy as np
 
 EMPIRICAL, LEDOIT_WOLF, POOLED = "empirical", "ledoit-wolf", "pooled"
 COVARIANCES = (EMPIRICAL, LEDOIT_WOLF, POOLED)
-FLOOR = 1e-2  # of the variance within classes: a class that is flatter is given this
+FLOOR = 1e-4  # of the variance within classes: a class that is flatter is given this
 
 
 def empirical(X, weight):
