@@ -7,8 +7,10 @@ from scipy.stats import multivariate_normal
 
 import lodim as ld
 from lodim import store
+from lodim.models.melm import manifold
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
+EMPIRICAL = {"covariance": "empirical"}
 PLAIN = QUICK | {"control": {"calibrate": False}}
 
 
@@ -27,7 +29,7 @@ def two(wine):
 
 @pytest.fixture(scope="module")
 def fit(two):
-    return ld.melm("cultivar ~ .", two, **QUICK)
+    return ld.melm("cultivar ~ .", two, **QUICK, **EMPIRICAL)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_divergence_and_its_terms_are_those_of_the_coordinates(fit, two):
 
 @pytest.mark.parametrize("divergence", ["sum", "mean"])
 def test_divergence_of_several_classes(wine, divergence):
-    fit = ld.melm("cultivar ~ .", wine, divergence=divergence, **PLAIN)
+    fit = ld.melm("cultivar ~ .", wine, divergence=divergence, **PLAIN, **EMPIRICAL)
     groups, pairs = by_class(fit, wine), fit.pairs()
     expected, weight = [], []
     for a, b in ((0, 1), (0, 2), (1, 2)):
@@ -82,6 +84,24 @@ def test_divergence_of_several_classes(wine, divergence):
     assert list(zip(pairs["first"], pairs["second"], strict=True)) == [
         ("Barbera", "Barolo"), ("Barbera", "Grignolino"), ("Barolo", "Grignolino"),
     ]  # fmt: skip
+
+
+def test_pooled_covariance_shrinks_within_whitened_classes(two):
+    """By scikit-learn, in features that are white within classes."""
+    ledoit_wolf = pytest.importorskip("sklearn.covariance").ledoit_wolf
+    fit = ld.melm("cultivar ~ .", two, **PLAIN)
+    X, code = two.drop(columns="cultivar").to_numpy(), two["cultivar"] == fit.levels[1]
+    groups = [X[~code], X[code]]
+    W = sum(len(G) * np.cov(G.T, bias=True) for G in groups) / len(X)
+    L, V = np.linalg.cholesky(W), fit.tidy()["estimate"].to_numpy().reshape(2, -1).T
+    shrunk = [L @ ledoit_wolf(G @ np.linalg.inv(L).T)[0] @ L.T for G in groups]
+    h = [len(G) ** (-1.0 / 6.0) for G in groups]
+    S = [V.T @ (c * b**2) @ V for c, b in zip(shrunk, h, strict=True)]
+    ip = {}
+    for a, b in ((0, 0), (1, 1), (0, 1)):
+        pairs = ((groups[a][:, None] - groups[b][None]) @ V).reshape(-1, 2)
+        ip[a, b] = np.log(multivariate_normal(np.zeros(2), S[a] + S[b]).pdf(pairs).mean())
+    np.testing.assert_allclose(fit.divergence, ip[0, 0] + ip[1, 1] - 2.0 * ip[0, 1], rtol=1e-9)
 
 
 def test_bound_of_theorem_3_holds(fit, two):
@@ -127,15 +147,18 @@ def test_loadings_give_the_coordinates_in_original_units(three, wine):
     np.testing.assert_allclose(tidy["correlation"], r, atol=1e-9)
 
 
-def test_view_does_not_depend_on_affine_maps_of_the_features(fit, two):
+@pytest.mark.parametrize("covariance", ["pooled", "empirical"])
+def test_view_does_not_depend_on_affine_maps_of_the_features(two, covariance):
     """Observation 1; and on standardization neither."""
+    how = QUICK | {"covariance": covariance, "control": {"calibrate": False}}
+    fit = ld.melm("cultivar ~ .", two, **how)
     X = two.drop(columns="cultivar")
     M = np.random.default_rng(0).normal(size=(5, 5))
     moved = pd.DataFrame(X.to_numpy() @ M + 3.0, columns=list("abcde")).assign(
         cultivar=two["cultivar"]
     )
-    other = ld.melm("cultivar ~ .", moved, **QUICK | {"n_starts": 12})
-    raw = ld.melm("cultivar ~ .", two, standardize=False, **QUICK)
+    other = ld.melm("cultivar ~ .", moved, **how | {"n_starts": 12})
+    raw = ld.melm("cultivar ~ .", two, standardize=False, **how)
     Z = fit.predict(two, "projection")
     for one, data in ((other, moved), (raw, two)):
         np.testing.assert_allclose(one.divergence, fit.divergence, rtol=1e-7)
@@ -159,7 +182,7 @@ def test_a_weight_of_two_is_two_rows(two):
 
 
 def test_eq_2_ends_in_the_same_view(fit, two):
-    other = ld.melm("cultivar ~ .", two, penalty=True, **QUICK | {"n_starts": 12})
+    other = ld.melm("cultivar ~ .", two, penalty=True, **QUICK | EMPIRICAL | {"n_starts": 12})
     np.testing.assert_allclose(other.divergence, fit.divergence, rtol=1e-5)
 
 
@@ -396,13 +419,52 @@ def test_a_class_that_is_flat_is_named():
     assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())
 
 
-def test_many_rows_say_that_sums_are_approximate():
+@pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "drawn at random")])
+def test_many_rows_are_said_to_be_summed_otherwise(k, drawn, note, tmp_path, monkeypatch):
+    monkeypatch.setattr(manifold, "FINE", 5100)
     rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(6000, 3)), columns=list("abc"))
-    df["y"] = np.where(df["a"] + rng.normal(size=6000) > 0.0, "yes", "no")
-    fit = ld.melm("y ~ .", df, **PLAIN)
-    assert 0.0 < fit.estimates.error < 1e-3 and "sums over pairs are approximate" in str(
-        fit.summary()
+    df = pd.DataFrame(rng.normal(size=(5200, 5))).add_prefix("v")
+    df["y"] = np.where(df["v0"] + rng.normal(size=5200) > 0.5, "yes", "no")
+    fit = ld.melm(
+        "y ~ .", df, k=k, **PLAIN | {"n_starts": 2, "gamma": 2.0, "covariance": "empirical"}
     )
-    few = ld.melm("y ~ .", df[:500], **PLAIN)
-    assert few.estimates.error == 0.0 and "approximate" not in str(few.summary())
+    assert fit.estimates.drawn == drawn and note in str(fit.summary())
+    A, B = by_class(fit, df, "y")
+    if not drawn:
+        error = fit.estimates.error
+        exact = along(A, A, 2.0) + along(B, B, 2.0) - 2.0 * along(A, B, 2.0)
+        assert 0.0 < error < 1e-4
+        np.testing.assert_allclose(fit.divergence, exact, atol=2.0 * error)
+    fit.save(tmp_path / "fit")
+    assert str(ld.load(tmp_path / "fit").summary()) == str(fit.summary())
+
+
+def along(A, B, gamma):
+    """log int f_A f_B in one dimension, by all pairs at once."""
+    s2 = float((kernel_covariance(A, gamma) + kernel_covariance(B, gamma)).squeeze())
+    e = np.exp(-0.5 * (A - B.T) ** 2 / s2) / np.sqrt(2.0 * np.pi * s2)
+    return np.log(e.mean())
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_a_column_constant_in_one_class_is_not_the_view(gamma):
+    """a01 of the ionosphere is one in all good echoes, and in most of the bad ones."""
+    df = ld.data("ionosphere")
+    fit = ld.melm("quality ~ .", df, gamma=gamma, n_starts=9, threads=1)
+    assert fit.glance()["held_balanced_accuracy"][0] > 0.8
+    assert abs(fit.tidy().set_index(["dimension", "term"])["correlation"]["x1", "a01"]) < 0.9
+
+
+def test_a_class_of_too_few_rows_is_named():
+    df = ld.data("ionosphere")
+    few = df.drop(df.index[df["quality"] == "bad"][1:])
+    with pytest.raises(ld.DataError, match="'bad' that count: 1, and for k=2 a density needs 3"):
+        ld.melm("quality ~ .", few, gamma=1.0)
+
+
+@pytest.mark.parametrize("classifier", ["kde", "knn"])
+def test_a_row_without_bounds_has_probabilities(two, classifier):
+    fit = ld.melm("cultivar ~ .", two, classifier=classifier, **PLAIN)
+    p = fit.predict(two.head(2).assign(hue=1e300), "prob")
+    assert np.isfinite(p).all(axis=None)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm import basis, calibrate, density, neighbours, starts
+from lodim.models.melm import basis, density, neighbours, starts, widths
 from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
 from lodim.models.melm.manifold import Plan, _distinct, find
+from lodim.models.melm.rule import Background, Rows
 from lodim.models.melm.sample import Sample, bandwidths
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
@@ -187,6 +188,11 @@ def log_density(Z, code, weight, c, at, gamma=1.0):
     return logsumexp(np.array(logs), axis=0, b=(w / w.sum())[:, None])
 
 
+def posterior(known, at):
+    """Bayes' rule."""
+    return softmax(density.log_densities(known, at) + known.log_prior, axis=1)
+
+
 def test_densities_are_sums_of_normals():
     Z, code, weight = plane(400)
     at = np.concatenate([Z[:40], 8.0 * np.random.default_rng(1).normal(size=(40, 2))])
@@ -196,7 +202,7 @@ def test_densities_are_sums_of_normals():
     np.testing.assert_allclose(logs, np.transpose(expected), rtol=1e-11, atol=1e-11)
     raw = np.exp(logs) * (np.bincount(code, weight) / weight.sum())
     np.testing.assert_allclose(
-        density.probabilities(known, at), raw / raw.sum(axis=1, keepdims=True), atol=1e-12
+        posterior(known, at), raw / raw.sum(axis=1, keepdims=True), atol=1e-12
     )
     assert np.array_equal(logs, density.log_densities(known, at, threads=3))
 
@@ -212,7 +218,7 @@ def test_priors(equal):
 @pytest.mark.parametrize("far", [1e2, 1e4, 1e8, 1e150])
 def test_a_point_far_from_all(far):
     Z, code, weight = plane()
-    p = density.probabilities(density.learn(Z, code, weight), np.array([[far, far], [-far, 0.0]]))
+    p = posterior(density.learn(Z, code, weight), np.array([[far, far], [-far, 0.0]]))
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
@@ -243,27 +249,52 @@ def test_a_class_of_one_row_left_out_has_no_density():
     )  # fmt: skip
     logs = density.log_densities(known, np.array([[9.0, 9.0]]), 1, tile[-1:], place[-1:])
     assert logs[0, 2] == -np.inf and np.isfinite(logs[0, :2]).all()
-    assert np.isfinite(density.posterior(logs, known.log_prior)).all()
 
 
-def test_calibration_takes_the_lowest_loss_of_rows_left_out():
+@pytest.mark.parametrize("equal", [False, True])
+def test_width_of_least_loss_of_rows_left_out(equal):
     Z, code, weight = plane(120)
-    chosen = calibrate.calibrate(Z, code, weight)
-    i, j = np.unravel_index(chosen.losses.argmin(), chosen.losses.shape)
-    assert chosen.width == calibrate.WIDTHS[i] and chosen.loss == chosen.losses[i, j]
-    assert chosen.densities.temperature == calibrate.TEMPERATURES[j]
-    # By hand: row after row, with the widths of all.
-    loss = 0.0
-    for r in range(120):
-        rest = np.arange(120) != r
-        logs = []
-        for c in range(3):
-            z, w = Z[(code == c) & rest], weight[(code == c) & rest]
-            S = np.linalg.inv(chosen.densities.root[c].T @ chosen.densities.root[c])
-            logs.append(logsumexp(multivariate_normal(Z[r], S).logpdf(z), b=w / w.sum()))
-        score = chosen.densities.temperature * np.array(logs) + chosen.densities.log_prior
-        loss -= weight[r] * (score[code[r]] - logsumexp(score))
-    np.testing.assert_allclose(chosen.loss, loss / weight.sum(), rtol=1e-9)
+    rows, background = Rows(Z, code, weight), Background.learn(Z, code, weight)
+    size = np.bincount(code, weight)
+    judged = weight / size[code] if equal else weight
+    loss = [
+        judged @ [-one_left_out(Z, code, weight, equal, width, r) for r in range(120)]
+        for width in widths.WIDTHS[::3]
+    ]
+    options = {"gamma": 1.0, "covariance": "empirical", "equal": equal}
+    for width, expected in zip(widths.WIDTHS[::3], loss, strict=True):
+        score = widths.left_out(rows, background, width, options, 1)
+        found = judged @ -log_softmax(score, axis=1)[np.arange(120), code]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    chosen = widths.choose(rows, background, options, 1)
+    of_all = [
+        judged
+        @ -log_softmax(widths.left_out(rows, background, w, options, 1), axis=1)[
+            np.arange(120), code
+        ]
+        for w in widths.WIDTHS
+    ]
+    assert chosen == widths.WIDTHS[np.argmin(of_all)]
+
+
+def one_left_out(Z, code, weight, equal, width, r):
+    """log p of the class of row r by the other rows, in the kernels and means of all."""
+    rest, size, n = np.arange(len(Z)) != r, np.bincount(code, weight), weight.sum()
+    within = sum(
+        s * np.cov(Z[code == c].T, fweights=weight[code == c].astype(int), bias=True)
+        for c, s in enumerate(size / n)
+    )
+    score = []
+    for c in range(3):
+        z, w = Z[code == c], weight[code == c]
+        S = bandwidths(w.sum(), 2, width) * np.cov(z.T, fweights=w.astype(int), bias=True)
+        z, w = Z[(code == c) & rest], weight[(code == c) & rest]
+        f = w @ [multivariate_normal(a, S).pdf(Z[r]) for a in z] / (w.sum() if equal else size[c])
+        mean = np.average(Z[code == c], 0, weight[code == c])
+        g = multivariate_normal(mean, 4.0 * within).pdf(Z[r])
+        prior = 1.0 / 3.0 if equal else size[c] / n
+        score.append(prior * (n * f + g) / (n + 1.0))
+    return np.log(score[code[r]] / np.sum(score))
 
 
 def test_cells_are_nearly_their_rows(monkeypatch):
@@ -272,10 +303,8 @@ def test_cells_are_nearly_their_rows(monkeypatch):
     monkeypatch.setattr(density, "MANY", 500)
     cells = density.learn(Z, code, weight, gamma=1.0)
     assert len(cells.U) < 0.6 * len(exact.U)
-    p, q = (density.probabilities(d, Z) for d in (exact, cells))
+    p, q = (posterior(d, Z) for d in (exact, cells))
     assert np.abs(p - q).max() < 0.02
-    chosen = calibrate.calibrate(Z, code, weight)
-    assert np.isfinite(chosen.losses).all()
 
 
 def test_neighbours_vote():
@@ -285,7 +314,8 @@ def test_neighbours_vote():
     rest = Z - np.stack([np.average(Z[code == c], 0, weight[code == c]) for c in range(3)])[code]
     cov = (rest.T * weight) @ rest / weight.sum()
     at = np.random.default_rng(1).normal(size=(20, 2)) * 4
-    for z, p in zip(at, neighbours.probabilities(known, at, 7), strict=True):
+    votes = neighbours.votes(known, neighbours.nearest(known, at, 7))
+    for z, p in zip(at, votes, strict=True):
         d = np.einsum("ij,ij->i", (Z - z) @ np.linalg.inv(cov), Z - z)
         near = np.argsort(d)[:7]
         np.testing.assert_allclose(p, np.bincount(code[near], weight[near], 3) / weight[near].sum())
@@ -297,8 +327,8 @@ def test_number_of_neighbours():
     clear = (Z[:, 0] > 0).astype(int)
     noisy = np.where(rng.random(300) < 0.35, 1 - clear, clear)
     ones = np.ones(300)
-    assert calibrate.choose_count(Z, noisy, ones) > calibrate.COUNTS[2]
+    assert neighbours.choose_count(Z, noisy, ones) > neighbours.COUNTS[2]
     twins = np.repeat(Z, 2, axis=0)
     label = np.tile([0, 1], 300)
     # A twin of the other class is always nearest: with one neighbour nothing would be right.
-    assert calibrate.choose_count(twins, label, np.ones(600)) > 1
+    assert neighbours.choose_count(twins, label, np.ones(600)) > 1

@@ -268,7 +268,7 @@ def test_theorem_3():
     for apart in (0.0, 1.0, 3.0, 6.0):
         f, g = norm.pdf(x), norm.pdf(x, apart, 2.0)
         overlap = np.trapezoid(np.minimum(f, g), x)
-        most = bound(np.log(norm.pdf(apart, 0.0, np.sqrt(5.0))), 24.0)
+        most = bound(np.log(norm.pdf(apart, 0.0, np.sqrt(5.0))), np.log(24.0))
         assert overlap <= most and (most < 0.9 or apart < 6.0)
 
 

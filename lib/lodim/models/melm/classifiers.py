@@ -65,10 +65,7 @@ class Nearest:
 
     def left_out(self, Z):
         """Scores of the training rows themselves, (m, k), each without its own vote, (m, C)."""
-        near = neighbours.nearest(self.known, Z, min(self.count + 1, len(Z)))
-        own = near == np.arange(len(Z))[:, None]
-        own[~own.any(axis=1), -1] = True  # of many equal rows it need not be among the nearest
-        return self._scores(near[~own].reshape(len(Z), -1))
+        return self._scores(neighbours.others(self.known, Z, self.count))
 
     def _scores(self, near):
         count = near.shape[1]

@@ -23,8 +23,7 @@ class Densities:
 
     U (T, k, 64); w (T, 64), zero on padding; low, high (T, k) the tiles' boxes; start (C + 1,)
     tiles of each class; root (C, k, k) L^-1 of its kernel's covariance L L'; scale (C,) the
-    logarithm that is added to that of a sum of kernels; log_prior (C,); temperature multiplies the
-    logarithms of densities.
+    logarithm that is added to that of a sum of kernels; log_prior (C,).
     """
 
     U: np.ndarray
@@ -35,7 +34,6 @@ class Densities:
     root: np.ndarray
     scale: np.ndarray
     log_prior: np.ndarray
-    temperature: float = 1.0
 
     @property
     def n_classes(self):
@@ -146,21 +144,6 @@ def log_densities(densities, Z, threads=1, tile=None, place=None):
         d.start, tile, place, out, threads=threads,
     )  # fmt: skip
     return out + d.scale
-
-
-def probabilities(densities, Z, threads=1):
-    """Probability of each class at each row, (m, C)."""
-    return posterior(
-        log_densities(densities, Z, threads), densities.log_prior, densities.temperature
-    )
-
-
-def posterior(log_density, log_prior, temperature=1.0):
-    """Bayes' rule in logarithms: far from all classes the nearest has it, never NaN."""
-    score = temperature * log_density + log_prior
-    score -= score.max(axis=1, keepdims=True)
-    score = np.exp(score)
-    return score / score.sum(axis=1, keepdims=True)
 
 
 def exact_sums(P, Q, w, S, threads=1):

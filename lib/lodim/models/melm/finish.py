@@ -22,7 +22,7 @@ from lodim.models.melm.view import View
 def finish(problem, view, log, selection, light):
     """The fit of a view; all but a light one, of a path, are calibrated on held-out rows."""
     settings, family = problem.settings, problem.family
-    if not log["converged"][0]:
+    if not view.converged:
         warnings.warn(
             "melm did not converge from the start that was best: raise control={'max_iter': ...}",
             ConvergenceWarning,

@@ -8,9 +8,9 @@ from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
 from lodim.models.melm import basis, density, widths
-from lodim.models.melm.calibrate import choose_count
 from lodim.models.melm.classifiers import Estimator, Nearest, sample
 from lodim.models.melm.manifold import Plan, find
+from lodim.models.melm.neighbours import choose_count
 from lodim.models.melm.rule import Background, Rows, Rule
 from lodim.models.melm.view import View, moments, orient, project
 
@@ -102,9 +102,9 @@ def _view(batch, V, X, weight, size, found):
         V=V, deviation=deviation, correlation=correlation,
         spread=np.sqrt(share @ (Z - share @ Z) ** 2), low=Z.min(axis=0), high=Z.max(axis=0),
         potential=found.potential - unit, size=size, rank=int(found.rank),
-        separates=bool(found.separates), error=float(found.error),
-        total=float((share @ (X - share @ X) ** 2).sum()),
-        rule=None,
+        separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
+        drawn=0 if found.rows == len(X) else int(found.rows), error=float(found.error),
+        converged=found.settled, rule=None,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _other(settings, rows, Z, code, weight):
     equal = settings.prior == "equal"
     if settings.classifier == "knn":
         own = rows.Z, rows.code, rows.weight
-        count = settings.n_neighbours or choose_count(*own, equal=equal, seed=settings.seed)
+        count = settings.n_neighbours or choose_count(*own, equal=equal)
         return Nearest.learn(*own, count, equal)
     if settings.own_classifier:
         return None

@@ -74,7 +74,8 @@ class Manifold:
     fitting and regularizing terms, and potential (C, C), log ip_AB for A <= B, all of which belong
     to V. Of each start: names, divergences, n_iter, converged. n_eval passes; separates as in
     `basis.Basis`. rows is how many the divergence was summed over, error its measured error there
-    (zero: exact); divergences of starts are those on the sample where there was one.
+    (zero: exact); divergences of starts are those on the sample where there was one;
+    settled, whether the last search converged.
     """
 
     V: np.ndarray
@@ -91,6 +92,7 @@ class Manifold:
     separates: bool
     rows: int
     error: float
+    settled: bool
 
 
 def find(X, code, weight, plan):
@@ -164,6 +166,7 @@ def _manifold(sample, basis, plan, k, names, end, all_ends, one):
         n_iter=all_ends.n_iter, converged=all_ends.converged,
         n_eval=all_ends.n_eval + (0 if end is all_ends else end.n_eval), rank=basis.rank,
         separates=basis.separates, rows=len(sample.weight), error=error,
+        settled=bool(end.converged[first]),
     )  # fmt: skip
 
 

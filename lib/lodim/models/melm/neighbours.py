@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.models.melm.basis import within
+from lodim.models.melm.widths import even
+
+COUNTS = (1, 3, 5, 9, 15, 25, 45)  # tried, of neighbours
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,14 @@ def nearest(known, Z, count):
     return KDTree(known.U).query(Z @ known.into, k=np.arange(1, count + 1))[1]
 
 
+def others(known, Z, count):
+    """Positions of the nearest rows of each training row Z (m, k) but itself, (m, count)."""
+    near = nearest(known, Z, min(count + 1, len(Z)))
+    own = near == np.arange(len(Z))[:, None]
+    own[~own.any(axis=1), -1] = True  # of many equal rows it need not be among the nearest
+    return near[~own].reshape(len(Z), -1)
+
+
 def votes(known, nearest):
     """Share of each class in the votes of neighbours, (m, count) -> (m, C)."""
     m, C = len(nearest), int(known.code.max()) + 1
@@ -44,6 +55,9 @@ def votes(known, nearest):
     return total / total.sum(axis=1, keepdims=True)
 
 
-def probabilities(known, Z, count):
-    """Share of each class among the nearest rows, (m, C)."""
-    return votes(known, nearest(known, Z, min(count, len(known.U))))
+def choose_count(Z, code, weight, *, equal=False):
+    """Number of neighbours with the most rows right when left out; of equals the largest."""
+    share, known = even(code, weight, equal), learn(Z, code, weight, equal=equal)
+    near = others(known, Z, max(COUNTS))
+    right = [share @ (votes(known, near[:, :m]).argmax(axis=1) == code) for m in COUNTS]
+    return max(zip(right, COUNTS, strict=True))[1]

@@ -128,10 +128,10 @@ def terms(potential, share):
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
 
-def bound(log_potential, volume):
+def bound(log_potential, log_volume):
     """Most that two densities can overlap, int min(f, g), in a region: Theorem 3.
 
     min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume ip_+-). The paper's region is the
     unit cube. The balanced accuracy of Bayes' rule there is 1 - int min(f, g) / 2.
     """
-    return float(min(1.0, np.exp(0.5 * (log_potential + np.log(volume)))))
+    return float(np.exp(min(0.0, 0.5 * (log_potential + log_volume))))

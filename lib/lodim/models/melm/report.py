@@ -34,7 +34,7 @@ def listing(fit):
         )
         lines.append(f"Balanced accuracy: {_accuracies(fit)}")
     if not fit.converged:
-        lines.append("Warning: the best start did not converge; see summary()")
+        lines.append("Warning: the search did not converge; see summary()")
     table, left = _loadings(fit, LISTED)
     note = [f"{left} smaller ones: see tidy()"] if left else []
     return lines, Table("Loadings per SD of the features", table, {}, note)
@@ -203,12 +203,7 @@ def _notes_of_classes(fit):
         f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}; "
         "new rows are classified as the held-out ones are."
     )
-    if fit.estimates.error:
-        notes.append(
-            "Many rows: sums over pairs are approximate, with an error of the divergence of "
-            f"{significant(fit.estimates.error, 2)} as measured on a sample. All starts were "
-            "searched on a sample first; their divergences are those there."
-        )
+    notes += _sums(fit.estimates)
     flat = _flat(fit)
     if flat:
         notes.append(
@@ -223,6 +218,20 @@ def _notes_of_classes(fit):
             "the view leaves these directions out."
         )
     return notes
+
+
+def _sums(view):
+    """How the divergence was summed over pairs of rows, where not over all and exactly."""
+    starts = "Starts were searched on a smaller sample: their divergences are of that."
+    if view.drawn:
+        return [f"The divergence is that of {view.drawn} rows, drawn at random. {starts}"]
+    if view.error:
+        off = significant(view.error, 2)
+        return [
+            f"The divergence is approximate, off by {off} where that was measured, on a sample of "
+            f"rows. {starts}"
+        ]
+    return []
 
 
 def _flat(fit):

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.models.melm.basis import within
 from lodim.models.melm.classifiers import Estimator, Nearest
-from lodim.models.melm.density import Densities, log_densities
+from lodim.models.melm.density import FARTHEST, Densities, log_densities
 from lodim.models.melm.lookup import TILE
 
 SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
@@ -108,6 +108,7 @@ class Rule:
 
     def class_scores(self, Z, threads=1):
         """Logarithms of the classes' probabilities up to a constant, (n, n_classes)."""
+        Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._spread(self.other.scores(Z), ABSENT)
         log_f = self.background.mixed(log_densities(self.densities, Z, threads), Z)

@@ -49,8 +49,8 @@ def _check_rows(problem):
     least = int(counts.argmin())
     if counts[least] < needed:
         raise DataError(
-            f"class {levels[least]!r} has {counts[least]} rows that count, and a density in "
-            f"{problem.settings.k} dimensions needs {needed}: leave the class out, or join it "
+            f"rows of class {levels[least]!r} that count: {counts[least]}, and for k="
+            f"{problem.settings.k} a density needs {needed}: leave the class out, or join it "
             "with another"
         )
 

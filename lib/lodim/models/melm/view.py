@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import single_blas
+from lodim.models.melm.objective import bound
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
 
@@ -25,6 +26,9 @@ class View:
     separates : whether class means differ in a direction in which no class varies
     error : measured error of the divergence, zero where all pairs of rows were summed
     total : variance of all features together
+    drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
+    error : of the divergence, measured where it was approximated; else 0
+    converged : whether the search met the tolerance
     rule : Rule that classifies in these coordinates; of one class where there are none
     """
 
@@ -40,6 +44,9 @@ class View:
     separates: bool
     error: float
     total: float
+    drawn: int
+    error: float
+    converged: bool
     rule: Any
 
     @property
@@ -77,8 +84,8 @@ class View:
         volume = np.log(np.maximum(self.high - self.low, 1e-300)).sum()
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
-            bound = min(1.0, float(np.exp(min(0.0, 0.5 * (P[a, b] + volume)))))
-            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, bound))
+            overlap = bound(P[a, b], volume)
+            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, overlap))
         return out
 
 

@@ -16,6 +16,11 @@ def left_out(rows, background, width, options, threads):
     o = options | {"gamma": width * options["gamma"]}
     made, tile, place = density.placed(rows.Z, rows.code, rows.weight, **o, cells=False)
     log_f = density.log_densities(made, rows.Z, threads, tile, place)
+    if options["equal"]:
+        # With the shares of classes as priors, that of the row's class is smaller by as much.
+        own = np.arange(len(rows.Z)), rows.code
+        rest = 1.0 - rows.weight / np.bincount(rows.code, rows.weight)[rows.code]
+        log_f[own] -= np.log(np.maximum(rest, 1e-300))
     return made.log_prior + background.mixed(log_f, rows.Z)
 
 
