@@ -1,5 +1,5 @@
-"""gbmap and proset on a GPU: passes of gbmap beside a streaming read, its whole fit, and proset's
-objective beside the CPU's.
+"""gbmap, proset and melm on a GPU: passes of gbmap beside a streaming read, its whole fit, and the
+objectives of proset and melm beside the CPU's.
 
     python benchmarks/gpu.py [--rows 10000000] [--out benchmarks/results]
 
@@ -9,6 +9,8 @@ same tiles and adds them up. Bytes of a pass are those of X, once, and of respon
 weight; a share above one would mean that they come from a cache. The CPU does the same passes in
 the same run. proset's objective is timed whole, with the host's part of it: it reads little and
 computes much, so its roof is arithmetic: `terms_s` counts rows x candidates x features a second.
+So are the pairs of rows of melm's divergence: `pairs_s` counts them, once for each problem, a
+second; `q` problems run together, as the starts of a search do.
 Needs a GPU and the extra `cuda`.
 """
 
@@ -27,12 +29,15 @@ from numba import cuda
 import lodim as ld
 from lodim import engine, tiles
 from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.melm.objective import Divergence, shares
+from lodim.models.melm.sample import Sample, bandwidths
 from lodim.models.proset.kernels import CLASSES
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.settings import Settings
 
 NARROW = [(10**5, 25), (10**6, 25), (10**7, 25)]
 BATCHES = [(10**4, 25, 1000), (10**5, 25, 1000), (10**5, 200, 1000), (10**6, 25, 1000)]
+PAIRS = [(2048, 2, 17), (5000, 2, 17), (5000, 1, 17), (5000, 3, 17), (50_000, 2, 1)]
 WIDE = [(10**5, 100), (10**5, 400), (10**5, 1600), (10**5, 3200), (10**7, 1)]
 BLOCKS, THREADS = 1056, 256  # of the streaming read
 
@@ -150,6 +155,27 @@ def time_objective(n, p, J, dtype, repeats):
     }  # fmt: skip
 
 
+def time_divergence(n, k, q, p=30):
+    """A row of melm's table: value and gradient for q projections of two classes."""
+    rng = np.random.default_rng(3)
+    code = np.arange(n) % 2
+    X, size = rng.normal(size=(n, p)) + 0.3 * code[:, None], np.bincount(code).astype(float)
+    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    order = np.argsort(code, kind="stable")
+    cov = np.stack([np.cov(X[code == c].T, bias=True) for c in range(2)])
+    sample = Sample(np.ascontiguousarray(X[order].T), np.ones(n), start, size, cov, order)
+    rest = sample, shares(size), bandwidths(size, k), k, engine.available_threads(), False
+    there, here = (Divergence(*rest, name) for name in ("cuda", "cpu"))
+    theta, active = rng.normal(size=(q, p * k)), np.arange(q)
+    a, b = here(theta, active)[1], there(theta, active)[1]
+    wall = wall_ms(lambda: there(theta, active), 10)
+    return {
+        "n": n, "p": p, "k": k, "q": q, "wall_ms": wall, "pairs_s": q * n * n / 2 / wall * 1e3,
+        "cpu_ms": wall_ms(lambda: here(theta, active), 1),
+        "error": float(np.abs(a - b).max() / np.abs(a).max()),
+    }  # fmt: skip
+
+
 def time_fit(n):
     """synth-cos-c, n x 25, float32, m = 2, on both engines, end to end."""
     data = ld.synth_cos_c(n, 25, seed=0)
@@ -192,12 +218,15 @@ def main():
         for shape in BATCHES for dtype in (np.float32, np.float64)
     ]  # fmt: skip
     print(pd.DataFrame(objectives).round(4).to_string(index=False), flush=True)
+    divergences = [time_divergence(*shape) for shape in PAIRS]
+    print(pd.DataFrame(divergences).round(4).to_string(index=False), flush=True)
     fits = time_fit(arguments.rows)
     print(pd.DataFrame(fits).round(4).to_string(index=False))
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         machine = {"gpu": gpu, "cpu": platform.processor(), "threads": engine.available_threads()}
-        results = {"machine": machine, "passes": passes, "proset": objectives, "fits": fits}
+        results = {"machine": machine, "passes": passes, "proset": objectives,
+                   "melm": divergences, "fits": fits}  # fmt: skip
         text = json.dumps(results, indent=1)
         (arguments.out / "gpu.json").write_text(text + "\n")
 

@@ -13,9 +13,13 @@ import lodim as ld
 from lodim import engine, tiles
 
 HERE = Path(__file__).parent
-DATA = {"x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 3.0, 2.0, 4.0]}
-FITS = [partial(ld.gbmap, "y ~ x", DATA, m=1, lambda_=0.1), partial(ld.proset, "y ~ x", DATA)]
-models = pytest.mark.parametrize("fit", FITS, ids=["gbmap", "proset"])
+DATA = {"x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 3.0, 2.0, 4.0], "kind": list("uvuv")}
+FITS = [
+    partial(ld.gbmap, "y ~ x", DATA, m=1, lambda_=0.1),
+    partial(ld.proset, "y ~ x", DATA),
+    partial(ld.melm, "kind ~ x", DATA, k=1, gamma=1.0, control={"calibrate": False}),
+]
+models = pytest.mark.parametrize("fit", FITS, ids=["gbmap", "proset", "melm"])
 
 
 def test_in_the_simulator():
@@ -57,6 +61,7 @@ def test_auto_is_silent(fit, no_gpu, monkeypatch):
     """Large data, numba-cuda at hand, no GPU: the CPU's fit, without a word."""
     small = fit(engine="cpu")
     monkeypatch.setattr(engine, "LARGE", 0)
+    monkeypatch.setattr("lodim.models.melm.objective.MANY", 0)
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
     auto = fit(engine="auto")
     np.testing.assert_array_equal(auto.predict(DATA), small.predict(DATA))

@@ -2,6 +2,7 @@
 (and by the kernels it launches), and only once a GPU is asked for.
 """
 
+import math
 import threading
 import warnings
 import weakref
@@ -9,6 +10,8 @@ from importlib import import_module
 
 import numpy as np
 from numba import config, cuda
+
+from lodim.errors import DeviceError
 
 # One device, one queue: folds that run side by side in threads take turns.
 _TURN = threading.RLock()
@@ -24,7 +27,12 @@ def usable():
 def fits(X):
     """Whether the GPU has room for X and what belongs to its rows."""
     rows = X.shape[0] * X.shape[2]
-    return X.nbytes + ROW_BYTES * rows <= 0.95 * cuda.current_context().get_memory_info()[0]
+    return X.nbytes + ROW_BYTES * rows <= room()
+
+
+def room():
+    """Bytes that the GPU can still hold."""
+    return 0.95 * cuda.current_context().get_memory_info()[0]
 
 
 class DeviceTiles:
@@ -57,6 +65,13 @@ class DeviceTiles:
         """An array that is kept from pass to pass: to allocate one stops the GPU."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
+            self._scratch.pop(name, None)
+            if 8 * math.prod(shape) > room():
+                gigabytes = 8e-9 * math.prod(shape)
+                raise DeviceError(
+                    f"the GPU's free memory does not hold what a pass leaves there "
+                    f"({gigabytes:.1f} GB): use engine='cpu'"
+                )
             self._scratch[name] = kept = shape, cuda.device_array(shape, np.float64)
         return kept[1]
 

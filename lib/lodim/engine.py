@@ -24,13 +24,15 @@ ENGINES = ("auto", "cpu", "cuda")
 LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
 
 
-def place(X, engine):
+def place(X, engine, large=None):
     """Tiles X where their passes will run: X itself, or its DeviceTiles.
 
-    "auto" takes a GPU for X of at least LARGE bytes where numba-cuda is installed, a GPU is usable
-    and X fits its memory; it looks in this order, so that small data import nothing.
+    "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
+    numba-cuda is installed, a GPU is usable and X fits its memory; it looks in this order, so that
+    small data import nothing.
     """
-    if engine == "cpu" or (engine == "auto" and (X.nbytes < LARGE or not find_spec("numba_cuda"))):
+    large = X.nbytes >= LARGE if large is None else large
+    if engine == "cpu" or (engine == "auto" and not (large and find_spec("numba_cuda"))):
         return X
     problem, device = _device(X)
     if problem is None:

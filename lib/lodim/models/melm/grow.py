@@ -89,6 +89,7 @@ def _plan(settings, n_present):
         k=s.k, gamma=s.gamma or 1.0, covariance=s.covariance, penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean", smallest=s.entropy == "min", n_starts=s.n_starts,
         seed=s.seed, max_iter=s.max_iter, tol=s.tol, threads=s.threads or available_threads(),
+        engine=s.engine,
     )  # fmt: skip
 
 

@@ -48,6 +48,8 @@ class Plan:
         sample, and the best of them on all rows by `approximate.Approximation`; beyond three
         dimensions, on a larger sample.
     n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
+    engine : str
+        Where exact sums over pairs run: "cpu", "cuda" or "auto".
     """
 
     k: int = 2
@@ -64,6 +66,7 @@ class Plan:
     tol: float = 1e-6
     ftol: float = 1e-9
     threads: int = 1
+    engine: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -149,8 +152,9 @@ def _objective(sample, plan, k, one, approximate=False):
     if one and plan.density == "normal":
         return NormalEntropy(sample.cov[0], k, sign)
     share, h2 = sign * shares(sample.size, plan.average), bandwidths(sample.size, k, plan.gamma)
-    kind = Approximation if approximate else Divergence
-    return kind(sample, share, h2, k, plan.threads, plan.penalty)
+    if approximate:
+        return Approximation(sample, share, h2, k, plan.threads, plan.penalty)
+    return Divergence(sample, share, h2, k, plan.threads, plan.penalty, plan.engine)
 
 
 def _manifold(sample, basis, plan, k, names, end, all_ends, one):
@@ -177,9 +181,12 @@ def _potential(sample, plan, k, one, theta):
         return entropy(theta.reshape(1, -1), np.zeros(1, np.int64))[0].reshape(1, 1), 0.0
     large = k <= 3 and len(sample.weight) > plan.exact_rows
     share, h2 = shares(sample.size, plan.average), bandwidths(sample.size, k, plan.gamma)
-    objective = (Approximation if large else Divergence)(sample, share, h2, k, plan.threads)
-    error = float((np.abs(objective.error(theta)) * np.abs(share)).sum()) if large else 0.0
-    return objective.potentials(theta), error
+    if not large:
+        exact = Divergence(sample, share, h2, k, plan.threads, engine=plan.engine)
+        return exact.potentials(theta), 0.0
+    near = Approximation(sample, share, h2, k, plan.threads)
+    error = float((np.abs(near.error(theta)) * np.abs(share)).sum())
+    return near.potentials(theta), error
 
 
 def axes(V, basis, sample):

@@ -35,6 +35,7 @@ def melm(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    engine: str = "cpu",
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
     """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
@@ -96,6 +97,12 @@ def melm(
         Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    engine : {"cpu", "cuda", "auto"}
+        Where the exact sums over pairs of rows run. "cuda": on an NVIDIA GPU (needs the extra
+        `cuda`), which holds a copy of the rows during a search; of more rows than sums are exact
+        for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
+        are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
+        compared with the CPU's in Numba's simulator, not yet on hardware.
     control : dict, optional
         prior ("shares", or "equal": the classifier gives all classes the same prior probability,
         which serves balanced accuracy), calibrate (True; False leaves the densities and the scores
@@ -112,6 +119,8 @@ def melm(
     ------
     FormulaError, DataError, ArgumentError
         DataError also for a numeric response, and where a class has fewer than k + 1 rows.
+    MissingExtraError, DeviceError
+        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or it lacks memory.
 
     Notes
     -----

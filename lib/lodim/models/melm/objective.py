@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from lodim.engine import for_blocks
+from lodim.engine import for_blocks, on_host, place
 from lodim.models.melm.kernels import BLOCK, closest, finish, pair_sums, prepare
 
 PAIRS = 2**22  # of rows in a stripe
 STRIPES = 16  # at most: each holds the forces on all rows
 LEAST = 1e-200  # of a sum over pairs: below, its digits are lost
 ALONE = 2**15  # pairs of rows below which a problem is not worth a thread
+MANY = 2**22  # pairs of rows from which "auto" takes a GPU: fewer take the CPU milliseconds
 
 
 def shares(size, average=False):
@@ -43,6 +44,8 @@ class Divergence:
     threads : int
     penalty : bool
         Less |V'V - I|^2, the penalty of Eq. 2.
+    engine : str
+        Where the sums over pairs run: the rows stay there as long as the objective.
 
     The value is that of orthonormal V with the same span. Where there are two classes or more, it
     does not depend on the basis; the entropy of one class grows by log |det M| from V to V M.
@@ -50,7 +53,7 @@ class Divergence:
 
     precision, scaled = 1e-14, False
 
-    def __init__(self, sample, share, h2, k, threads=1, penalty=False):
+    def __init__(self, sample, share, h2, k, threads=1, penalty=False, engine="cpu"):
         self._sample, self._share, self._h2, self.k = sample, share, h2, k
         self.r = len(sample.Z)
         self._threads, self._penalty = threads, penalty
@@ -60,6 +63,24 @@ class Divergence:
         self._stripes = int(min(blocks, STRIPES, max(1, pairs // PAIRS)))
         self._together = max(1, STRIPES // self._stripes)
         self._many = pairs >= ALONE
+        self._Z, self._start, self._resident = sample.Z, sample.start, None
+        if engine != "cpu":
+            self._move(place(sample.tiles, engine, pairs >= MANY))
+
+    def _move(self, X):
+        """Leave the rows to a GPU, if that is where their tiles X are.
+
+        It returns forces that are summed over rows by feature. So the host's rows are then those
+        of the identity, r in each class, on which such sums are the forces.
+        """
+        if on_host(X):
+            return
+        from lodim.models.melm.resident import Resident  # loads CUDA
+
+        C = self._sample.n_classes
+        self._resident = Resident.of(X, self._sample)
+        self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
+        self._stripes, self._together = 1, self._resident.together(C, self.k)
 
     def __call__(self, theta, active):
         """Value (q,) and gradient (q, r k), filled in the rows `active`."""
@@ -80,25 +101,46 @@ class Divergence:
     def _potentials(self, V, active, gradient):
         """Those of the problems `active`, (., C, C); their gradients are filled in."""
         s, q, k, r = self._sample, len(active), self.k, self.r
-        C, n, units = s.n_classes, len(s.weight), q * self._stripes
+        C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
         P, spread, root = np.empty((q, k, n)), np.empty((q, C, r, k)), np.zeros((q, C, C, k, k))
         log_det, shift, potential = np.zeros((3, q, C, C))
         totals, forces = np.zeros((units, C, C)), np.empty((units, C, k, n))
         for_blocks(
-            prepare, q, active, V, s.Z, s.cov, self._h2, P, spread, root, log_det, threads=threads
-        )
-        summed = P, s.weight, s.start, root, shift, totals, forces
-        for_blocks(pair_sums, units, self._stripes, *summed, threads=threads)
+            prepare, q, active, V, self._Z, s.cov, self._h2, P, spread, root, log_det,
+            threads=threads,
+        )  # fmt: skip
+        rows = V[active] if self._resident else P
+        self._sum(rows, root, shift, totals, forces, threads)
         if np.any(_lost(totals, self._stripes)):
             # Classes so far apart that all kernels vanish: they are measured from the closest pair.
-            for_blocks(closest, q, P, s.start, root, shift, threads=threads)
-            for_blocks(pair_sums, units, self._stripes, *summed, threads=threads)
+            self._approach(rows, root, shift, threads)
+            self._sum(rows, root, shift, totals, forces, threads)
         for_blocks(
-            finish, q, active, self._stripes, s.Z, P, s.start, s.size, self._h2, self._share,
-            spread, root, log_det, shift, totals, forces, potential, gradient, threads=threads,
+            finish, q, active, self._stripes, self._Z, P, self._start, s.size, self._h2,
+            self._share, spread, root, log_det, shift, totals, forces, potential, gradient,
+            threads=threads,
         )  # fmt: skip
         return potential
+
+    def _sum(self, rows, root, shift, totals, forces, threads):
+        """Sums over pairs, of projected rows P on the host or by the projections V on the GPU."""
+        if self._resident:
+            self._resident.pair_sums(rows, root, shift, totals, forces)
+            return
+        s, stripes = self._sample, self._stripes
+        for_blocks(
+            pair_sums, len(totals), stripes, rows, s.weight, s.start, root, shift, totals, forces,
+            threads=threads,
+        )  # fmt: skip
+
+    def _approach(self, rows, root, shift, threads):
+        """Half the least squared distances between classes, as `_sum` takes rows."""
+        if self._resident:
+            self._resident.closest(rows, root, shift)
+        else:
+            start = self._sample.start
+            for_blocks(closest, len(rows), rows, start, root, shift, threads=threads)
 
 
 def _lost(totals, stripes):

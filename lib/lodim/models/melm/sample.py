@@ -1,9 +1,12 @@
 """The rows of the classes as the objective takes them."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
+from lodim import tiles
 from lodim.models.melm.covariance import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned
@@ -28,6 +31,11 @@ class Sample:
     def n_classes(self):
         """Number of classes."""
         return len(self.size)
+
+    @cached_property
+    def tiles(self):
+        """The coordinates as tiles, (n_tiles, r, 64): each class begins with a new one."""
+        return np.concatenate([tiles.pack(self.Z[:, lo:hi].T) for lo, hi in pairwise(self.start)])
 
     @classmethod
     def of(cls, X, code, weight, basis, covariance=EMPIRICAL):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lodim.checks import INFINITY, check, check_choice, check_count
+from lodim.engine import ENGINES
 from lodim.errors import ArgumentError
 from lodim.models.melm.covariance import COVARIANCES
 
@@ -27,6 +28,7 @@ class Settings:
     classifier: Any
     seed: int
     threads: int | None
+    engine: str = "cpu"
     prior: str = "shares"
     n_neighbours: int | None = None
     calibrate: bool = True
@@ -51,6 +53,7 @@ class Settings:
         check_choice(self, "divergence", DIVERGENCES)
         check_choice(self, "entropy", ENTROPIES)
         check_choice(self, "prior", PRIORS)
+        check_choice(self, "engine", ENGINES)
         _check_classifier(self.classifier)
 
     @property

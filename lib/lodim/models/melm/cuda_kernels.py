@@ -1,0 +1,229 @@
+"""CUDA twins of `kernels`: sums over the pairs of rows, from tiles that stay on the GPU.
+
+Each class fills tiles of 64 rows of its own, the last one up with rows without weight. A block of
+threads takes one tile, one class of partners and one problem: a row belongs to four threads, each
+with every fourth run of 16 partners in its registers, and gathers what pulls at it. So every pair
+is looked at from both sides: twice the exponentials of `kernels`, but nothing that blocks share.
+
+All is in float64, summed in an order that shapes alone decide; no atomics. In float32 the gradient
+would be right to 1e-7 at a start and to three digits at the end of a search, which goes on to 1e-6.
+What leaves the GPU has been summed over rows.
+"""
+
+import math
+
+import numpy as np
+from numba import float64
+
+from lodim.device import cuda, launch, limit_registers, upload
+from lodim.tiles import TILE
+
+THREADS = 256
+SEGMENTS = THREADS // TILE  # threads of a row
+EACH = TILE // SEGMENTS  # partners in a tile of a thread
+LANES = 32
+WARPS = 4  # of a block that sums over rows, a feature each
+CHUNK = 8  # dimensions of the partners held in shared memory at a time
+REGISTERS = 128  # of a thread
+ROOM = 2**28  # bytes of coordinates and of forces on the GPU, up to which problems run together
+PROBLEMS = 32  # that run together at most
+
+
+def together(n_tiles, C, k):
+    """How many problems run together; none sees the others."""
+    return int(min(PROBLEMS, max(1, ROOM // (16 * C * k * n_tiles * TILE))))
+
+
+def pair_sums(X, weight, owner, begin, V, root, shift):
+    """Sums of the kernels over all pairs of rows, and of the forces times the features.
+
+    weight (n_tiles, 64), the classes owner (n_tiles,) of tiles and begin (C + 1,), the first tile
+    of each, on the GPU; of at most `together` problems V (q, r, k), root (q, C, C, k, k) and shift
+    (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs; and (q, C, k, C r): at [b, :,
+    a r + d] the sum over the rows of class a of feature d times the force of class b.
+    """
+    (q, r, k), C = V.shape, root.shape[1]
+    U = _place(X, owner, V, root)
+    forces, ends = X.scratch("forces", U.shape), _ends(X, U)
+    moments = X.scratch("moments", (len(U), C, k, C * r))
+    launch(
+        _pair_sums, (len(X), C, q), THREADS, U, weight, owner, begin, upload(shift), forces, ends
+    )
+    launch(_moments, (-(-r // WARPS), C * C, q), WARPS * LANES, X.array, forces, begin, moments)
+    totals = np.add.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
+    return totals.transpose(0, 2, 1), moments[:q].copy_to_host()
+
+
+def closest(X, weight, owner, begin, V, root):
+    """Half the least squared distance between rows of two classes, (q, C, C) for A < B."""
+    q, C = len(V), root.shape[1]
+    U = _place(X, owner, V, root)
+    ends = _ends(X, U)
+    launch(_closest, (len(X), C, q), THREADS, U, weight, owner, begin, ends)
+    least = np.minimum.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
+    return 0.5 * np.where(np.triu(np.ones((C, C)), 1) > 0, least.transpose(0, 2, 1), 0.0)
+
+
+def _place(X, owner, V, root):
+    """U (., C, k, n_tiles, 64): coordinates of the rows in the units of each pair of classes."""
+    (q, _, k), C = V.shape, root.shape[1]
+    U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
+    into = np.einsum("qdm,qabjm->qabdj", V, root)
+    launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(into), U)
+    return U
+
+
+def _ends(X, U):
+    return X.scratch("ends", (len(U), U.shape[1], len(X)))
+
+
+@cuda.jit(cache=True)
+def _coordinates(X, owner, into, U):
+    """u = L^-1 V'z of a tile, for one class of partners and one problem."""
+    t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
+    row, own = cuda.threadIdx.x, owner[t]
+    a, b = min(own, c), max(own, c)
+    for j in range(U.shape[2]):
+        u = 0.0
+        for d in range(X.shape[1]):
+            u += into[q, a, b, d, j] * X[t, d, row]
+        U[q, c, j, t, row] = u
+
+
+@cuda.jit(device=True)
+def _squares(U, q, c, own, t, s, last, point, E):
+    """Squared distances of this thread's row of tile t from its partners in tile s, in E.
+
+    Dimensions are staged a chunk at a time: that of number `last` comes last, and stays.
+    """
+    thread, k = cuda.threadIdx.x, U.shape[2]
+    row, first = thread % TILE, thread // TILE * EACH
+    chunks = (k + CHUNK - 1) // CHUNK
+    for i in range(EACH):
+        E[i] = 0.0
+    for part in range(chunks):
+        lead = (last + 1 + part) % chunks * CHUNK
+        size = min(CHUNK, k - lead)
+        cuda.syncthreads()
+        for e in range(thread, size * TILE, THREADS):
+            point[e // TILE, e % TILE] = U[q, own, lead + e // TILE, s, e % TILE]
+        cuda.syncthreads()
+        for j in range(size):
+            x = U[q, c, lead + j, t, row]
+            for i in range(EACH):
+                d = x - point[j, first + i]
+                E[i] += d * d
+
+
+@cuda.jit(device=True)
+def _across(room, x):
+    """Sum of the x of the threads of a row, for the first of them."""
+    row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
+    cuda.syncthreads()
+    room[segment, row] = x
+    cuda.syncthreads()
+    total = 0.0
+    for part in range(SEGMENTS):
+        total += room[part, row]
+    return total
+
+
+@cuda.jit(cache=True, **limit_registers(REGISTERS))
+def _pair_sums(U, weight, owner, begin, shift, forces, ends):
+    """Forces of a class on the rows of a tile, and the sum of the kernels.
+
+    Beyond CHUNK dimensions the kernels are made again for each chunk of the forces.
+    """
+    point = cuda.shared.array((CHUNK, TILE), float64)
+    room = cuda.shared.array((SEGMENTS, TILE), float64)
+    E, pull = cuda.local.array(EACH, float64), cuda.local.array(CHUNK, float64)
+    t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
+    thread, own, k = cuda.threadIdx.x, owner[t], U.shape[2]
+    row, first = thread % TILE, thread // TILE * EACH
+    lift, w = shift[q, min(own, c), max(own, c)], weight[t, row]
+    # Within a class a row is pulled at as the one and as the other of a pair.
+    sides = 2.0 if own == c else 1.0
+    for chunk in range((k + CHUNK - 1) // CHUNK):
+        lead, total = chunk * CHUNK, 0.0
+        size = min(CHUNK, k - lead)
+        for j in range(size):
+            pull[j] = 0.0
+        for s in range(begin[c], begin[c + 1]):
+            _squares(U, q, c, own, t, s, chunk, point, E)
+            for i in range(EACH):
+                E[i] = weight[s, first + i] * math.exp(min(0.0, lift - 0.5 * E[i]))
+                total += E[i]
+            for j in range(size):
+                x, force = U[q, c, lead + j, t, row], 0.0
+                for i in range(EACH):
+                    force += E[i] * (x - point[j, first + i])
+                pull[j] += force
+        for j in range(size):
+            force = _across(room, pull[j])
+            if thread < TILE:
+                forces[q, c, lead + j, t, row] = sides * w * force
+        if chunk == 0:
+            total = w * _across(room, total)
+            cuda.syncthreads()
+            if thread < TILE:
+                room[0, row] = total
+            cuda.syncthreads()
+            if thread == 0:
+                total = 0.0
+                for i in range(TILE):
+                    total += room[0, i]
+                ends[q, c, t] = total
+
+
+@cuda.jit(cache=True)
+def _moments(X, forces, begin, out):
+    """Sums over the rows of a class of a feature, a warp's, times the forces of another class."""
+    parts = cuda.shared.array((CHUNK, WARPS, LANES), float64)
+    totals = cuda.local.array(CHUNK, float64)
+    lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
+    (r, k), C = (X.shape[1], forces.shape[2]), begin.size - 1
+    d, c, a = cuda.blockIdx.x * WARPS + warp, cuda.blockIdx.y // C, cuda.blockIdx.y % C
+    for lead in range(0, k, CHUNK):
+        size = min(CHUNK, k - lead)
+        for j in range(size):
+            totals[j] = 0.0
+        if d < r:
+            for t in range(begin[a], begin[a + 1]):
+                x, y = X[t, d, lane], X[t, d, lane + LANES]
+                for j in range(size):
+                    totals[j] += x * forces[q, c, lead + j, t, lane]
+                    totals[j] += y * forces[q, c, lead + j, t, lane + LANES]
+        cuda.syncthreads()
+        for j in range(size):
+            parts[j, warp, lane] = totals[j]
+        cuda.syncthreads()
+        if lane < size and d < r:
+            total = 0.0
+            for i in range(LANES):
+                total += parts[lane, warp, i]
+            out[q, c, lead + lane, a * r + d] = total
+
+
+@cuda.jit(cache=True)
+def _closest(U, weight, owner, begin, ends):
+    """Least squared distance between the rows of a tile and those of a later class."""
+    point = cuda.shared.array((CHUNK, TILE), float64)
+    room = cuda.shared.array((SEGMENTS, TILE), float64)
+    E = cuda.local.array(EACH, float64)
+    t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
+    thread, own, least = cuda.threadIdx.x, owner[t], math.inf
+    row, segment = thread % TILE, thread // TILE
+    # Rows that fill a tile up have no weight, and no place.
+    if own < c:
+        for s in range(begin[c], begin[c + 1]):
+            _squares(U, q, c, own, t, s, 0, point, E)
+            for i in range(EACH):
+                if weight[t, row] > 0.0 and weight[s, segment * EACH + i] > 0.0:
+                    least = min(least, E[i])
+    room[segment, row] = least
+    cuda.syncthreads()
+    if thread == 0:
+        for part in range(SEGMENTS):
+            for i in range(TILE):
+                least = min(least, room[part, i])
+        ends[q, c, t] = least
