@@ -164,6 +164,7 @@ def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
         pd.testing.assert_series_equal(one.coef(), fit.coef(cost=budget))
         assert fit.predict(df, "link", budget=budget).equals(one.predict(df, "link"))
         assert fit.evaluate(df, budget=budget).equals(one.evaluate(df))
+        assert fit.augment(df, budget=budget).equals(one.augment(df))
         assert one.predict(df, "cost").eq(one.cost).all()
         assert f".at(budget={budget:g})" in str(one).replace("\n       ", "")
     staged = fit.staged(df, "link")
@@ -197,6 +198,40 @@ def test_the_search_is_limited_by_a_budget():
     assert whole.cost <= whole.settings.budget
 
 
+def test_no_lambda_leads_above_the_budget():
+    fit, df = fit_of("gaussian", budget=4), patients(n=30, seed=2)
+    path = fit.path()
+    assert (path["cost"] > 4).any() and (path["cost"] <= 4).any()
+    for lambda_, cost in zip(path["lambda_"], path["cost"], strict=True):
+        if cost <= 4:
+            assert fit.predict(df, "cost", lambda_=lambda_).eq(cost).all()
+            continue
+        for call in (fit.predict, fit.evaluate, fit.augment):
+            with pytest.raises(ld.ArgumentError, match=f"costs {cost:g}, more than the budget of"):
+                call(df, lambda_=lambda_)
+
+
+def test_lambda_is_that_of_the_path():
+    fit = fit_of("gaussian")
+    frame, path = fit.prices(), set(fit.path()["lambda_"])
+    own = frame["rule"] == "group"
+    assert set(frame.loc[own, "lambda_"]) <= path
+    assert frame.loc[~own, "lambda_"].isna().all()
+    lasso = fit_of("gaussian", rules="lasso", budget=8)
+    assert (lasso.prices()["rule"] == "lasso").any() and lasso.prices()["lambda_"].isna().all()
+    assert lasso.tidy()["lambda_"].isna().all()
+
+
+def test_prices_are_what_they_were_meant_to_be():
+    df = patients()
+    costs = dict.fromkeys(["heart rate", "age", "bp_inv"], 0.1)
+    fit = ld.costnet("y ~ `heart rate` + age + bp_inv", df, costs=costs, n_lambda=10,
+                     control={"criterion": "deviance"})  # fmt: skip
+    assert fit.total == 0.3 == fit.prices()["cost"].iloc[-1] and fit.at(0.3).cost == 0.3
+    assert set(fit.path()["cost"]) <= {0.0, 0.1, 0.2, 0.3}
+    assert set(fit.selection["budget"]) <= {0.0, 0.1, 0.2, 0.3}
+
+
 @kinds
 def test_lambda_picks_a_penalized_model(kind):
     fit, df = fit_of(kind), patients(kind, 20, seed=3)
@@ -208,13 +243,17 @@ def test_lambda_picks_a_penalized_model(kind):
         assert one.step.rule == "penalized" and one.glance()["lambda_"][0] == value
         pd.testing.assert_series_equal(one.coef(), fit.coef(lambda_=value))
         assert fit.predict(df, "link", lambda_=value).equals(one.predict(df, "link"))
+        assert fit.evaluate(df, lambda_=value).equals(one.evaluate(df))
+        assert fit.augment(df, lambda_=value).equals(one.augment(df))
+        assert one.glance()["budget"][0] is None and "Budget" not in str(one)
+        assert one.at(3.1).settings.lambda_ is None
         assert one.cost == path["cost"][k] and one.dev_ratio == pytest.approx(path["dev_ratio"][k])
         assert "not refitted" in str(one) and "shrunken" in str(one.summary())
     alone = ld.costnet("y ~ .", patients(kind), **ASKED, lambda_=float(path["lambda_"][10]))
     np.testing.assert_allclose(
         alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
     )
-    assert alone.prices().empty and alone.estimates.ladder is None
+    assert alone.estimates.ladder is None
     assert path["cost"][0] == 0 < path["cost"].iloc[-1]  # what is free comes first
 
 
@@ -233,7 +272,8 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
         with pytest.raises(ld.ArgumentError, match=words):
             call()
     alone = ld.costnet("y ~ .", df, **ASKED, lambda_=0.1)
-    for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph")):
+    for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph"),
+                 alone.prices, lambda: alone.staged(df)):  # fmt: skip
         with pytest.raises(ld.ArgumentError, match="no price list"):
             call()
 
@@ -371,7 +411,10 @@ def test_update_repeats_the_call():
     assert again.predict(df).equals(ld.costnet("y ~ .", df, **ASKED, budget=4).predict(df))
     assert fit.at(2).update(df).settings.budget == 2
     penalized = fit.at(2).at(lambda_=0.1)
-    assert penalized.update(patients()).settings.lambda_ == 0.1
+    shown = penalized.glance()["lambda_"][0]
+    again = penalized.update(patients())
+    assert again.settings.lambda_ == shown and f".at(lambda_={shown:g})" in str(penalized)
+    assert again.glance()["lambda_"][0] == shown and again.cost == penalized.cost
     other = fit.update(df, budget=2)
     assert other.cost <= 2
 

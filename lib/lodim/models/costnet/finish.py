@@ -21,7 +21,7 @@ def finish(problem, estimates, log, selection, light):
     return CostnetFit(
         design=problem.design, family=family, settings=settings, estimates=estimates, paid=paid,
         step=_step(estimates, settings, paid), limit=settings.budget if limited else np.inf,
-        total=network.price(np.ones(len(network), bool)), selection=selection, n=batch.n,
+        total=steps.rounded(network.price(np.ones(len(network), bool))), selection=selection, n=batch.n,
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
         call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from lodim.models.costnet.graph import network
 from lodim.models.costnet.groups import groups
 from lodim.models.costnet.grow import collect, grow
 from lodim.models.costnet.settings import Settings
+from lodim.models.costnet.steps import rounded
 from lodim.select import choose
 
 __all__ = ["costnet", "from_state"]
@@ -206,7 +207,7 @@ def _prices(ladder):
         if M <= MOST_BUDGETS
         else {round(k * (M - 1) / (MOST_BUDGETS - 1)) for k in range(MOST_BUDGETS)}
     )
-    return [float(ladder.cost[k]) for k in sorted(at)]
+    return [rounded(ladder.cost[k]) for k in sorted(at)]
 
 
 def _largest(batch, family, s):
