@@ -14,6 +14,8 @@ from lodim.models.costnet import pricelist, report, saved, steps
 from lodim.models.costnet.market import within
 from lodim.restrict import restrict
 
+CERTAIN = 1e-3  # how near to 1 the probability of what was observed is, on average
+
 
 class CostnetFit(Fit):
     """The best model for each price, and the one of them that `predict` uses.
@@ -30,7 +32,7 @@ class CostnetFit(Fit):
     limit : float
         Price up to which models were searched; inf without a limit.
     total : float
-        Price of everything.
+        Price of everything; of alternatives, with one source of each series, the dearest.
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
     selection : DataFrame or None
         The cross-validation that chose the budget.
@@ -179,9 +181,10 @@ class CostnetFit(Fit):
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.
 
-        kind : "cost" (default), deviance explained against the price, with the lasso's curve and
-        the cross-validation; "path" (top=10), coefficients of the group penalty against log
-        lambda; "graph" (budget=None, most=30), what is bought, and at which price it comes in.
+        kind : "cost" (log=False), the default: deviance explained against the price, with the
+        lasso's curve and the cross-validation, log=True where prices are of different size;
+        "path" (top=10), coefficients of the group penalty against log lambda; "graph"
+        (most=30), what is bought, and at which price it comes in.
         """
         from lodim.models.costnet import plots
 
@@ -229,7 +232,7 @@ class CostnetFit(Fit):
         return pricelist.prices(self)
 
     def bought(self, budget: float | None = None) -> pd.DataFrame:
-        """What must be bought for the model (of a budget): a row a thing.
+        """What must be bought for the model (of a budget), and what of it is free: a row a thing.
 
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
@@ -262,6 +265,16 @@ class CostnetFit(Fit):
     def converged(self):
         """Whether the solver met its tolerance at every penalty."""
         return bool(self.estimates.trace.converged.all())
+
+    @property
+    def separated(self):
+        """Whether the model tells the classes of all training rows apart, as good as for certain.
+
+        Its coefficients are then not estimable: larger ones would always fit better.
+        """
+        # A row on the wrong side alone has a deviance of 2 log 2.
+        least = min(2.0 * CERTAIN, 2.0 * np.log(2.0) / self.n)
+        return self.levels is not None and bool(self.step.df > 0 and self.step.deviance < least)
 
     @property
     def df(self):
