@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
+from lodim.models.costnet.report import _changes
 
 N = 240
 COSTS = {
@@ -346,6 +347,68 @@ def test_prints(kind):
                 str(fit.at(lambda_=0.1).summary())):  # fmt: skip
         assert max(map(len, out.splitlines())) <= 78
     assert "<table>" in fit._repr_html_() and "tabular" in fit.summary().as_latex()
+
+
+def test_what_is_new_at_a_step_has_room():
+    """Long names go on in a second line, and what does not fit is counted in words."""
+    new = [f"a test of long name {k}" for k in range(5)]
+    assert _changes(["a"], ["b", "c"], 34) == ["+ a - b, c"]
+    assert _changes([], [], 34) == [""] and _changes([], ["b"], 34) == ["- b"]
+    lines = _changes(new[:2], ["b"], 34)
+    assert lines == ["+ a test of long name 0,", "  a test of long name 1", "- b"]
+    lines = _changes(new, new, 34)
+    assert lines[1] == "  a test of lon…name 1 and 3 more" and [x[0] for x in lines] == [*"+ - "]
+    assert max(map(len, lines)) <= 34
+    short = [f"x{k}" for k in range(40)]
+    lines = _changes(short, [], 34)
+    shown = " ".join(lines).replace("+", "").replace(" and 26 more", "").split(",")
+    assert [name.strip() for name in shown] == short[:14]
+
+
+def test_a_summary_has_every_name_that_fits():
+    rng = np.random.default_rng(0)
+    names = [f"quantity_of_kind_{k}" for k in range(4)]
+    df = pd.DataFrame(rng.normal(size=(80, 4)), columns=names)
+    df["y"] = df.sum(axis=1) + 0.1 * rng.normal(size=80)
+    fit = ld.costnet("y ~ .", df, costs=dict.fromkeys(names, 0) | {"lab": 2, "room": 1}, budget=3,
+                     depends_on=dict.fromkeys(names[1:], "lab"))  # fmt: skip
+    report = str(fit.summary())
+    assert "Priced, not used by the formula: room." in report and "NaN" not in report
+    assert max(map(len, report.splitlines())) <= 78
+    assert list(fit.bought(0).index) == names[:1]  # free, and in the model
+    assert set(fit.bought(3).index) == {"lab", *names}
+
+
+@pytest.mark.parametrize("kind", ["binomial", "multinomial"])
+def test_separated_classes_are_told(kind, tmp_path):
+    df = patients(kind)
+    codes = pd.Categorical(df["y"]).codes
+    df["giveaway"] = codes + 0.2 * np.random.default_rng(0).random(len(df))
+    fit = ld.costnet("y ~ .", df, **ASKED | {"costs": COSTS | {"giveaway": 3}}, budget=3)
+    assert fit.inputs == ["giveaway"] and fit.separated
+    assert "Classes are separated: coefficients" in str(fit)
+    assert "separated by the model" in " ".join(str(fit.summary()).split())
+    for other in (fit.at(2), fit_of(kind), fit_of("gaussian")):
+        assert not other.separated and "separated" not in str(other) + str(other.summary())
+
+
+def test_everything_has_one_source_of_a_series():
+    fit = fit_of("gaussian")
+    whole = sum(COSTS.values())
+    assert fit.total == pytest.approx(whole - COSTS["bp_cuff"])
+    assert "16.7 in all, one source of each series" in " ".join(str(fit).split())
+    assert "in all)" in str(fit_of("gaussian", depends_on=None, alternatives=None))
+    free = ld.costnet("y ~ age + hr_slope", patients(), costs={"age": 0, "hr_slope": 1, "lab": 0},
+                      depends_on={"hr_slope": "lab"}, budget=1)  # fmt: skip
+    assert "lab" not in free.bought().index  # free, and no part of the model
+
+
+def test_another_formula_of_the_same_list():
+    fit, df = fit_of("gaussian", budget=4), patients()
+    other = fit.update(df, formula="y ~ age + glucose")
+    assert set(other.settings.network.names) == {"age", "glucose", "blood draw"}
+    assert other.update(df, formula="y ~ .").prices().equals(fit.prices())
+    assert "bp_inv" in str(other.summary())
 
 
 def test_a_long_price_list_shows_its_ends_and_the_chosen_model():

@@ -127,7 +127,7 @@ def _table_of_edges(table):
     for parent, child in ENDS:
         if {parent, child} <= set(names):
             ends = (_column(table, names[end]) for end in (child, parent))
-            return [(c, (p,)) for c, p in zip(*ends, strict=True)]
+            return list(zip(*ends, strict=True))
     said = ", ".join(map(repr, table.columns))
     raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {said}")
 
