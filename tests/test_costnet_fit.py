@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
+from lodim.models.costnet.report import _changes
 
 N = 240
 COSTS = {
@@ -164,6 +165,7 @@ def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
         pd.testing.assert_series_equal(one.coef(), fit.coef(cost=budget))
         assert fit.predict(df, "link", budget=budget).equals(one.predict(df, "link"))
         assert fit.evaluate(df, budget=budget).equals(one.evaluate(df))
+        assert fit.augment(df, budget=budget).equals(one.augment(df))
         assert one.predict(df, "cost").eq(one.cost).all()
         assert f".at(budget={budget:g})" in str(one).replace("\n       ", "")
     staged = fit.staged(df, "link")
@@ -197,6 +199,40 @@ def test_the_search_is_limited_by_a_budget():
     assert whole.cost <= whole.settings.budget
 
 
+def test_no_lambda_leads_above_the_budget():
+    fit, df = fit_of("gaussian", budget=4), patients(n=30, seed=2)
+    path = fit.path()
+    assert (path["cost"] > 4).any() and (path["cost"] <= 4).any()
+    for lambda_, cost in zip(path["lambda_"], path["cost"], strict=True):
+        if cost <= 4:
+            assert fit.predict(df, "cost", lambda_=lambda_).eq(cost).all()
+            continue
+        for call in (fit.predict, fit.evaluate, fit.augment):
+            with pytest.raises(ld.ArgumentError, match=f"costs {cost:g}, more than the budget of"):
+                call(df, lambda_=lambda_)
+
+
+def test_lambda_is_that_of_the_path():
+    fit = fit_of("gaussian")
+    frame, path = fit.prices(), set(fit.path()["lambda_"])
+    own = frame["rule"] == "group"
+    assert set(frame.loc[own, "lambda_"]) <= path
+    assert frame.loc[~own, "lambda_"].isna().all()
+    lasso = fit_of("gaussian", rules="lasso", budget=8)
+    assert (lasso.prices()["rule"] == "lasso").any() and lasso.prices()["lambda_"].isna().all()
+    assert lasso.tidy()["lambda_"].isna().all()
+
+
+def test_prices_are_what_they_were_meant_to_be():
+    df = patients()
+    costs = dict.fromkeys(["trend", "age", "hr_slope"], 0.1)
+    fit = ld.costnet("y ~ hr_slope + age + trend", df, costs=costs, n_lambda=10,
+                     control={"criterion": "deviance"})  # fmt: skip
+    assert fit.total == 0.3 == fit.prices()["cost"].iloc[-1] and fit.at(0.3).cost == 0.3
+    assert set(fit.path()["cost"]) <= {0.0, 0.1, 0.2, 0.3}
+    assert set(fit.selection["budget"]) <= {0.0, 0.1, 0.2, 0.3}
+
+
 @kinds
 def test_lambda_picks_a_penalized_model(kind):
     fit, df = fit_of(kind), patients(kind, 20, seed=3)
@@ -208,13 +244,17 @@ def test_lambda_picks_a_penalized_model(kind):
         assert one.step.rule == "penalized" and one.glance()["lambda_"][0] == value
         pd.testing.assert_series_equal(one.coef(), fit.coef(lambda_=value))
         assert fit.predict(df, "link", lambda_=value).equals(one.predict(df, "link"))
+        assert fit.evaluate(df, lambda_=value).equals(one.evaluate(df))
+        assert fit.augment(df, lambda_=value).equals(one.augment(df))
+        assert one.glance()["budget"][0] is None and "Budget" not in str(one)
+        assert one.at(3.1).settings.lambda_ is None
         assert one.cost == path["cost"][k] and one.dev_ratio == pytest.approx(path["dev_ratio"][k])
         assert "not refitted" in str(one) and "shrunken" in str(one.summary())
     alone = ld.costnet("y ~ .", patients(kind), **ASKED, lambda_=float(path["lambda_"][10]))
     np.testing.assert_allclose(
         alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
     )
-    assert alone.prices().empty and alone.estimates.ladder is None
+    assert alone.estimates.ladder is None
     assert path["cost"][0] == 0 < path["cost"].iloc[-1]  # what is free comes first
 
 
@@ -233,7 +273,8 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
         with pytest.raises(ld.ArgumentError, match=words):
             call()
     alone = ld.costnet("y ~ .", df, **ASKED, lambda_=0.1)
-    for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph")):
+    for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph"),
+                 alone.prices, lambda: alone.staged(df)):  # fmt: skip
         with pytest.raises(ld.ArgumentError, match="no price list"):
             call()
 
@@ -308,6 +349,68 @@ def test_prints(kind):
     assert "<table>" in fit._repr_html_() and "tabular" in fit.summary().as_latex()
 
 
+def test_what_is_new_at_a_step_has_room():
+    """Long names go on in a second line, and what does not fit is counted in words."""
+    new = [f"a test of long name {k}" for k in range(5)]
+    assert _changes(["a"], ["b", "c"], 34) == ["+ a - b, c"]
+    assert _changes([], [], 34) == [""] and _changes([], ["b"], 34) == ["- b"]
+    lines = _changes(new[:2], ["b"], 34)
+    assert lines == ["+ a test of long name 0,", "  a test of long name 1", "- b"]
+    lines = _changes(new, new, 34)
+    assert lines[1] == "  a test of lon…name 1 and 3 more" and [x[0] for x in lines] == [*"+ - "]
+    assert max(map(len, lines)) <= 34
+    short = [f"x{k}" for k in range(40)]
+    lines = _changes(short, [], 34)
+    shown = " ".join(lines).replace("+", "").replace(" and 26 more", "").split(",")
+    assert [name.strip() for name in shown] == short[:14]
+
+
+def test_a_summary_has_every_name_that_fits():
+    rng = np.random.default_rng(0)
+    names = [f"quantity_of_kind_{k}" for k in range(4)]
+    df = pd.DataFrame(rng.normal(size=(80, 4)), columns=names)
+    df["y"] = df.sum(axis=1) + 0.1 * rng.normal(size=80)
+    fit = ld.costnet("y ~ .", df, costs=dict.fromkeys(names, 0) | {"lab": 2, "room": 1}, budget=3,
+                     depends_on=dict.fromkeys(names[1:], "lab"))  # fmt: skip
+    report = str(fit.summary())
+    assert "Priced, not used by the formula: room." in report and "NaN" not in report
+    assert max(map(len, report.splitlines())) <= 78
+    assert list(fit.bought(0).index) == names[:1]  # free, and in the model
+    assert set(fit.bought(3).index) == {"lab", *names}
+
+
+@pytest.mark.parametrize("kind", ["binomial", "multinomial"])
+def test_separated_classes_are_told(kind, tmp_path):
+    df = patients(kind)
+    codes = pd.Categorical(df["y"]).codes
+    df["giveaway"] = codes + 0.2 * np.random.default_rng(0).random(len(df))
+    fit = ld.costnet("y ~ .", df, **ASKED | {"costs": COSTS | {"giveaway": 3}}, budget=3)
+    assert fit.inputs == ["giveaway"] and fit.separated
+    assert "Classes are separated: coefficients" in str(fit)
+    assert "separated by the model" in " ".join(str(fit.summary()).split())
+    for other in (fit.at(2), fit_of(kind), fit_of("gaussian")):
+        assert not other.separated and "separated" not in str(other) + str(other.summary())
+
+
+def test_everything_has_one_source_of_a_series():
+    fit = fit_of("gaussian")
+    whole = sum(COSTS.values())
+    assert fit.total == pytest.approx(whole - COSTS["bp_cuff"])
+    assert "16.7 in all, one source of each series" in " ".join(str(fit).split())
+    assert "in all)" in str(fit_of("gaussian", depends_on=None, alternatives=None))
+    free = ld.costnet("y ~ age + hr_slope", patients(), costs={"age": 0, "hr_slope": 1, "lab": 0},
+                      depends_on={"hr_slope": "lab"}, budget=1)  # fmt: skip
+    assert "lab" not in free.bought().index  # free, and no part of the model
+
+
+def test_another_formula_of_the_same_list():
+    fit, df = fit_of("gaussian", budget=4), patients()
+    other = fit.update(df, formula="y ~ age + glucose")
+    assert set(other.settings.network.names) == {"age", "glucose", "blood draw"}
+    assert other.update(df, formula="y ~ .").prices().equals(fit.prices())
+    assert "bp_inv" in str(other.summary())
+
+
 def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 60))
@@ -370,8 +473,11 @@ def test_update_repeats_the_call():
     assert again.limit == 4 and again.settings.costs == fit.settings.costs
     assert again.predict(df).equals(ld.costnet("y ~ .", df, **ASKED, budget=4).predict(df))
     assert fit.at(2).update(df).settings.budget == 2
-    penalized = fit.at(2).at(lambda_=0.1)
-    assert penalized.update(patients()).settings.lambda_ == 0.1
+    penalized = fit.at(2).at(lambda_=0.5)
+    shown = penalized.glance()["lambda_"][0]
+    again = penalized.update(patients())
+    assert again.settings.lambda_ == shown and f".at(lambda_={shown:g})" in str(penalized)
+    assert again.glance()["lambda_"][0] == shown and again.cost == penalized.cost
     other = fit.update(df, budget=2)
     assert other.cost <= 2
 
@@ -387,7 +493,7 @@ def test_a_cost_function(tmp_path):
     df = pd.DataFrame(rng.normal(size=(150, 5)), columns=list("abcde"))
     df["y"] = df["a"] + 0.8 * df["b"] + 0.9 * df["d"] + 0.3 * df["e"] + rng.normal(size=150)
     fit = ld.costnet("y ~ .", df, costs=shared, budget=9)
-    assert "costs=..." in str(fit) and "by a function" in str(fit)
+    assert "costs=shared" in str(fit) and "by a function" in str(fit)
     for cost in fit.prices()["cost"]:
         assert cost == shared(set(fit.at(cost).inputs)) <= 9
     assert set(fit.at(6).inputs) == {"a", "b"}  # the second lab would cost 5 more
@@ -395,7 +501,9 @@ def test_a_cost_function(tmp_path):
     back = ld.load(tmp_path / "fit")
     assert str(back) == str(fit) and back.predict(df).equals(fit.predict(df))
     assert str(back.summary()) == str(fit.summary())
-    with pytest.raises(ld.ArgumentError, match="a function, which a fit does not keep"):
+    with pytest.raises(
+        ld.ArgumentError, match="a function or an object, which a fit does not keep"
+    ):
         fit.update(df)
     assert fit.update(df, costs=shared).cost == fit.cost
 

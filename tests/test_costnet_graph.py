@@ -1,5 +1,7 @@
 """What a user says of prices and dependencies, and the network that comes of it."""
 
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import lodim as ld
 from lodim.design import Design
 from lodim.models.costnet import given
-from lodim.models.costnet.graph import Graph, _in_order, derived, network
+from lodim.models.costnet.graph import Graph, _in_order, derived, idle, network
 from lodim.models.costnet.settings import Settings
 
 COSTS = {"hr": 1, "slope": 0.5, "bp_inv": 5, "bp_cuff": 2, "trend": 0.25, "arm": 0}
@@ -113,6 +115,46 @@ def test_polars_tables_are_read():
     assert given.depends_on(polars.DataFrame({"parent": ["a"], "child": ["b"]})) == (("b", ("a",)),)
 
 
+def test_numbers_of_other_kinds_are_prices():
+    found = given.costs({"a": Decimal("0.1"), "b": Fraction(1, 4), "c": np.float32(0.5)})
+    assert found == (("a", 0.1), ("b", 0.25), ("c", 0.5))
+    with pytest.raises(ld.ArgumentError, match="Decimal"):
+        given.costs({"a": Decimal("NaN")})
+    _, net = made("y ~ hr + slope", costs=lambda names: Fraction(len(names), 2))
+    assert net.price(np.ones(2, bool)) == 1.0
+
+
+def test_a_series_says_what_needs_what():
+    needs = pd.Series({"slope": "hr", "arm": None, "hr": np.nan, "trend": ["slope", "bp_cuff"]})
+    assert given.depends_on(needs) == (("slope", ("hr",)), ("trend", ("slope", "bp_cuff")))
+    twice = pd.Series(["slope", "bp_cuff"], ["trend", "trend"])
+    assert given.depends_on(twice) == (("trend", ("slope", "bp_cuff")),)
+    table = pd.DataFrame({"parent": ["hr", None], "child": ["slope", "arm"]})
+    assert given.depends_on(table) == (("slope", ("hr",)),)
+    with pytest.raises(ld.ArgumentError, match="holds nan, which is no name"):
+        given.depends_on({"slope": ["hr", np.nan]})
+
+
+def test_what_the_formula_does_not_use_may_wait():
+    """Prices and dependencies of one list serve every formula over its columns."""
+    costs = COSTS | {"blood draw": 3, "np.log(hr)": 1}
+    depends = DEPENDS | {"arm": "blood draw", "np.log(hr)": "hr"}
+    for formula, names in [
+        ("y ~ hr", {"hr"}), ("y ~ slope", {"hr", "slope"}), ("y ~ bp_inv", {"bp_inv"}),
+        ("y ~ arm", {"arm", "blood draw"}),
+        ("y ~ trend", {"hr", "slope", "bp_inv", "bp_cuff", "trend"}),
+    ]:  # fmt: skip
+        settings = {"costs": costs, "depends_on": depends, "alternatives": SERIES}
+        _, net = made(formula, **settings)
+        assert set(net.names) == names
+        assert set(idle(net, asked(**settings))) == set(costs) - names
+        # A source is one of a series only where something needs the series.
+        assert (net.series >= 0).any() == ("trend" in names)
+
+    _, by_function = made("y ~ hr", costs=lambda names: float(len(names)), depends_on={"arm": "x"})
+    assert by_function.names == ("hr",)
+
+
 def test_what_is_bought_beside_the_columns():
     costs = COSTS | {"blood draw": 3}
     _, net = made(costs=costs, depends_on={"trend": "blood draw", "slope": "blood draw"})
@@ -180,10 +222,9 @@ def falling(names):
 
 
 REFUSED = {
-    "unknown in costs": ({"costs": {"trend_": 1, "hr": 1}}, "uses 'trend_'; did you mean 'trend'"),
-    "idle in costs": (
-        {"costs": COSTS | {"x-ray": 1}},
-        "nothing in the formula uses 'x-ray'; leave",
+    "misspelt in costs": (
+        {"costs": {n: c for n, c in COSTS.items() if n != "trend"} | {"trend_": 1}},
+        r"costs lack 'trend' \(they have 'trend_'\)",
     ),
     "missing costs": (
         {"costs": {"hr": 1, "slope": 1}},
@@ -213,9 +254,9 @@ REFUSED = {
         {"costs": COSTS, "depends_on": {"slope": "monitor"}},
         "'monitor'.*needs a price",
     ),
-    "idle dependency": (
-        {"costs": COSTS | {"a": 1, "b": 1}, "depends_on": {"a": "b"}},
-        "uses 'a', 'b'",
+    "names once": (
+        {"costs": COSTS, "depends_on": {"q": "hr"}},
+        "there is 'hr', 'slope', 'bp_inv', 'bp_cuff', 'trend', 'arm' ",
     ),
     "dependencies text": ({"depends_on": "hr"}, "depends_on must be"),
     "dependencies number": ({"depends_on": {"slope": 3.5}}, "3.5, which is no name"),
@@ -240,7 +281,7 @@ REFUSED = {
         {"depends_on": {"bp": "hr"}, "alternatives": SERIES},
         "'bp' is a series.*each source",
     ),
-    "idle series": ({"alternatives": SERIES}, "nothing in the formula uses 'bp'"),
+    "idle series": ({"alternatives": SERIES}, "nothing depends on 'bp': name it in depends_on"),
     "empty series": ({"alternatives": {"bp": []}}, "'bp' has no source"),
     "unknown source": ({"alternatives": {"bp": ["bp_in"]}}, "'bp_in'.*did you mean 'bp_inv'"),
     "circle through a series": (
@@ -255,6 +296,15 @@ REFUSED = {
     "function negative": ({"costs": lambda s: -len(s)}, "0 or more, not -1"),
     "function of nothing": ({"costs": lambda s: 1}, "must be 0, not 1"),
     "function falls": ({"costs": falling}, "more things must not cost less"),
+    "function falls off the order of the formula": (
+        {"costs": lambda s: len(s) - 1.5 * ({"bp_inv", "arm"} <= s < set(COSTS))},
+        "as 'arm' is added to {.*'bp_inv'.*}|as 'bp_inv' is added to {.*'arm'.*}",
+    ),
+    "function gives text": ({"costs": lambda s: str(len(s))}, "a number, 0 or more, not '0'"),
+    "rules of nothing": ({"rules": None}, "rules must be some of.*not None"),
+    "rules of a number": ({"rules": 5}, "rules must be some of.*not 5"),
+    "rules of what is no text": ({"rules": [["group"]]}, "rules must be some of"),
+    "budgets": ({"budget": (1.0, 2.0)}, r"budget must be 0 or more, not \(1.0, 2.0\)"),
     "budget": ({"budget": -1}, "budget must be 0 or more"),
     "rules": ({"rules": "best"}, "rules must be some of group, reweighted, lasso, greedy"),
     "no rules": ({"rules": ()}, "at least one"),

@@ -68,6 +68,20 @@ def test_cost_shows_every_model_the_lasso_and_what_is_held_out():
     ]
 
 
+def test_cost_may_be_logarithmic():
+    fit = fit_of("gaussian")
+    cost = fit.prices()["cost"].to_numpy()
+    ax = fit.plot("cost", log=True)
+    ax.figure.canvas.draw()
+    assert ax.get_xscale() == "symlog" and fit.plot("cost").get_xscale() == "linear"
+    at = ax.transData.transform(np.column_stack([cost, np.zeros(len(cost))]))[:, 0]
+    assert (np.diff(at) > 0).all() and at[0] > ax.bbox.x0 and at[-1] < ax.bbox.x1
+    paid = cost > 0  # above the lowest price equal ratios have equal room
+    room, ratio = np.diff(at[paid]), np.diff(np.log(cost[paid]))
+    np.testing.assert_allclose(room / ratio, (room / ratio)[0], rtol=1e-6)
+    fit.at(0).plot("cost", log=True).figure.canvas.draw()
+
+
 @kinds
 def test_path_shows_the_penalized_coefficients(kind):
     fit = fit_of(kind)

@@ -62,7 +62,7 @@ prices
 
 # %%
 costs = prices.set_index("name")["cost"]
-needs = prices.dropna().set_index("name")["needs"].to_dict()
+needs = prices.set_index("name")["needs"]
 print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
@@ -78,9 +78,10 @@ print(fit)
 
 # %% [markdown]
 # A row is a model, and each explains more than all that cost less: `Cost` is what must be paid for
-# one patient, `Df` the number of coefficients, `%Dev` the per cent of the null deviance explained
-# on the training rows, `Rule` who found it, `Lambda` at which penalty. The star is the model that
-# `predict` uses. It was chosen by cross-validation, of which more below.
+# one patient, `Df` the number of columns with a coefficient (a category has one a level), `%Dev` the
+# per cent of the null deviance explained on the training rows, `Rule` who found it, and `Lambda` at
+# which penalty of the group rule. The star is the model that `predict` uses. It was chosen by
+# cross-validation, of which more below.
 #
 # `prices()` says what each step buys:
 
@@ -94,7 +95,7 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 # to the questions is little, and is given up again for the exercise test.
 
 # %%
-ax = fit.plot("cost")
+ax = fit.plot("cost", log=True)
 
 # %% [markdown]
 # The dashed line is the weighted lasso's, refitted too. It takes each feature for as dear as if it
@@ -187,7 +188,7 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 
 # %%
 either = priced | {
-    "depends_on": needs | {"max_heart_rate": "stress_test"},
+    "depends_on": dict(needs) | {"max_heart_rate": "stress_test"},
     "alternatives": {"stress_test": ["exercise_test", "thallium_test"]},
 }
 series = ld.costnet("disease ~ .", data=heart, **either, budget=324)

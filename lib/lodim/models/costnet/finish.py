@@ -21,9 +21,9 @@ def finish(problem, estimates, log, selection, light):
     return CostnetFit(
         design=problem.design, family=family, settings=settings, estimates=estimates, paid=paid,
         step=_step(estimates, settings, paid), limit=settings.budget if limited else np.inf,
-        total=network.price(np.ones(len(network), bool)), selection=selection, n=batch.n,
+        total=_everything(network), selection=selection, n=batch.n,
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
-        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
+        call=_call(problem), arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip
 
 
@@ -32,6 +32,25 @@ def _step(estimates, settings, paid):
         return steps.of_trace(estimates.trace, 0, paid)
     budget = np.inf if settings.budget is None else settings.budget
     return steps.of_ladder(estimates.ladder, estimates.ladder.at(budget))
+
+
+def _everything(network):
+    """Price of all that one model can need: of each series the source that adds most to it."""
+    on = np.ones(len(network), bool)
+    for series in np.unique(network.series[network.series >= 0]):
+        serving = np.flatnonzero(network.series == series)
+        of = network.base[serving]
+        without = [on & ~network.needs[:, serving[of != one]].any(axis=1) for one in np.unique(of)]
+        on = max(without, key=network.price)
+    return steps.rounded(network.price(on))
+
+
+def _call(problem):
+    """The call, with the name of a cost function that has one."""
+    name = getattr(problem.settings.costs, "__name__", "")
+    if not name.isidentifier():
+        return problem.call
+    return problem.call.replace("costs=...", f"costs={name}", 1)
 
 
 def _warn(trace):

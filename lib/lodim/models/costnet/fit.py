@@ -11,7 +11,10 @@ import pandas as pd
 from lodim.errors import ArgumentError
 from lodim.fit import Fit
 from lodim.models.costnet import pricelist, report, saved, steps
+from lodim.models.costnet.market import within
 from lodim.restrict import restrict
+
+CERTAIN = 1e-3  # how near to 1 the probability of what was observed is, on average
 
 
 class CostnetFit(Fit):
@@ -29,7 +32,7 @@ class CostnetFit(Fit):
     limit : float
         Price up to which models were searched; inf without a limit.
     total : float
-        Price of everything.
+        Price of everything; of alternatives, with one source of each series, the dearest.
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
     selection : DataFrame or None
         The cross-validation that chose the budget.
@@ -101,14 +104,32 @@ class CostnetFit(Fit):
         return super()._predict(batch, type)
 
     def evaluate(
-        self, data: Any, *, offset: Any = None, budget: float | None = None
+        self,
+        data: Any,
+        *,
+        offset: Any = None,
+        budget: float | None = None,
+        lambda_: float | None = None,
     ) -> pd.DataFrame:
-        """Loss on data with known responses, as `Fit.evaluate`; of a budget's model if given."""
-        fit = self._asked(budget, None)
+        """Loss on data with known responses, as `Fit.evaluate`; budget, lambda_ as in predict."""
+        fit = self._asked(budget, lambda_)
         return super(CostnetFit, fit).evaluate(data, offset=offset)
+
+    def augment(
+        self,
+        data: Any,
+        *,
+        offset: Any = None,
+        budget: float | None = None,
+        lambda_: float | None = None,
+    ) -> pd.DataFrame:
+        """`data` and what the model says of it, as `Fit.augment`; budget, lambda_ as in predict."""
+        fit = self._asked(budget, lambda_)
+        return super(CostnetFit, fit).augment(data, offset=offset)
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions of all models of the price list: a dict cost -> prediction."""
+        self._need_list()
         costs = [model.cost for model in pricelist.listed(self)]
         return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
 
@@ -124,15 +145,16 @@ class CostnetFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """A row a model of the price list and term (and class), the cheapest model first.
 
-        step, cost, rule and lambda_ name the model, `chosen` says whether predict() uses it.
-        estimate is in units of the link per unit of the feature, std_estimate per standard
-        deviation (NaN for the intercept).
+        step, cost, rule and lambda_ (as in `prices`) name the model, `chosen` says whether
+        predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
+        per standard deviation (NaN for the intercept).
         """
         return pricelist.tidy(self)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
 
+        df, rule and lambda_ are those of `prices`; budget is None for a penalized model.
         deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
         of the penalized path.
         """
@@ -159,9 +181,10 @@ class CostnetFit(Fit):
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.
 
-        kind : "cost" (default), deviance explained against the price, with the lasso's curve and
-        the cross-validation; "path" (top=10), coefficients of the group penalty against log
-        lambda; "graph" (budget=None, most=30), what is bought, and at which price it comes in.
+        kind : "cost" (log=False), the default: deviance explained against the price, with the
+        lasso's curve and the cross-validation, log=True where prices are of different size;
+        "path" (top=10), coefficients of the group penalty against log lambda; "graph"
+        (most=30), what is bought, and at which price it comes in.
         """
         from lodim.models.costnet import plots
 
@@ -177,7 +200,8 @@ class CostnetFit(Fit):
         budget : float, optional
             The best model of the price list that costs at most this.
         lambda_ : float, optional
-            The penalized model of this lambda (the nearest fitted in log), not refitted.
+            The penalized model of this lambda (the nearest fitted in log), not refitted. One that
+            costs more than the budget of the call is refused.
         """
         if (budget is None) == (lambda_ is None):
             raise ArgumentError("give either a budget or lambda_")
@@ -185,10 +209,12 @@ class CostnetFit(Fit):
         other.__dict__.pop("_restricted", None)
         if budget is not None:
             other.step, said = self._of_budget(budget), {"budget": float(budget)}
-            other.settings = replace(self.settings, **said)
         elif lambda_ is not None:
-            other.step, said = self._of_lambda(lambda_), {"lambda_": float(lambda_)}
-        other.arguments = self.arguments | {"budget": None, "lambda_": None} | said
+            other.step = self._of_lambda(lambda_)
+            said = {"lambda_": other.step.lambda_}
+        either = {"budget": None, "lambda_": None} | said
+        other.settings = replace(self.settings, **either)
+        other.arguments = self.arguments | either
         other.chosen = ()
         other.call = f"{self.call}.at({', '.join(f'{k}={v:g}' for k, v in said.items())})"
         return other
@@ -196,14 +222,17 @@ class CostnetFit(Fit):
     def prices(self) -> pd.DataFrame:
         """The price list: a row a model, each better than all that cost less.
 
-        cost, df, deviance, dev_ratio; dev_ratio_bound, which no model of this price exceeds (NaN
-        where it is not known); rule that found it and lambda_ (NaN for greedy); new, dropped: what
-        is bought beside the row above, and no longer; chosen: the model that predict() uses.
+        cost; df, the number of columns with a coefficient (a category has one a level, of several
+        classes a column counts once); deviance, dev_ratio; dev_ratio_bound, which no model of this
+        price exceeds (NaN where none is known); rule that found it, and lambda_ at which the rule
+        "group" did (NaN for others, whose penalties are not those of `path`); new, dropped: what is
+        bought beside the row above, and no longer; chosen: the model that predict() uses.
         """
+        self._need_list()
         return pricelist.prices(self)
 
     def bought(self, budget: float | None = None) -> pd.DataFrame:
-        """What must be bought for the model (of a budget): a row a thing.
+        """What must be bought for the model (of a budget), and what of it is free: a row a thing.
 
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
@@ -238,8 +267,18 @@ class CostnetFit(Fit):
         return bool(self.estimates.trace.converged.all())
 
     @property
+    def separated(self):
+        """Whether the model tells the classes of all training rows apart, as good as for certain.
+
+        Its coefficients are then not estimable: larger ones would always fit better.
+        """
+        # A row on the wrong side alone has a deviance of 2 log 2.
+        least = min(2.0 * CERTAIN, 2.0 * np.log(2.0) / self.n)
+        return self.levels is not None and bool(self.step.df > 0 and self.step.deviance < least)
+
+    @property
     def df(self):
-        """Number of coefficients of the model that predict() uses."""
+        """Number of columns with a coefficient in the model that predict() uses."""
         return self.step.df
 
     # Shared by the above -----------------------------------------------------------------------
@@ -248,12 +287,15 @@ class CostnetFit(Fit):
         """The fit of what was asked for, itself if nothing was."""
         return self if budget is None and lambda_ is None else self.at(budget, lambda_)
 
+    def _need_list(self):
+        if self.estimates.ladder is None:
+            raise ArgumentError("this fit is of one lambda_ and has no price list")
+
     def _of_budget(self, budget):
         if not _is_number(budget) or not budget >= 0:
             raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
-        if self.estimates.ladder is None:
-            raise ArgumentError("this fit is of one lambda_ and has no price list")
-        if budget > self.limit:
+        self._need_list()
+        if not within(budget, self.limit):
             raise ArgumentError(
                 f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
                 "with this budget, or without one"
@@ -266,7 +308,13 @@ class CostnetFit(Fit):
         trace = self.estimates.trace
         logs = np.log(np.maximum(trace.lambdas, 1e-300))
         k = int(np.argmin(np.abs(logs - np.log(max(lambda_, 1e-300)))))
-        return steps.of_trace(trace, k, self.paid)
+        step = steps.of_trace(trace, k, self.paid)
+        if not within(step.cost, self.limit):
+            raise ArgumentError(
+                f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
+                f"the budget of {self.limit:g}: give a larger lambda_, or fit without a budget"
+            )
+        return step
 
 
 def _is_number(value):

@@ -2,9 +2,11 @@
 
 import numbers
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 import numpy as np
 
+from lodim.digits import is_missing
 from lodim.errors import ArgumentError
 
 COSTS = (
@@ -12,8 +14,8 @@ COSTS = (
     "a function of a set of names, or None"
 )
 DEPENDS = (
-    "depends_on must be a dict of child to parents, a table with columns parent and child "
-    "(or from and to), or a directed graph of networkx"
+    "depends_on must be a dict or Series of child to parents, a table with columns parent and "
+    "child (or from and to), or a directed graph of networkx"
 )
 ALTERNATIVES = "alternatives must be a dict of a series to its sources"
 ENDS = (("parent", "child"), ("from", "to"))
@@ -41,7 +43,7 @@ def depends_on(given):
             if parent == str(child):
                 raise ArgumentError(f"depends_on: {parent!r} cannot depend on itself")
             known[parent] = None
-    return tuple((child, tuple(parents)) for child, parents in found.items())
+    return tuple((child, tuple(parents)) for child, parents in found.items() if parents)
 
 
 def alternatives(given):
@@ -93,21 +95,24 @@ def _table_of_prices(table):
 
 
 def _price(name, price):
-    if isinstance(price, np.generic):
-        price = price.item()
-    if not _is_number(price) or not 0 <= price < float("inf"):
+    if not is_price(price):
         raise ArgumentError(f"the cost of {name!r} must be a number, 0 or more, not {price!r}")
     return float(price)
+
+
+def is_price(value):
+    """Whether a value is a finite number, 0 or more."""
+    return _is_number(value) and 0.0 <= float(value) < float("inf")
 
 
 def _edges(given):
     """Pairs of child and parents."""
     if given is None:
         return ()
-    if isinstance(given, Mapping):
-        return given.items()
     if hasattr(given, "columns"):
         return _table_of_edges(given)
+    if hasattr(given, "items"):
+        return given.items()
     if hasattr(given, "edges") and hasattr(given, "is_directed"):
         if not given.is_directed():
             raise ArgumentError("depends_on: the graph has no directions; edges go parent -> child")
@@ -122,7 +127,7 @@ def _table_of_edges(table):
     for parent, child in ENDS:
         if {parent, child} <= set(names):
             ends = (_column(table, names[end]) for end in (child, parent))
-            return [(c, (p,)) for c, p in zip(*ends, strict=True)]
+            return list(zip(*ends, strict=True))
     said = ", ".join(map(repr, table.columns))
     raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {said}")
 
@@ -133,11 +138,11 @@ def _column(table, name):
 
 
 def _names(given, where):
-    """One name or several, as a tuple of text without repetition."""
+    """One name or several, as a tuple of text without repetition; none of a missing value."""
+    if is_missing(given):
+        return ()
     if isinstance(given, str | numbers.Number):
         given = (given,)
-    if given is None:
-        given = ()
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{where} must be a name or a list of names, not {given!r}")
     given = list(given)
@@ -153,4 +158,4 @@ def _is_pairs(given):
 
 
 def _is_number(value):
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)

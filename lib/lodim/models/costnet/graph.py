@@ -9,10 +9,12 @@ import numpy as np
 from lodim import factor
 from lodim.errors import ArgumentError
 from lodim.formula import listing, near_matches
+from lodim.models.costnet import given
 from lodim.models.costnet.network import unfold
 
 MOST_NODES = 20_000  # copies of what needs alternatives included
-CHECKED = 50  # names along which a cost function is looked at
+CHECKED = 50  # names of a chain along which a cost function is looked at
+CHAINS = 5  # such chains in random order, beside that of the formula
 SHOWN = 8  # names listed in an error
 
 
@@ -42,7 +44,7 @@ def network(design, settings):
     """The Network of a design's terms, the things they need, and their prices."""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_said(settings)))
-    known = set(graph.columns)
+    formula = tuple(graph.columns)
     names = _Names(graph, settings)
     _add_sources(graph, names, settings.alternatives)
     for child, parents in settings.depends_on:
@@ -52,11 +54,18 @@ def network(design, settings):
             )
         child = names.of(child, "depends_on")
         graph.add(child, needs=[names.of(p, "depends_on", child) for p in parents])
+    _check_series(graph)
     order = _in_order(graph)
-    _check_used(graph, known, settings)
-    _check_copies(graph, order)
+    graph = _of_use(graph, formula)
+    _check_copies(graph, [n for n in order if n in graph.columns or n in graph.sources])
     cost, set_cost = _prices(graph, names, settings.costs)
     return _unfolded(graph, cost, set_cost)
+
+
+def idle(network, settings):
+    """Names in the costs that no node of a network has: priced, and not used by the formula."""
+    used = _squeezed(network.names)
+    return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
 def derived(design):
@@ -102,7 +111,7 @@ class _Names:
 
     def __init__(self, graph, settings):
         self.graph, self.series = graph, [series for series, _ in settings.alternatives]
-        self.priced = () if callable(settings.costs) else dict(settings.costs or ())
+        self.priced = _priced(settings)
         self.any = callable(settings.costs)
         self.squeezed = {_squeeze(name): name for name in graph.columns}
         for series in self.series:
@@ -126,7 +135,7 @@ class _Names:
             self.graph.add(name, bought=True)
             return name
         for_what = f", which {child!r} depends on," if child else ""
-        known = [*self.graph.columns, *self.series, *self.priced]
+        known = list(dict.fromkeys([*self.graph.columns, *self.series, *self.priced]))
         near = near_matches(name, known)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?"
@@ -146,9 +155,17 @@ def _add_sources(graph, names, alternatives):
 
 def _said(settings):
     """All names that the user says."""
-    priced = () if callable(settings.costs) else (name for name, _ in settings.costs or ())
     pairs = (*settings.depends_on, *settings.alternatives)
-    return {*priced, *(name for name, _ in pairs), *(n for _, several in pairs for n in several)}
+    return {
+        *_priced(settings),
+        *(name for name, _ in pairs),
+        *(n for _, several in pairs for n in several),
+    }
+
+
+def _priced(settings):
+    """Names in the costs; none where they are a function."""
+    return {} if callable(settings.costs) else dict(settings.costs or ())
 
 
 def _squeeze(name):
@@ -189,26 +206,34 @@ def _in_order(graph):
     return order
 
 
-def _check_used(graph, known, settings):
-    """Raise where prices, dependencies or series speak of what the formula does not need."""
-    used, rest = set(), list(known)
+def _check_series(graph):
+    """Raise where nothing depends on a series."""
+    needed = {name for needs in graph.needs.values() for name in needs}
+    for series in graph.sources:
+        if series not in needed:
+            raise ArgumentError(
+                f"alternatives: nothing depends on {series!r}: name it in depends_on of what "
+                "needs one of its sources"
+            )
+
+
+def _of_use(graph, formula):
+    """The part of a graph that the names of the formula need; the rest may wait for another one.
+
+    Series keep their places: one that is not needed has no source.
+    """
+    used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
         if name not in used:
             used.add(name)
             rest += _needed(graph, name)
-    squeezed = _squeezed(used)
-    priced = () if callable(settings.costs) else settings.costs or ()
-    said = (("costs", priced), ("depends_on", settings.depends_on),
-            ("alternatives", settings.alternatives))  # fmt: skip
-    for where, pairs in said:
-        idle = [name for name, _ in pairs if _squeeze(name) not in squeezed]
-        if idle:
-            near = near_matches(idle[0], [n for n in used if n not in dict(pairs)])
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "; leave it out"
-            raise ArgumentError(
-                f"{where}: nothing in the formula uses {listing(idle, SHOWN)}{hint}"
-            )
+    kept = (
+        {name: value for name, value in part.items() if name in used}
+        for part in (graph.columns, graph.needs, graph.bought)
+    )
+    sources = {name: found if name in used else () for name, found in graph.sources.items()}
+    return Graph(*kept, sources)
 
 
 def _check_copies(graph, order):
@@ -234,16 +259,18 @@ def _prices(graph, names, costs):
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
-        _check_grows(set_cost, list(graph.bought)[:CHECKED])
+        _check_grows(set_cost, list(graph.bought))
         return [single.get(name, 0.0) for name in graph.columns], set_cost
     if costs is None:
         return [float(name in graph.bought) for name in graph.columns], None
     price = {names.squeezed.get(_squeeze(name), name): value for name, value in costs}
     missing = [name for name in graph.bought if name not in price]
     if missing:
+        near = near_matches(missing[0], [name for name in price if name not in graph.columns])
+        hint = f" (they have {' and '.join(map(repr, near))})" if near else ""
         raise ArgumentError(
-            f"costs lack {listing(missing, SHOWN)}: every column that the formula uses needs a "
-            "price, 0 if it is free"
+            f"costs lack {listing(missing, SHOWN)}{hint}: every column that the formula uses needs "
+            "a price, 0 if it is free"
         )
     return [price.get(name, 0.0) for name in graph.columns], None
 
@@ -258,9 +285,7 @@ def _checked(costs, bought):
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
-        value = value.item() if isinstance(value, np.generic) else value
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value < float("inf"):
+        if not given.is_price(value):
             raise ArgumentError(f"costs({_set(names)}) must be a number, 0 or more, not {value!r}")
         return float(value)
 
@@ -273,16 +298,19 @@ def _checked(costs, bought):
 
 
 def _check_grows(set_cost, names):
-    """Raise where more things cost less, along one chain of sets."""
-    before = 0.0
-    for k in range(len(names)):
-        now = set_cost(frozenset(names[: k + 1]))
-        if now < before - 1e-9 * max(1.0, before):
-            raise ArgumentError(
-                f"costs fall from {before!r} to {now!r} as {names[k]!r} is added to "
-                f"{_set(names[:k])}: more things must not cost less"
-            )
-        before = now
+    """Raise where more things cost less, along a few chains of sets."""
+    rng = np.random.default_rng(0)
+    chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
+    for chain in chains:
+        before = 0.0
+        for k, name in enumerate(chain[:CHECKED]):
+            now = set_cost(frozenset(chain[: k + 1]))
+            if now < before - 1e-9 * max(1.0, before):
+                raise ArgumentError(
+                    f"costs fall from {before!r} to {now!r} as {name!r} is added to "
+                    f"{_set(chain[:k])}: more things must not cost less"
+                )
+            before = now
 
 
 def _set(names):

@@ -11,6 +11,7 @@ from lodim.models.costnet.graph import network
 from lodim.models.costnet.groups import groups
 from lodim.models.costnet.grow import collect, grow
 from lodim.models.costnet.settings import Settings
+from lodim.models.costnet.steps import rounded
 from lodim.select import choose
 
 __all__ = ["costnet", "from_state"]
@@ -57,7 +58,9 @@ def costnet(
                                              + (1 - l1_ratio) / 2 ||w||_2^2)
 
     where G_v holds the columns of v and of all that depends on it: while c_v is not paid, all of
-    them are zero. Without dependencies and with equal costs it is the lasso.
+    them are zero. Without dependencies and with equal costs it is the lasso. Columns that are free,
+    and need nothing that has a price, are not penalized: the ridge is on those of some G_v with
+    c_v > 0 alone.
 
     Parameters
     ----------
@@ -69,14 +72,16 @@ def costnet(
         pandas, polars, or a dict of columns.
     costs : dict, Series, frame of two columns, or function, optional
         The price of each column that the formula uses (0: free), of what is bought beside them (a
-        blood draw, a monitor), and of terms that cost something to compute. All 1 by default. A
-        function takes a frozenset of names (of columns and things, not of terms made of them) and
-        returns the price of having all of these: shared set-up costs, volume discounts. It is 0 for
-        none, and must not fall as names are added.
-    depends_on : dict, edge table or networkx.DiGraph, optional
-        What needs what: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, or a table with
-        columns parent and child (or from and to), or a graph with edges parent -> child. What is
-        needed is needed through chains too.
+        blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names
+        that the formula does not use may be there: `summary` tells them. A function takes a
+        frozenset of names (of columns and things, not of terms made of them) and returns the price
+        of having all of these: shared set-up costs, volume discounts. It is 0 for none, and must
+        not fall as names are added.
+    depends_on : dict, Series, edge table or networkx.DiGraph, optional
+        What needs what: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, a Series of the
+        same (a missing value needs nothing), a table with columns parent and child (or from and
+        to), or a graph with edges parent -> child. What is needed is needed through chains too.
+        Names are of the formula or have a price.
     alternatives : dict, optional
         Series of sources one of which suffices: {"bp": ["bp_invasive", "bp_cuff"]}; what depends
         on "bp" in `depends_on` needs either. A model has one source of each series, the one that
@@ -101,9 +106,9 @@ def costnet(
         Share of the group penalty, above 0 to 1; the rest is ridge.
     relax : float in [0, 1]
         How far selected models go from the penalty's coefficients (0) to those refitted without
-        one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
+            one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
         a penalty's coefficients and are always refitted.
-    rules : str or sequence
+        rules : str or sequence
         Where models come from; those of all are compared at equal price. "group": supports along
         the path above; "reweighted": the same, each c_v divided by the size of w_Gv in an earlier
         solution, which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
@@ -116,7 +121,7 @@ def costnet(
         the deviance.
     closure : {"all", "direct"}
         G_v holds all that depends on v, or, as the thesis has it, its children alone: then what is
-        needed through a chain is paid more than once.
+        needed through a chain is paid more than once by the penalty (never in a model's cost).
     solver : {"auto", "cvxpy"}
         "cvxpy" states and solves the path in CVXPY, as a reference; "auto" solves it by proximal
         steps, with the same solution and a duality gap.
@@ -151,6 +156,16 @@ def costnet(
 
     Notes
     -----
+    A model that betters the criterion of a cheaper one by less than 2 is left out of the list. Its
+    df counts columns with a coefficient: a category has one a level, and of K classes, whose
+    coefficients are one group, a column counts once.
+
+    Refits have a ridge that is negligible (1e-9 of least squares, 1e-7 of likelihoods, in units of
+    a column's variance) but where the data say nothing: columns that are multiples of each other
+    share a coefficient, and where a model separates the classes its coefficients, which have no
+    finite estimate, are as large as the ridge and the solver allow. `print` and `summary` tell of
+    separated classes; their predictions are of use, the size of the coefficients is not.
+
     The convex penalty by itself does not reliably beat the lasso at equal cost, since it shrinks
     what it keeps; refitted and beside the other rules it does, most of all at low costs. `print`
     says of each model which rule found it. `fit.at(budget)` is the fit with another of its models,
@@ -162,8 +177,8 @@ def costnet(
 
     Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
     so does the opposite of its purpose. Here each source has a copy of what depends on the series,
-    a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009),
-    and the final model keeps the copies of one source.
+    a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009;
+    group penalty and ridge are of the copies), and the final model keeps the copies of one source.
 
     References
     ----------
@@ -212,7 +227,7 @@ def _prices(ladder):
         if M <= MOST_BUDGETS
         else {round(k * (M - 1) / (MOST_BUDGETS - 1)) for k in range(MOST_BUDGETS)}
     )
-    return [float(ladder.cost[k]) for k in sorted(at)]
+    return [rounded(ladder.cost[k]) for k in sorted(at)]
 
 
 def _largest(batch, family, s):

@@ -16,8 +16,11 @@ def draw(fit, kind, ax, **arguments):
     return plot.draw({"cost": cost, "path": path, "graph": diagram.graph}, kind, fit, ax, arguments)
 
 
-def cost(fit, ax):
-    """Deviance explained against the price, beside the weighted lasso's and the held-out one."""
+def cost(fit, ax, *, log=False):
+    """Deviance explained against the price, beside the weighted lasso's and the held-out one.
+
+    With `log` the axis of prices is logarithmic from the lowest price on, and linear below it.
+    """
     if fit.estimates.ladder is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
     ax = plot._axes(ax, (7.4, 4.6))
@@ -43,6 +46,10 @@ def cost(fit, ax):
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
+    paid = ladder.cost[ladder.cost > 0.0]
+    if log and len(paid):
+        ax.set_xscale("symlog", linthresh=paid.min(), linscale=0.3)
+        ax.set_xlim(left=-0.1 * paid.min())
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))

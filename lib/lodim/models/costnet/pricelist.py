@@ -69,6 +69,7 @@ def bought(fit):
         row["in_model"] |= bool(step.coef[list(network.columns[v])].any())
         row["by"] |= dict.fromkeys(needed)
         row["serves"] = series[network.series[v]] if network.series[v] >= 0 else ""
+    rows = {name: row for name, row in rows.items() if row["price"] > 0.0 or row["in_model"]}
     frame = pd.DataFrame(
         {
             "price": [row["price"] for row in rows.values()],
@@ -78,7 +79,7 @@ def bought(fit):
         },
         index=pd.Index(list(rows), name="thing", dtype=object),
     )
-    return frame if series else frame.drop(columns="serves")
+    return frame if (network.series >= 0).any() else frame.drop(columns="serves")
 
 
 def terms(fit, step=None):

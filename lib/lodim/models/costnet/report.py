@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from lodim.digits import aligned, is_missing
 from lodim.fit import ARRAY
 from lodim.models.costnet import pricelist
+from lodim.models.costnet.graph import idle
 from lodim.models.costnet.steps import PENALIZED
 from lodim.report import Report, Table, significant
 
@@ -12,6 +14,9 @@ MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list
 AROUND = 4  # rows shown on each side of the chosen one
 CHANGES = 34  # characters of a cell of names
+LINES = 2  # of names that are new at a step, and of those that are dropped
+NOTED = 200  # characters of names in a note
+SEPARATED = "coefficients are not estimable, their size is set by the solver"
 LONGEST_RULE = len("reweighted")
 LEGIBLE = 8  # characters to which a name is shortened at least
 CRITERIA_IN_WORDS = {
@@ -30,6 +35,8 @@ def listing(fit):
         f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}, {_for_sale(fit)}",
         _used(fit),
     ]
+    if fit.separated:
+        lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
     frame = pricelist.prices(fit, pricelist.models(fit))
@@ -86,29 +93,53 @@ def _prices(fit):
     if not fit.step.number:
         return ()
     frame = pricelist.prices(fit)
-    room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
+    keep = _shown(frame)
     table = pd.DataFrame(
         {
             "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
             "At most": 100.0 * frame["dev_ratio_bound"], "Rule": frame["rule"],
-            "Newly bought": [_changes(*names, room) for names in _changed(fit)],
         }
     )  # fmt: skip
-    keep = _shown(frame)
     table.index = _numbered(frame)
     if frame["dev_ratio_bound"].isna().all():
         table = table.drop(columns="At most")
-    formats = {c: ".2f" for c in ("%Dev", "At most") if c in table}
+    room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
+    changes = [_changes(*names, room) for names in _changed(fit)]
+    table = _with_lines(table[keep], [c for c, on in zip(changes, keep, strict=True) if on])
+    costs = dict(zip(frame["cost"][keep], aligned(frame["cost"][keep]), strict=True))
+    formats = {"Cost": lambda v: costs.get(v, ""), "Df": _blank("d"), "%Dev": _blank(".2f"),
+               "At most": _blank(".2f"), "Rule": _blank("")}  # fmt: skip
+    formats = {name: formats[name] for name in table if name in formats}
+    return (Table("Price list", table, formats, (*_explained(fit, table), *_left_out(keep))),)
+
+
+def _explained(fit, table):
+    """What the columns of the price list mean."""
     what = "deviance" if fit.levels is not None else "variance"
-    by = CRITERIA_IN_WORDS[fit.settings.criterion]
-    notes = [
-        f"%Dev: share of the {what} of the training rows explained, each model refitted, and "
-        f"better by {by} than all that cost less; Rule: which search found it; + bought beside the "
-        "row above, - no longer bought. * is the model that predict() uses."
-    ]
+    by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
+    yield (
+        f"Df: columns with a coefficient; %Dev: share of the {what} of the training rows "
+        f"explained, each model refitted, and better by {by} than all that cost less; Rule: which "
+        "search found it; + bought beside the row above, - no longer bought. * is the model that "
+        "predict() uses."
+    )
     if "At most" in table:
-        notes.append("At most: no model of this price explains more.")
-    return (Table("Price list", table[keep], formats, (*notes, *_left_out(keep))),)
+        yield "At most: no model of this price explains more."
+
+
+def _with_lines(table, changes):
+    """The table with a column of changes, of which each line has a row."""
+    at = np.repeat(np.arange(len(table)), [len(lines) for lines in changes])
+    first = np.r_[True, at[1:] != at[:-1]]
+    wide = table.iloc[at].astype(object)
+    wide.iloc[np.flatnonzero(~first)] = np.nan
+    wide["Newly bought"] = [line for lines in changes for line in lines]
+    wide.index = [name if on else "" for name, on in zip(wide.index, first, strict=True)]
+    return wide
+
+
+def _blank(spec):
+    return lambda v: "" if is_missing(v) else format(v, spec)
 
 
 def _changed(fit):
@@ -121,13 +152,26 @@ def _changed(fit):
 
 
 def _changes(new, dropped, room):
-    """+ a, b - c, as far as there is room: what is new comes first."""
-    lost = f" - {', '.join(dropped)}" if dropped else ""
-    if not new:
-        return f"- {_several(dropped, room - 2)}" if dropped else ""
-    if dropped and len(", ".join(new)) + 2 + len(lost) > room:
-        lost = f" - {_several(dropped, room // 3)}"
-    return f"+ {_several(new, room - 2 - len(lost))}{lost}"
+    """Lines + a, b - c: one if there is room, else a few of what is new and of what is not."""
+    parts = [f"{s} {', '.join(names)}" for s, names in (("+", new), ("-", dropped)) if names]
+    if len(" ".join(parts)) <= room:
+        return [" ".join(parts)]
+    return [*_packed("+", new, room), *_packed("-", dropped, room)]
+
+
+def _packed(sign, names, room):
+    """Names in a few lines after a sign; the last of many are counted."""
+    out, rest = [], list(names)
+    while rest:
+        fit = [k for k in range(1, len(rest)) if len(", ".join(rest[:k])) + 3 <= room]
+        if len(out) == LINES - 1 or len(rest) == 1 or len(", ".join(rest)) + 2 <= room:
+            text, rest = _several(rest, room - 2), []
+        elif fit:
+            text, rest = ", ".join(rest[: fit[-1]]) + ",", rest[fit[-1] :]
+        else:
+            text, rest = short(rest[0], room - 3) + ",", rest[1:]
+        out.append(f"{' ' if out else sign} {text}")
+    return out
 
 
 def _several(names, room):
@@ -161,7 +205,7 @@ def _shopping(fit):
     if frame["needed_by"].any():
         named = [names.split(", ") for names in frame["needed_by"]]
         table["Needed by"] = [_several(names, CHANGES) if names[0] else "" for names in named]
-    if "serves" in frame:
+    if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
     table.index = [short(name, LONGEST) for name in frame.index]
     note = f"Together {significant(fit.step.cost)}, each paid once."
@@ -204,6 +248,8 @@ def _notes(fit):
             "without a penalty, are too large on average for it, and have no valid p-values. "
             "Held-out rows, or cv(), tell how well a model does."
         )
+    if fit.separated:
+        notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
     gap = significant(float(trace.gap.max()), 2)
     walked = _count_of(len(trace.lambdas), "penalty", "penalties")
     notes.append(
@@ -214,6 +260,11 @@ def _notes(fit):
         notes.append(_choice(fit))
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
+    if _has_series(fit):
+        notes.append("Price of everything: with one source of each series, the dearest.")
+    left = idle(fit.settings.network, fit.settings)
+    if left:
+        notes.append(f"Priced, not used by the formula: {_several(left, NOTED)}.")
     if d.constant:
         notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
     return tuple(notes)
@@ -265,7 +316,12 @@ def _for_sale(fit):
     by = " by a function" if _by_function(fit) else ""
     things = _count(fit)
     said = _count_of(things, "thing", "things")
-    return f"{said} with a price{by} ({significant(fit.total)} in all)"
+    one = ", one source of each series" if _has_series(fit) else ""
+    return f"{said} with a price{by} ({significant(fit.total)} in all{one})"
+
+
+def _has_series(fit):
+    return bool((fit.settings.network.series >= 0).any())
 
 
 def _count_of(n, one, several):

@@ -1,5 +1,6 @@
 """The arguments of costnet, checked."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,8 @@ class Settings:
         check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
 
     def _check_budget(self):
-        if isinstance(self.budget, tuple):
+        # Several are cross-validation's, which has the network; a user gives one.
+        if isinstance(self.budget, tuple) and self.network is not None:
             return
         if self.budget is not None:
             check_size(self, "budget")
@@ -84,7 +86,10 @@ class Settings:
 
 
 def _rules(rules):
-    rules = (rules,) if isinstance(rules, str) else tuple(rules)
+    rules = (rules,) if isinstance(rules, str) else rules
+    if not isinstance(rules, Iterable):
+        raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r}")
+    rules = tuple(rules)
     for rule in rules:
         if rule not in RULES:
             raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r}")

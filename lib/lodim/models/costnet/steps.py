@@ -7,6 +7,7 @@ import numpy as np
 from lodim.models.costnet.groups import groups
 
 PENALIZED = "penalized"  # the rule of a model that is not refitted
+DIGITS = 12  # of a sum of prices: .1 + .2 is .3
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +19,8 @@ class Step:
     intercept (K,), coef (p, K)
     bought : (V,) bool, nodes of the network that it needs
     deviance : weighted mean over the training rows
-    df : number of columns with a coefficient
-    lambda_ : penalty that selected its terms, NaN where none did
+    df : number of columns with a coefficient; of several classes a column counts once
+    lambda_ : penalty of the trace that selected its terms; NaN where none of these did
     rule : that found it
     bound : no model of its price has a lower deviance; NaN where that is not known
     """
@@ -57,17 +58,24 @@ class Paid:
             used = node[latent.any(axis=1)]
             bought[k, used[used >= 0]] = True
             bought[k] = network.closed(bought[k])
-        return cls(bought, np.array([network.price(on) for on in bought]))
+        return cls(bought, np.array([rounded(network.price(on)) for on in bought]))
+
+
+def rounded(price):
+    """A price as it was meant: without what the sum of floats has added."""
+    return float(f"{price:.{DIGITS}g}")
 
 
 def of_ladder(ladder, k):
     """Model k of a price list."""
+    coef, bound = np.ascontiguousarray(ladder.coef[k]), float(ladder.bound[k])
+    # Other rules have penalties of their own, which are no place on the path that a fit shows.
+    own = ladder.rule[k] == "group"
     return Step(
-        number=k + 1, cost=float(ladder.cost[k]), intercept=ladder.intercept[k],
-        coef=np.ascontiguousarray(ladder.coef[k]), bought=ladder.bought[k],
-        deviance=float(ladder.deviance[k]),
-        df=int(ladder.df[k]), lambda_=float(ladder.lambda_[k]), rule=ladder.rule[k],
-        bound=float(ladder.bound[k]),
+        number=k + 1, cost=rounded(ladder.cost[k]), intercept=ladder.intercept[k], coef=coef,
+        bought=ladder.bought[k], deviance=float(ladder.deviance[k]), df=int(ladder.df[k]),
+        lambda_=float(ladder.lambda_[k]) if own else np.nan, rule=ladder.rule[k],
+        bound=bound if bound > 0.0 else np.nan,
     )  # fmt: skip
 
 

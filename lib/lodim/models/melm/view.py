@@ -42,7 +42,6 @@ class View:
     size: np.ndarray
     rank: int
     separates: bool
-    error: float
     total: float
     drawn: int
     error: float
