@@ -106,9 +106,9 @@ def costnet(
         Share of the group penalty, above 0 to 1; the rest is ridge.
     relax : float in [0, 1]
         How far selected models go from the penalty's coefficients (0) to those refitted without
-            one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
+        one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
         a penalty's coefficients and are always refitted.
-        rules : str or sequence
+    rules : str or sequence
         Where models come from; those of all are compared at equal price. "group": supports along
         the path above; "reweighted": the same, each c_v divided by the size of w_Gv in an earlier
         solution, which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
@@ -139,9 +139,9 @@ def costnet(
         criterion ("hq": by which models compete; -2 log-likelihood plus, for each coefficient (of a
         category one less than its levels), 2 log log n; "aic": 2; "bic": log n; "ebic": the larger
         of log n and 2 log p; "deviance": 0, each model then the best fit to the training rows that
-        its price buys), tol (1e-7, duality gap
-        of the path at which a penalty is done, in units of the null model's objective), max_iter
-        (200 quadratic models a penalty, or five times as many sweeps for a numeric response).
+        its price buys), tol (1e-7, duality gap of the path at which a penalty is done, in units of
+        the null model's objective), max_iter (200 quadratic models a penalty, or five times as many
+        sweeps for a numeric response).
 
     Returns
     -------

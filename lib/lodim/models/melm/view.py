@@ -24,7 +24,6 @@ class View:
     size : (C,) sums of weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
-    error : measured error of the divergence, zero where all pairs of rows were summed
     total : variance of all features together
     drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
     error : of the divergence, measured where it was approximated; else 0
