@@ -156,7 +156,7 @@ def costnet(
 
     Notes
     -----
-    A model that betters the criterion of a cheaper one by less than 2 is left out of the list. Its
+    A model that betters the criterion of a cheaper one by less than .5 is left out of the list. Its
     df counts columns with a coefficient: a category has one a level, and of K classes, whose
     coefficients are one group, a column counts once.
 
