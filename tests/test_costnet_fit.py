@@ -357,7 +357,7 @@ def test_what_is_new_at_a_step_has_room():
     lines = _changes(new[:2], ["b"], 34)
     assert lines == ["+ a test of long name 0,", "  a test of long name 1", "- b"]
     lines = _changes(new, new, 34)
-    assert lines[1] == "  a test of lon…name 1 and 3 more" and [x[0] for x in lines] == [*"+ - "]
+    assert lines[1] == "  a test of long name 1 and 3 more" and [x[0] for x in lines] == [*"+ - "]
     assert max(map(len, lines)) <= 34
     short = [f"x{k}" for k in range(40)]
     lines = _changes(short, [], 34)
