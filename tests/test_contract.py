@@ -440,8 +440,8 @@ GBMAP_REFUSED = {
 COSTNET_REFUSED = {
     "costs": (bad(costs={"age": 1}), ld.ArgumentError, "costs lack 'dose mg', 'arm'"),
     "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 or"),
-    "unused cost": (
-        bad(costs={"age": 1, "dose mg": 1, "arm": 1, "w": 1}), ld.ArgumentError, "uses 'w'",
+    "misspelt cost": (
+        bad(costs={"ages": 1, "dose mg": 1, "arm": 1}), ld.ArgumentError, "they have 'ages'",
     ),
     "unknown name": (bad(depends_on={"arm": "ages"}), ld.ArgumentError, "did you mean 'age'"),
     "circle": (

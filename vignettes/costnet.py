@@ -80,8 +80,8 @@ print(fit)
 # A row is a model, and each explains more than all that cost less: `Cost` is what must be paid for
 # one patient, `Df` the number of columns with a coefficient (a category has one a level), `%Dev`
 # the per cent of the null deviance explained on the training rows, `Rule` who found it, and
-# `Lambda` at which penalty of the group rule. The star is the model that `predict` uses. It was chosen by
-# cross-validation, of which more below.
+# `Lambda` at which penalty of the group rule. The star is the model that `predict` uses. It was
+# chosen by cross-validation, of which more below.
 #
 # `prices()` says what each step buys:
 

@@ -22,6 +22,7 @@ def finish(problem, estimates, log, selection, light):
         design=problem.design, family=family, settings=settings, estimates=estimates, paid=paid,
         step=_step(estimates, settings, paid), limit=settings.budget if limited else np.inf,
         total=_everything(network), selection=selection, n=batch.n,
+        lightest=float(batch.weight[batch.weight > 0.0].min()),
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
         call=_call(problem), arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip

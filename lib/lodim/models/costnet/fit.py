@@ -14,8 +14,6 @@ from lodim.models.costnet import pricelist, report, saved, steps
 from lodim.models.costnet.market import within
 from lodim.restrict import restrict
 
-CERTAIN = 1e-3  # how near to 1 the probability of what was observed is, on average
-
 
 class CostnetFit(Fit):
     """The best model for each price, and the one of them that `predict` uses.
@@ -33,6 +31,8 @@ class CostnetFit(Fit):
         Price up to which models were searched; inf without a limit.
     total : float
         Price of everything; of alternatives, with one source of each series, the dearest.
+    lightest : float
+        Least weight of a row that counts; all weights sum to 1.
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
     selection : DataFrame or None
         The cross-validation that chose the budget.
@@ -43,10 +43,10 @@ class CostnetFit(Fit):
     types = ("response", "link", "class", "prob", "cost")
     without_offset = ("cost",)
 
-    def __init__(self, *, step, paid, limit, total, n, null_deviance, **shared):
+    def __init__(self, *, step, paid, limit, total, lightest, n, null_deviance, **shared):
         super().__init__(**shared)
         self.step, self.paid, self.limit, self.total = step, paid, limit, total
-        self.n, self.null_deviance = n, null_deviance
+        self.lightest, self.n, self.null_deviance = lightest, n, null_deviance
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -268,13 +268,13 @@ class CostnetFit(Fit):
 
     @property
     def separated(self):
-        """Whether the model tells the classes of all training rows apart, as good as for certain.
+        """Whether a refitted model gives each training row's own class more than half.
 
         Its coefficients are then not estimable: larger ones would always fit better.
         """
-        # A row on the wrong side alone has a deviance of 2 log 2.
-        least = min(2.0 * CERTAIN, 2.0 * np.log(2.0) / self.n)
-        return self.levels is not None and bool(self.step.df > 0 and self.step.deviance < least)
+        refitted = self.levels is not None and self.step.df > 0 and self.step.number > 0
+        # A row that gives its class less has this deviance or more by itself.
+        return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     @property
     def df(self):

@@ -46,14 +46,19 @@ def cost(fit, ax, *, log=False):
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
-    paid = ladder.cost[ladder.cost > 0.0]
-    if log and len(paid):
-        ax.set_xscale("symlog", linthresh=paid.min(), linscale=0.3)
-        ax.set_xlim(left=-0.1 * paid.min())
+    if log:
+        _spread(ax, ladder.cost[ladder.cost > 0.0])
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return plot._tidy(ax)
+
+
+def _spread(ax, prices):
+    """A logarithmic axis from the lowest of some prices on; 0 stands beside it."""
+    if len(prices):
+        ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
+        ax.set_xlim(left=-0.1 * prices.min())
 
 
 def _share(deviance, null):

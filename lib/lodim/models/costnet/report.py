@@ -237,17 +237,7 @@ def _notes(fit):
     trace, d = fit.estimates.trace, fit.design
     failed = np.count_nonzero(~trace.converged)
     ended = f"NOT converged at {failed} of them" if failed else "converged"
-    notes = []
-    if not fit.step.df:
-        notes.append("The model has no feature: it predicts the same for every row.")
-    elif fit.step.rule == PENALIZED:
-        notes.append("The coefficients are those of the penalty: shrunken, not refitted.")
-    else:
-        notes.append(
-            "The terms were selected by looking at the response: the coefficients are refitted "
-            "without a penalty, are too large on average for it, and have no valid p-values. "
-            "Held-out rows, or cv(), tell how well a model does."
-        )
+    notes = [_coefficients_are(fit)]
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
     gap = significant(float(trace.gap.max()), 2)
@@ -268,6 +258,19 @@ def _notes(fit):
     if d.constant:
         notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
     return tuple(notes)
+
+
+def _coefficients_are(fit):
+    """What to think of the coefficients."""
+    if not fit.step.df:
+        return "The model has no feature: it predicts the same for every row."
+    if fit.step.rule == PENALIZED:
+        return "The coefficients are those of the penalty: shrunken, not refitted."
+    return (
+        "The terms were selected by looking at the response: the coefficients are refitted "
+        "without a penalty, are too large on average for it, and have no valid p-values. "
+        "Held-out rows, or cv(), tell how well a model does."
+    )
 
 
 def _choice(fit):

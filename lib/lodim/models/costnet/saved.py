@@ -14,6 +14,16 @@ from lodim.models.costnet.network import Network
 from lodim.models.costnet.penalized import Trace
 from lodim.models.costnet.settings import Settings
 
+PLAIN = (
+    "limit",
+    "total",
+    "lightest",
+    "n",
+    "null_deviance",
+    "call",
+    "arguments",
+)  # kept as they are
+
 
 def to_state(fit):
     """Everything that `read` needs. A cost function stays behind: the prices it gave are there."""
@@ -26,9 +36,8 @@ def to_state(fit):
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
         "trace": _fields(e.trace), "ladder": _fields(e.ladder), "lasso": _fields(e.lasso),
         "paid": _fields(fit.paid), "step": steps.place(fit.step, e.trace),
-        "limit": fit.limit, "total": fit.total, "n": fit.n, "null_deviance": fit.null_deviance,
         "selection": None if fit.selection is None else fit.selection.to_dict("list"),
-        "call": fit.call, "arguments": fit.arguments, "chosen": list(fit.chosen),
+        "chosen": list(fit.chosen), **{name: getattr(fit, name) for name in PLAIN},
     }  # fmt: skip
 
 
@@ -51,7 +60,7 @@ def read(state):
         "step": steps.at_place(state["step"], estimates, paid),
         "selection": None if selection is None else pd.DataFrame(selection),
         "chosen": tuple(state["chosen"]),
-        **{k: state[k] for k in ("limit", "total", "n", "null_deviance", "call", "arguments")},
+        **{name: state[name] for name in PLAIN},
     }  # fmt: skip
 
 
