@@ -67,8 +67,8 @@ def melm(
         multiple of the identity (the authors' code). With the former two the divergence does not
         change under affine maps of the features (Observation 1). Where a class hardly varies in
         some direction, "empirical" has a large divergence there, whatever new rows are like: over
-        six data sets and three gammas the mean balanced accuracy of held-out rows is .764 with it,
-        .794 with "pooled" and .796 with "ledoit-wolf" (benchmarks/melm.py, covariances).
+        six data sets and three gammas the mean balanced accuracy of held-out rows is .763 with it,
+        .795 with "pooled" and .796 with "ledoit-wolf" (benchmarks/melm.py, covariances).
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
