@@ -71,7 +71,6 @@ def answering(t, views, part, k, lambda_):
     part (m, r) are the shares of the views in the rows used.
     """
     s = t.settings
-    views, part = _distinct(views, part)
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = part
     features = np.unique(views[views >= 0])
@@ -92,16 +91,3 @@ def answering(t, views, part, k, lambda_):
         return e
     known = evidence(e, threads=t.threads)
     return replace(e, scale=calibrate.factors(known, t.y, t.weight))
-
-
-def _distinct(views, part):
-    """Views and their shares in the rows; a view that was found twice is one."""
-    _, first, of = np.unique(views, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(views):
-        return views, part
-    order = np.argsort(first)
-    place = np.empty(len(first), np.int64)
-    place[order] = np.arange(len(first))
-    together = np.zeros((len(part), len(first)))
-    np.add.at(together.T, place[of.ravel()], part.T)
-    return views[first[order]], together
