@@ -69,9 +69,10 @@ class RiprFit(Fit):
             New data; needs the columns of the formula's right side, in which values may be missing.
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
-            second level, for more a column a class. "link": scores. "class": the most
-            probable class in the view of the smallest ratio (Eq. 2.11). "prob": a column for the probability of each class. "view":
-            the view that serves the row. Without a response "cluster" (the default), such as
+            second level, for more a column a class. "link": scores. "class": the most probable
+            class in the view of the smallest ratio (Eq. 2.11). "prob": a column for the
+            probability of each class. "view": the view that serves the row. Without a response
+            "cluster" (the default), such as
             "2.1" for the first cluster of the second view, and "view".
         offset : None
             Ripr has none.
