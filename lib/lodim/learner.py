@@ -89,7 +89,7 @@ def active(
     results/active_*.txt there), in mean accuracy over the learning curve: where a part of the rows
     cannot be learnt, "uncertainty" loses up to .03, "infogain" .05 and "entropy" .11 to .14, as
     doubt finds noise; "committee" is .005 to .013 above random choice, within two standard errors.
-    On real data "uncertainty" wins on seeds by .009 (p = .01) and nothing else is clear. The
+    On real data "uncertainty" wins on seeds by .009 (p = .01), and no other score clearly wins. The
     committee, whose ties are broken at random, was above random choice on all five sets, by .002 to
     .016, though on none clearly (p from .08 to .6): so it is the default.
 
