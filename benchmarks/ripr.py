@@ -1,8 +1,8 @@
-"""ripr's numbers: speed of losses and assignment, recovery, accuracy, clusters, active learning.
+"""ripr's numbers: speed of losses and assignment, recovery, accuracy, clusters.
 
-    python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER] [--noise uniform|compact]
+    python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER]
 
-PART is losses, assignment, recovery, table73, regression, real, clustering, screening or active.
+PART is losses, assignment, recovery, table73, regression, real, clustering or screening.
 Each prints what it measures; results/ripr_PART.txt are what this version printed.
 """
 
@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
-from scipy.stats import ttest_1samp
 
-from lodim.models.ripr import convex, losses, query, scores, screen
+from lodim.models.ripr import convex, losses, query, screen
 from lodim.models.ripr.assign import solve_rows
 from lodim.models.ripr.query import answer, class_ratios
 from lodim.models.ripr.recover import Control, recover
@@ -299,74 +298,11 @@ def _number_losses(X, y, views):
     return losses.regression_losses(X, y, views)
 
 
-def pool_data(seed, noise):
-    """Two views of 300 rows each, 200 rows that none tells; as many to test."""
-    df = informative_views(2, 600, 400, seed)
-    X, y = df.drop(columns="y").to_numpy().copy(), df["y"].to_numpy()
-    rng = np.random.default_rng([seed, 1])
-    if noise == "compact":
-        X[1200:] = 0.5 + 0.06 * rng.standard_normal(X[1200:].shape)
-    order = rng.permutation(len(y))
-    (X,) = standardized(X)
-    train, test = np.array_split(order, 2)
-    return X[train], y[train], train < 1200, X[test], y[test]
-
-
-def wanted(name, found, X, y, pool, fits, rng, seed):
-    if name == "random":
-        return rng.random(len(pool))
-    if name == "conforming first":
-        return fits + 0.5 * rng.random(len(pool))
-    most = 40 if name == "infogain" else None
-    return scores.score(name, pool, X, y, found.views, found.k, n_classes=2, seed=seed, most=most)
-
-
-def curve(name, seed, data, batch=30, rounds=10):
-    """Accuracy on the test rows after each batch of labels."""
-    X, y, fits, Q, z = data
-    rng = np.random.default_rng([seed, 2])
-    labelled, views, out = rng.permutation(len(y))[:batch], enumerate_views(10, 2, 2), []
-    for r in range(rounds + 1):
-        found = recover(X[labelled], y[labelled], views, "class")
-        out.append(np.mean(said(Q, X[labelled], y[labelled], found.views, found.k) == z))
-        rest = np.setdiff1d(np.arange(len(y)), labelled)
-        score = wanted(name, found, X[labelled], y[labelled], X[rest], fits[rest], rng, r)
-        labelled = np.append(labelled, rest[np.argsort(-score, kind="stable")[:batch]])
-    return out
-
-
-def run_active(args):
-    """Curves of some seeds, added to results/ripr_active.csv; then what all seeds there say."""
-    names, out = ["random", "conforming first", *scores.SCORES], args.out / "ripr_active.csv"
-    for seed in range(args.first, args.first + args.repeats):
-        data = pool_data(seed, args.noise)
-        rows = [
-            (args.noise, seed, name, 30 * (r + 1), a)
-            for name in names
-            for r, a in enumerate(curve(name, seed, data))
-        ]
-        frame = pd.DataFrame(rows, columns=["noise", "seed", "score", "labels", "accuracy"])
-        frame.to_csv(out, mode="a", header=not out.exists(), index=False)
-    every = pd.read_csv(out).query("noise == @args.noise")
-    print(f"{args.noise} noise, {every.seed.nunique()} repeats: accuracy after 30, 60, ... labels; "
-          "area; less random's; p of a paired t-test")  # fmt: skip
-    areas = every.pivot_table("accuracy", "seed", "score")
-    means_ = every.pivot_table("accuracy", "score", "labels")
-    for name in names:
-        gain = areas[name] - areas["random"]
-        p = ttest_1samp(gain, 0.0).pvalue if gain.any() else 1.0
-        print(f"{name}: {means_.loc[name].to_numpy().round(3)} {areas[name].mean():.4f} "
-              f"{gain.mean():+.4f} p {p:.2g}")  # fmt: skip
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = {n[4:]: f for n, f in globals().items() if n.startswith("run_")}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="first seed of the active curves")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--noise", choices=("uniform", "compact"), default="uniform")
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("--data", type=Path, default=here.parent / "shared" / "data")
     args = parser.parse_args()

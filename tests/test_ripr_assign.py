@@ -9,7 +9,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr import greedy, losses
 from lodim.models.ripr.assign import assign, candidates, solve_rows
 from lodim.models.ripr.choose import assignments
-from lodim.models.ripr.order import assign_in_order, cheapest_chain, joint_losses
+from lodim.models.ripr.order import assign_in_order, cheapest_chain
 from lodim.models.ripr.recover import Control, recover
 from lodim.models.ripr.views import enumerate_views
 from lodim.synthetic import informative_views, informative_views_r
@@ -182,14 +182,6 @@ def test_time_order_switches_less_for_more():
     assert all(a.first[11] == -1 for a in found)
 
 
-def test_joint_losses_share_views():
-    L, M = matrix(50, 4)[0], 7 * matrix(50, 4, seed=1)[0]
-    both = joint_losses([L, M])
-    assert (np.isinf(both) == (np.isinf(L) | np.isinf(M))).all()
-    finite = np.isfinite(both)
-    np.testing.assert_allclose(both[finite], joint_losses([L, 3 * M])[finite])
-
-
 # Recovery -----------------------------------------------------------------------------------------
 
 
@@ -248,22 +240,32 @@ def test_permuted_features_are_recovered_permuted():
     assert np.sort(order[b.views], axis=1).tolist() == a.views.tolist()
 
 
-def test_forward_selection_is_greedy():
+def test_forward_selection_is_greedy_and_ends():
     rng = np.random.default_rng(0)
     ratios = rng.standard_normal((100, 7, 3))
     y = rng.integers(0, 3, 100)
+    ratios[np.arange(0, 60), 4, y[:60]] = -5.0  # each of two views is sure of a part of the rows
+    ratios[np.arange(50, 90), 2, y[50:90]] = -5.0
+
+    def wrong(J):
+        return np.count_nonzero(ratios[:, J].reshape(100, -1).argmin(axis=1) % 3 != y)
+
     chosen = []
-    for _ in range(3):
-        error = [
-            np.inf if j in chosen else
-            np.mean(ratios[:, [*chosen, j]].reshape(100, -1).argmin(axis=1) % 3 != y)
-            for j in range(7)
-        ]  # fmt: skip
+    while len(chosen) < 7:
+        error = [np.inf if j in chosen else wrong([*chosen, j]) for j in range(7)]
+        if chosen and min(error) >= wrong(chosen):
+            break
         chosen.append(int(np.argmin(error)))
-    got = greedy.forward(ratios, y, 3, tolerance=-np.inf)
-    assert got[0] == chosen[0]
-    first = [np.mean(ratios[:, [j]].reshape(100, -1).argmin(axis=1) % 3 != y) for j in got]
-    assert first[0] == min(first)
+    assert chosen[:2] == [4, 2] and len(chosen) < 7
+    assert greedy.forward(ratios, y, 7, tolerance=0.0).tolist() == chosen
+    assert greedy.forward(ratios, y, 1).tolist() == [4]
+
+
+def test_forward_selection_ends_where_no_row_is_wrong():
+    y = np.arange(40) % 2
+    ratios = np.zeros((40, 3, 2))
+    ratios[np.arange(40), 1, y] = -1.0
+    assert greedy.forward(ratios, y, 3).tolist() == [1]
 
 
 def test_single_errors_are_leave_one_out_errors():

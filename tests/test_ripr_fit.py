@@ -281,6 +281,16 @@ def test_weights_stand_for_rows():
     np.testing.assert_allclose(one.predict(TWO), two.predict(TWO), atol=2e-3)
 
 
+def test_numbers_of_rows_without_weight_say_nothing():
+    weights = np.where(np.arange(len(NUMBERS)) % 3 == 0, 0.0, 1.0)
+    all_rows = ld.ripr("y ~ .", NUMBERS, weights=weights, threads=1)
+    some = ld.ripr("y ~ .", NUMBERS[weights > 0], threads=1)
+    assert all_rows.view_names == some.view_names
+    np.testing.assert_allclose(all_rows.predict(NUMBERS), some.predict(NUMBERS), atol=1e-6)
+    assert all_rows.settings.lambda_ == some.settings.lambda_
+    assert (all_rows.assignment()[weights == 0] == 0).all(axis=None)
+
+
 def test_columns_and_rows_in_another_order():
     fit = fit_of("two")
     other = ld.ripr("y ~ .", TWO.iloc[::-1, ::-1], threads=1)

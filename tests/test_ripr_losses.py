@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import losses, query, scores, screen
-from lodim.models.ripr.learners import fit_learners, predict_by_view
+from lodim.models.ripr import losses, query, screen
 from lodim.models.ripr.views import complete, count, dims, enumerate_views, features
 
 FLOOR = 1e-4
@@ -201,10 +200,6 @@ def test_class_ratios_and_answer(K):
     assert said.view[0] == said.value[0] == -1
     for i in range(1, 20):
         assert ratios[i, said.view[i], said.value[i]] == ratios[i].min()
-    prob = query.probabilities(ratios, said.view)
-    assert np.isnan(prob[0]).all()
-    np.testing.assert_allclose(prob[1:].sum(axis=1), 1.0)
-    assert (prob[1:].argmax(axis=1) == said.value[1:]).all()
 
 
 def test_ratios_of_rows_left_out_are_the_losses():
@@ -243,74 +238,3 @@ def test_neighbours_and_numbers():
             continue
         assert said.view[i] == best
         assert said.value[i] == pytest.approx(values[best])
-
-
-class Mean:
-    """A learner that predicts the mean of what it saw."""
-
-    def fit(self, X, y):
-        assert not np.isnan(X).any()
-        self.mean = y.mean()
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.mean)
-
-
-def test_learners_see_the_rows_of_their_view():
-    X, _ = data()
-    y, views = np.arange(90.0), np.array([[0, 1], [2, 3], [1, 4]])
-    B = np.zeros((90, 3))
-    B[:40, 0], B[40:, 1] = 1, 1
-    made = fit_learners(Mean(), X, y, views, B)
-    whole = complete(X, views)
-    assert made[2] is None
-    assert made[0].mean == y[:40][whole[:40, 0]].mean()
-    out = predict_by_view(made, X, views, np.where(whole[:, 1], 1, -1))
-    assert (np.isnan(out) == ~whole[:, 1]).all()
-    assert np.nanmax(out) == made[1].mean
-
-
-# Scores -----------------------------------------------------------------------------------------
-
-
-def test_scores_rank_as_their_words_say():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(0, 0.1, (40, 2)), rng.normal(1, 0.1, (40, 2))])
-    X = np.column_stack([X, rng.random((80, 2))])
-    y, views = np.repeat([0, 1], 40), np.array([[0, 1], [2, 3]])
-    pool = np.array([[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.5, 0.5]])  # between the classes, and sure
-    got = {name: scores.score(name, pool, X, y, views, 5, n_classes=2) for name in scores.SCORES}
-    assert got["uncertainty"][0] > got["uncertainty"][1]
-    assert got["entropy"][1] > got["entropy"][0]
-    assert np.isfinite(got["infogain"]).all()
-
-
-def test_committee_counts_votes():
-    ratios = np.zeros((2, 2, 2))
-    ratios[0, :, 0] = -1.0  # both views say the first class
-    ratios[1, 0, 0] = ratios[1, 1, 1] = -1.0  # they disagree
-    value = scores.committee(ratios)
-    assert value[1] == pytest.approx(np.log(2)) and value[0] == pytest.approx(0, abs=1e-6)
-
-
-def test_infogain_is_the_expected_fall():
-    X, y = data(2, 60, missing=0)
-    known = y >= 0
-    X, y, pool = X[known], y[known], data(2, 6, missing=0, seed=3)[0]
-    views, settings = np.array([[0, 1], [1, 2]]), dict(n_classes=2, balanced=True)
-
-    def total(X, y):
-        return np.log(
-            np.exp(query.class_ratios(pool, X, y, views, 4, **settings)).min((1, 2))
-        ).sum()
-
-    now = query.class_ratios(pool, X, y, views, 4, **settings)
-    prob = query.probabilities(now, query.answer(now).view)
-    expected = [
-        total(X, y)
-        - sum(prob[i, c] * total(np.vstack([X, pool[i]]), np.append(y, c)) for c in (0, 1))
-        for i in range(6)
-    ]
-    got = scores.infogain(pool, X, y, views, 4, n_classes=2)
-    np.testing.assert_allclose(got, expected, atol=1e-6)

@@ -98,30 +98,30 @@ def solve(L, delta, lambda_, limits=None, *, weight=None, **solver):
         objective = cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
     if limits.switch:
         objective += 0.5 * limits.switch * cp.sum(cp.abs(cp.diff(B, axis=0)))
-    rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, limits)]
+    rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, limits, served)]
     if not open_.all():
         rules.append(cp.multiply((~open_).astype(float), B) == 0)
     problem = cp.Problem(cp.Minimize(objective), rules)
     problem.solve(**({"solver": cp.HIGHS if limits.hard else cp.CLARABEL} | solver))
     if B.value is None:
         raise ArgumentError(f"no assignment keeps to the limits: the problem is {problem.status}")
-    found = np.clip(B.value, 0.0, 1.0)
+    found = np.where(open_, np.clip(B.value, 0.0, 1.0), 0.0)
     return np.rint(found) if limits.hard else found, float(problem.value)
 
 
-def _rules(B, limits):
-    """The user's constraints."""
+def _rules(B, limits, served):
+    """The user's constraints; rows that no view can serve keep to any."""
     rules = []
     if (limits.cost is None) != (limits.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
     if limits.cost is not None:
         rules.append(B @ np.asarray(limits.cost, float) <= limits.budget)
     if limits.groups is not None:
-        labels, first = np.unique(limits.groups, return_index=True)
-        of = first[np.searchsorted(labels, limits.groups)]
-        later = np.flatnonzero(of != np.arange(len(of)))
-        if later.size:
-            rules.append(B[later] == B[of[later]])
+        rows = np.flatnonzero(served)
+        _, first, of = np.unique(limits.groups[rows], return_index=True, return_inverse=True)
+        later = rows[first[of]] != rows
+        if later.any():
+            rules.append(B[rows[later]] == B[rows[first[of]][later]])
     if limits.further is not None:
         rules += limits.further(B)
     return rules

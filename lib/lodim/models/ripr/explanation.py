@@ -173,6 +173,11 @@ def _notes(x):
     notes = [first]
     if x.views.iloc[:, 1].isna().any():
         notes.append("Views without a number need a feature that the row does not have.")
+    if x.view is not None and (x.neighbours["distance"] == 0).any():
+        notes.append(
+            "A neighbour at distance 0 may be the row itself, which then speaks for its "
+            "own answer; the errors that summary() shows are of rows without themselves."
+        )
     return tuple(notes)
 
 

@@ -24,7 +24,7 @@ def finish(problem, ensemble, log, selection, light):
             ConvergenceWarning,
             stacklevel=4,
         )
-    settings = replace(problem.settings, lambda_=ensemble.lambda_, k=ensemble.k)
+    settings = replace(problem.settings, lambda_=ensemble.lambda_, k=ensemble.k, limits=None)
     return RiprFit(
         design=problem.design, family=problem.family, settings=settings, estimates=ensemble,
         log=log, record=record(ensemble, problem.family),

@@ -69,9 +69,10 @@ class RiprFit(Fit):
             New data; needs the columns of the formula's right side, in which values may be missing.
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
-            second level, for more a column a class. "link": scores. "class": the class of the
-            smallest ratio (Eq. 2.11). "prob": a column for the probability of each class. "view":
-            the view that serves the row. Without a response "cluster" (the default), such as
+            second level, for more a column a class. "link": scores. "class": the most probable
+            class in the view of the smallest ratio (Eq. 2.11). "prob": a column for the
+            probability of each class. "view": the view that serves the row. Without a response
+            "cluster" (the default), such as
             "2.1" for the first cluster of the second view, and "view".
         offset : None
             Ripr has none.
@@ -118,7 +119,8 @@ class RiprFit(Fit):
     def assignment(self) -> pd.DataFrame:
         """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
 
-        Zeros in rows that have all features of no view, and in those without a numeric response.
+        Zeros in rows that have all features of no view; where the response is numeric, also in rows
+        without it or of weight zero.
         """
         index = pd.Index(self.labels)
         return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)

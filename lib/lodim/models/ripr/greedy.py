@@ -68,7 +68,7 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     while len(chosen) < most:
         errors_with(ratios, y, weight, least, label, out)
         j = int(out.argmin())
-        if chosen and out[j] > error - tolerance * np.sqrt(error):
+        if chosen and out[j] >= error - tolerance * np.sqrt(error):
             break
         chosen, error = [*chosen, j], out[j]
         here = ratios[:, j].min(axis=1)

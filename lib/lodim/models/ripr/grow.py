@@ -6,9 +6,11 @@ import numpy as np
 
 from lodim import tiles
 from lodim.errors import ArgumentError
+from lodim.fit import ARRAY
 from lodim.models.ripr import calibrate, clusters, experts
 from lodim.models.ripr.answers import ask, evidence
 from lodim.models.ripr.ensemble import CLUSTERS, NUMBERS, Ensemble
+from lodim.models.ripr.limits import Request
 from lodim.models.ripr.training import Training
 
 MOST = 2.0**20  # penalty beyond which nothing changes
@@ -34,11 +36,17 @@ def collect(parts):
 
 
 def check(problem):
-    """The problem, if ripr can be asked for it."""
+    """The problem, if ripr can be asked for it; limits by the names of features."""
     s = problem.settings
     if s.n_clusters is not None and problem.family.name != "none":
         raise ArgumentError("n_clusters is for a formula without a response, such as '~ .'")
-    return problem
+    if s.limits is None:
+        return problem
+    if problem.batch.order is not None:
+        raise ArgumentError("limits and order exclude each other")
+    limits = Request.of(s.limits, problem.design.names, len(problem.batch.index))
+    arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
+    return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
 
 
 def held_out(e, t, watch):
@@ -71,7 +79,6 @@ def answering(t, views, part, k, lambda_):
     part (m, r) are the shares of the views in the rows used.
     """
     s = t.settings
-    views, part = _distinct(views, part)
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = part
     features = np.unique(views[views >= 0])
@@ -92,16 +99,3 @@ def answering(t, views, part, k, lambda_):
         return e
     known = evidence(e, threads=t.threads)
     return replace(e, scale=calibrate.factors(known, t.y, t.weight))
-
-
-def _distinct(views, part):
-    """Views and their shares in the rows; a view that was found twice is one."""
-    _, first, of = np.unique(views, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(views):
-        return views, part
-    order = np.argsort(first)
-    place = np.empty(len(first), np.int64)
-    place[order] = np.arange(len(first))
-    together = np.zeros((len(part), len(first)))
-    np.add.at(together.T, place[of.ravel()], part.T)
-    return views[first[order]], together

@@ -32,6 +32,7 @@ def ripr(
     max_views: int | None = None,
     weights: Any = None,
     order: Any = None,
+    limits: dict[str, Any] | None = None,
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
@@ -49,7 +50,8 @@ def ripr(
     The response says what the losses are:
 
     - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - a)), nu_k the distance to
-      the k-th nearest neighbour. A query gets the view and the class of the smallest ratio (2.11).
+      the k-th nearest neighbour. A query gets the view of the smallest ratio (2.11)
+      and the class that is most probable there.
       Rows whose class is missing are used too: their loss is the smallest over the classes.
     - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A query
       gets the view that serves most of its neighbours.
@@ -95,6 +97,8 @@ def ripr(
         Time or another order of the rows: each row then has one view, and switching views between
         rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
         answered as without.
+    limits : dict, optional
+        What the assignment of the training rows must keep to: see Notes.
     standardize : bool
         Scale features to unit standard deviation; distances depend on it.
     seed : int
@@ -117,12 +121,27 @@ def ripr(
 
     Notes
     -----
-    Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-t dim) with the
-    ratios of Eq. 2.11; t minimizes the deviance of the training rows, each without itself. So the
-    most probable class is the class of the smallest ratio.
+    Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-s dim) vote_c^t
+    with the ratios of Eq. 2.11 and the shares of the classes among the k nearest rows; s and t
+    minimize the deviance of the training rows, each without itself. The most probable class need
+    not be that of the smallest ratio, which Eq. 2.11 takes.
 
     Several responses (Sect. 4.1): one loss matrix each; the mass of a view is that over the rows of
     all of them, so that they share views without sharing which rows a view serves.
+
+    Limits. The assignment is then found by CVXPY, over all views at first and then among those that
+    are kept: seconds a round at 500 rows and 435 views, so that `max_views` may be wanted. Queries
+    are answered as without. Entries, all of them linear in B:
+
+    - "prices", a dict by feature, and "budget", a number or (N,) for the rows of the data: a view
+      costs what its features cost (features that are not named: nothing), and
+      sum_j cost_j B_ij <= budget_i.
+    - "groups", (N,): rows of a group have the same shares; a row without one is its own.
+    - "hard": True, one view for each row.
+    - "further": a function (B, views) -> list of CVXPY constraints; B is the variable, n x d*, and
+      views are the names of the features of each column.
+
+    An empty dict sets no limit: the reference for the exact solver that is used without.
 
     References
     ----------
@@ -133,7 +152,7 @@ def ripr(
     responses = parse(formula).responses
     if len(responses) < 2:
         return RECIPE.run(recipes.prepare(ripr, formula, data, arguments))
-    for name, value in (("family", family), ("order", order)):
+    for name, value in (("family", family), ("order", order), ("limits", limits)):
         if value is not None:
             raise ArgumentError(f"{name} is for one response; leave it out")
     problems = [

@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 from lodim.models.ripr.assign import Assignment
-from lodim.models.ripr.recover import spread
 
 
 @njit(cache=True)
@@ -84,23 +83,3 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
         used, place[chain], place[chain], np.zeros(len(L)), mass[used], float(lambda_),
         np.array(log), converged,
     )  # fmt: skip
-
-
-def joint_losses(matrices, scale=None):
-    """One loss matrix of several responses that share views, Sect. 4.1: the mean of each one's.
-
-    Parameters
-    ----------
-    matrices : sequence of arrays (n, d*)
-        A loss matrix per response.
-    scale : sequence of float, optional
-        What each is divided by; by default the root of the mean variance of a row's losses, so that
-        no response outweighs another.
-
-    Returns
-    -------
-    array (n, d*)
-        Infinite where any is; in units of the scales.
-    """
-    scale = [np.sqrt(spread(L)) for L in matrices] if scale is None else scale
-    return sum(L / s for L, s in zip(matrices, scale, strict=True)) / len(matrices)

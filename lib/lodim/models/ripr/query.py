@@ -88,21 +88,6 @@ def answer(ratios):
     return Answer(np.where(known, best // K, -1), np.where(known, best % K, -1), ratios)
 
 
-def probabilities(ratios, view):
-    """Of each class by the neighbours in the view that answers, (q, K); NaN where none does.
-
-    The odds of a class against the others are taken to be (nu_others / nu_own)^|view|, the ratio of
-    k-th neighbour estimates of their densities times their shares; the results are scaled to sum to
-    one. The most probable class is the one that Eq. 2.11 takes.
-    """
-    out = np.full((len(ratios), ratios.shape[2]), np.nan)
-    known = np.flatnonzero(view >= 0)
-    with np.errstate(over="ignore"):
-        raw = 1.0 / (1.0 + np.exp(ratios[known, view[known]]))
-    out[known] = raw / raw.sum(axis=1, keepdims=True)
-    return out
-
-
 def neighbours(Q, X, view, k, *, leave_out=False):
     """The k nearest rows in a view: distances and positions, (q, k) each.
 

@@ -203,11 +203,15 @@ def keep(L, found, least, weight=None, most=None):
 
     Where none has as much, the one with most is kept; of more than `most`, those with most.
     """
-    order = np.argsort(-found.mass, kind="stable")
-    order = order[found.mass[order] > min(least, 0.999 * found.mass.max())]
-    order = order[:most]
+    order = largest(found.mass, least, most)
     columns = found.views[order]
     return columns, restrict(L[:, columns], found, found.mass[order], weight)
+
+
+def largest(mass, least, most=None):
+    """Positions of masses beyond a share, most first; of none beyond it, that with most."""
+    order = np.argsort(-mass, kind="stable")
+    return order[mass[order] > min(least, 0.999 * mass.max())][:most]
 
 
 def settle(L, columns, lambda_, weight=None):

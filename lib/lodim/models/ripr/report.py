@@ -123,6 +123,8 @@ def _notes(fit):
         )
     if fit.record.blind:
         notes.append(f"{fit.record.blind} rows have all features of no view: they get no answer.")
+    if fit.arguments.get("limits") is not None:
+        notes.append("Training rows are assigned within limits, by CVXPY.")
     if s.learner is not None:
         notes.append("Views answer by the learner, fitted to the rows that each serves; its own "
                      "training rows are among those of the error.")  # fmt: skip

@@ -14,6 +14,7 @@ class Settings:
     """What a fit of ripr is asked for; `ripr` says what each means.
 
     lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
+    limits is a `limits.Request` once the features are known.
     """
 
     max_dim: int
@@ -28,6 +29,7 @@ class Settings:
     max_views: int | None
     seed: int
     threads: int | None
+    limits: Any = None
     smooth: float = 1.0
     share: float = 0.05
     tolerance: float = 0.5

@@ -9,9 +9,10 @@ import numpy as np
 from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
+from lodim.models.ripr import convex
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.order import assign_in_order
-from lodim.models.ripr.recover import Control, keep, loss_matrix, recover
+from lodim.models.ripr.recover import ALIKE, Control, keep, largest, loss_matrix, recover
 from lodim.models.ripr.screen import most_views, screened_views
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
@@ -24,6 +25,7 @@ class Training:
     X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known
     weight : (n,) as given, zero where rows do not count; varies : (p,) bool
     order : (n,) by which rows follow each other, or None
+    rows : (n,) positions in the data
     """
 
     X: np.ndarray
@@ -31,6 +33,7 @@ class Training:
     weight: np.ndarray
     varies: np.ndarray
     order: np.ndarray | None
+    rows: np.ndarray
     family: Any
     settings: Any
 
@@ -43,7 +46,7 @@ class Training:
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
-        return cls(X, y, weight, varies, batch.order, family, settings)
+        return cls(X, y, weight, varies, batch.order, batch.rows, family, settings)
 
     @property
     def task(self):
@@ -62,8 +65,9 @@ class Training:
 
     @property
     def used(self):
-        """Positions of the rows that are judged: of numbers, those that have one."""
-        known = np.isfinite(self.y) if self.task == NUMBERS else np.ones(len(self.y), bool)
+        """Positions of the rows that are judged: of numbers, those that have one and count."""
+        known = np.isfinite(self.y) & (self.weight > 0)
+        known |= self.task != NUMBERS
         return np.flatnonzero(known)
 
     @property
@@ -99,12 +103,12 @@ class Training:
         )  # fmt: skip
         return _named(found, on)
 
-    def losses(self, views=None):
+    def losses(self, views=None, k=None):
         """Losses of the rows used in some views, all by default, (m, d*)."""
         return loss_matrix(
             self.X[self.used], self.target, self.views if views is None else views, self.task,
-            self.settings.k, control=self.control, weight=self.weights, seed=self.settings.seed,
-            threads=self.threads,
+            k or self.settings.k, control=self.control, weight=self.weights,
+            seed=self.settings.seed, threads=self.threads,
         )  # fmt: skip
 
     def recover(self, lambda_, L=None):
@@ -114,11 +118,31 @@ class Training:
             lambda_=lambda_, L=L, weight=self.weights, control=self.control,
             seed=self.settings.seed, threads=self.threads,
         )  # fmt: skip
+        if self.settings.limits is not None:
+            return self._within_limits(found, L)
         return found if self.order is None else self._in_order(found, L)
+
+    def _within_limits(self, found, L):
+        """The same penalty within limits: first over all views, then the kept ones."""
+        L = self.losses(k=found.k) if L is None else L
+        rows, lambda_ = self.rows[self.used], found.lambda_ * found.unit
+
+        def within(columns, lambda_):
+            limits = self.settings.limits.at(self.views[columns], rows)
+            return convex.assign(L[:, columns], lambda_, limits, weight=self.weights)
+
+        every = np.arange(len(self.views))
+        J = largest(within(every, lambda_).mass, self.control.least, self.control.most)
+        if self.task == CLASSES:
+            lambda_ = min(lambda_, ALIKE * found.unit)
+        own = within(J, lambda_)
+        order = np.argsort(-own.mass, kind="stable")
+        J, own = J[order], replace(own, B=own.B[:, order], mass=own.mass[order])
+        return replace(found, views=self.views[J], columns=J, losses=L[:, J], assignment=own)
 
     def _in_order(self, found, L):
         """The same penalty with a price of switches: first over all views, then the kept ones."""
-        L = self.losses() if L is None else L
+        L = self.losses(k=found.k) if L is None else L
         s, rank = self.settings, np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = found.lambda_ * found.unit
