@@ -20,8 +20,8 @@ SEPARATED = "coefficients are not estimable, their size is set by the solver"
 LONGEST_RULE = len("reweighted")
 LEGIBLE = 8  # characters to which a name is shortened at least
 CRITERIA_IN_WORDS = {
-    "deviance": "the deviance", "aic": "AIC", "bic": "BIC",
-    "ebic": "extended BIC, which charges for each coefficient,",
+    "deviance": "the deviance", "aic": "AIC", "hq": "the criterion of Hannan and Quinn",
+    "bic": "BIC", "ebic": "extended BIC, which charges for each coefficient,",
 }  # fmt: skip
 LONGEST = 32  # characters of a name
 
