@@ -92,6 +92,7 @@ def test_the_criterion_falls_as_the_price_grows(relax):
     ladder = fit.estimates.ladder
     assert len(ladder) > 5
     assert (np.diff(ladder.cost) > 0).all() and (np.diff(ladder.criterion) < 0).all()
+    assert (np.diff(ladder.deviance) < 0).all()
 
 
 def test_blends_are_with_the_least_penalty_of_a_support():

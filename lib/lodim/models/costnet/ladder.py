@@ -12,7 +12,7 @@ WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a m
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """M models of growing cost, each better by the criterion than all cheaper ones.
+    """M models of growing cost, each better by criterion and by deviance than all cheaper ones.
 
     cost : (M,) what must be paid
     intercept : (M, K); coef : (M, p, K) on standardized columns
@@ -48,7 +48,9 @@ class Ladder:
 def rungs(search, found, relax=1.0):
     """Candidates of growing price from the null model on, each better by WORTH than all cheaper.
 
-    A proven optimum needs to be better alone. With relax below 1 they are judged as blended.
+    Its deviance is lower too: nobody pays more for a model that fits worse, even with fewer
+    coefficients. A proven optimum needs to be better alone. With relax below 1 they are judged as
+    blended.
     """
     if relax < 1.0:
         found = [_judged(search, candidate, relax) for candidate in found]
@@ -58,8 +60,10 @@ def rungs(search, found, relax=1.0):
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
         worth = 0.0 if same or candidate.rule == "exact" else WORTH
-        if not out or candidate.state.value < out[-1].state.value - worth:
-            out = [*(out[:-1] if same else out), candidate]
+        cheaper = out[:-1] if same else out
+        fits = not cheaper or candidate.state.deviance < cheaper[-1].state.deviance
+        if not out or (fits and candidate.state.value < out[-1].state.value - worth):
+            out = [*cheaper, candidate]
     return out
 
 
