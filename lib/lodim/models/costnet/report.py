@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim import wording
 from lodim.digits import aligned, is_missing
 from lodim.fit import ARRAY
 from lodim.models.costnet import pricelist
@@ -31,8 +32,8 @@ def listing(fit):
     d = fit.design
     dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){_levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}, {_for_sale(fit)}",
+        f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}, {_for_sale(fit)}",
         _used(fit),
     ]
     if fit.separated:
@@ -65,7 +66,7 @@ def summary(fit):
 def _header(fit):
     s, d, m = fit.settings, fit.design, fit.step
     return (
-        ("Response", _modelled(fit)),
+        ("Response", wording.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "costnet"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -347,7 +348,7 @@ def _budget(fit):
     budget = fit.settings.budget
     if budget is None:
         return "none"
-    return significant(budget) + (" (by CV)" if "budget" in fit.chosen else "")
+    return significant(budget) + wording.how(fit, "budget")
 
 
 def _labels(frame):
@@ -357,21 +358,3 @@ def _labels(frame):
     return [
         short(f"{t} ({k})", LONGEST) for t, k in zip(frame["term"], frame["level"], strict=True)
     ]
-
-
-def _levels(fit):
-    if fit.levels is None:
-        return ""
-    if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
-    return f", {len(fit.levels)} classes"
-
-
-def _constant(design):
-    return f" ({len(design.constant)} constant)" if design.constant else ""
-
-
-def _modelled(fit):
-    """The response, and of two classes the one whose probability is modelled."""
-    name = fit.design.response.name
-    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"

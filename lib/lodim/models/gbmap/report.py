@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim import wording
 from lodim.report import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the effects' table
@@ -13,8 +14,8 @@ def listing(fit):
     s, d = fit.settings, fit.design
     dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){_levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}",
+        f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}",
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
     ]
     if not fit.converged:
@@ -44,7 +45,7 @@ def summary(fit):
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
     return (
-        ("Response", _modelled(fit)),
+        ("Response", wording.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "gbmap"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -52,8 +53,8 @@ def _header(fit):
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
         ("Nonzero weights", str(fit.df)),
-        ("Boosts (m)", f"{s.m}{_how(fit, 'm')}"),
-        ("Lambda", f"{significant(s.lambda_)}{_how(fit, 'lambda_')}"),
+        ("Boosts (m)", f"{s.m}{wording.how(fit, 'm')}"),
+        ("Lambda", f"{significant(s.lambda_)}{wording.how(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
@@ -148,33 +149,11 @@ def _choice(fit):
     return f"{text}; least mean held-out loss {significant(frame['mean'].min())}."
 
 
-def _levels(fit):
-    if fit.levels is None:
-        return ""
-    if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
-    return f", {len(fit.levels)} classes"
-
-
-def _constant(design):
-    return f" ({len(design.constant)} constant)" if design.constant else ""
-
-
 def _activation(s):
     return f"softplus (beta {significant(s.beta)})" if s.activation == "softplus" else "identity"
 
 
-def _how(fit, name):
-    return " (by CV)" if name in fit.chosen else ""
-
-
-def _modelled(fit):
-    """The response, and of two classes the one whose probability is modelled."""
-    name = fit.design.response.name
-    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
-
-
 def _chosen(fit):
-    open_ = [n for n in ("m", "lambda_") if _how(fit, n)]
+    open_ = [n for n in ("m", "lambda_") if wording.how(fit, n)]
     words = " and ".join({"m": "boosts", "lambda_": "lambda"}[n] for n in open_)
     return f" ({words} chosen by cross-validation)" if open_ else ""

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim import wording
 from lodim.report import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the table of loadings
@@ -19,7 +20,7 @@ def listing(fit):
     dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     lines = [
         f"Family: {fit.family.name}{_levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{_constant(d)}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}",
     ]
     if fit.levels is None:
         lines.append(
@@ -80,7 +81,7 @@ def _measures(fit):
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
-        ("Gamma", f"{significant(s.gamma)}{' (by CV)' if 'gamma' in fit.chosen else ''}"),
+        ("Gamma", f"{significant(s.gamma)}{wording.how(fit, 'gamma')}"),
         ("Covariances", s.covariance),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
@@ -284,7 +285,3 @@ def _levels(fit):
     if len(fit.levels) == 2:
         return f", {fit.design.response.name}: {fit.levels[0]} | {fit.levels[1]}"
     return f", {len(fit.levels)} classes"
-
-
-def _constant(design):
-    return f" ({len(design.constant)} constant)" if design.constant else ""

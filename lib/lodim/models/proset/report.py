@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim import wording
 from lodim.models.proset.prototypes import KINDS
 from lodim.report import Report, Table, significant
 
@@ -15,10 +16,9 @@ def listing(fit):
     """Lines and table of the short print, as glmnet's."""
     d, s = fit.design, fit.settings
     dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
-    constant = f" ({len(d.constant)} constant)" if d.constant else ""
     lines = [
-        f"Family: {fit.family.name}{_levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{constant}, active: {fit.df}",
+        f"Family: {fit.family.name}{wording.levels(fit, _loss(fit))}",
+        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}, active: {fit.df}",
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
     ]
@@ -57,12 +57,12 @@ def _header(fit):
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Loss", "log-loss" if fit.levels is not None else KINDS[fit.estimates.loss]),
-        ("Batches", f"{len(fit.estimates.v)}{_how(fit, 'n_batches')}"),
+        ("Batches", f"{len(fit.estimates.v)}{wording.how(fit, 'n_batches')}"),
         ("Prototypes", str(len(fit.estimates))),
         ("Features", str(len(d.names))),
         ("Active features", str(fit.df)),
-        ("Lambda v", f"{significant(s.lambda_v)}{_how(fit, 'lambda_v')}"),
-        ("Lambda w", f"{significant(s.lambda_w)}{_how(fit, 'lambda_w')}"),
+        ("Lambda v", f"{significant(s.lambda_v)}{wording.how(fit, 'lambda_v')}"),
+        ("Lambda w", f"{significant(s.lambda_w)}{wording.how(fit, 'lambda_w')}"),
         ("L1 ratio v", significant(s.l1_ratio_v)),
         ("L1 ratio w", significant(s.l1_ratio_w)),
         ("Mean null deviance", significant(g["null_deviance"])),
@@ -155,21 +155,13 @@ def _notes(fit):
     return tuple(notes)
 
 
-def _levels(fit):
-    if fit.levels is None:
-        return f" (loss {KINDS[fit.estimates.loss]})"
-    if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
-    return f", {len(fit.levels)} classes"
-
-
-def _how(fit, name):
-    return " (by CV)" if name in fit.chosen else ""
-
-
 def _chosen(fit):
     return f" ({_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
 
 
 def _words(names):
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _loss(fit):
+    return "" if fit.levels is not None else f" (loss {KINDS[fit.estimates.loss]})"

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from lodim import wording
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.experts import describe
 from lodim.report import Report, Table, significant
@@ -22,7 +23,7 @@ def listing(fit):
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
-        f"Family: {fit.family.name}{_levels(fit)}",
+        f"Family: {fit.family.name}{wording.levels(fit)}",
         f"Rows: {fit.n}{dropped}{unlabelled}, features: {len(d.names)}{constant}, used: {fit.df}",
         f"Views: {len(fit.estimates)}, k: {s.k}, lambda: {significant(s.lambda_)}"
         f"{_chosen(fit)}, learner: {_learner(fit)}",
@@ -48,7 +49,7 @@ def summary(fit):
 def _header(fit):
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
-        ("Response", "none" if d.response is None else _modelled(fit)),
+        ("Response", "none" if d.response is None else wording.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "ripr"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -142,19 +143,6 @@ def _dimensions(fit):
     dims = fit.tidy()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
-
-
-def _levels(fit):
-    if fit.levels is None:
-        return ""
-    if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
-    return f", {len(fit.levels)} classes"
-
-
-def _modelled(fit):
-    name = fit.design.response.name
-    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
 
 
 def _learner(fit):
