@@ -386,7 +386,7 @@ MELM_REFUSED = {
     "offset": (bad(offset="o"), ld.ArgumentError, "takes no offset"),
     "tiny class": (
         bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
-        "class 'a' has 2 rows.*needs 3",
+        "rows of class 'a' that count: 2.*needs 3",
     ),
     "no feature": (
         bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
@@ -459,7 +459,9 @@ COSTNET_REFUSED = {
     "closure": (bad(closure="none"), ld.ArgumentError, "closure must be one of all, direct"),
     "solver": (bad(solver="lbfgs"), ld.ArgumentError, "solver must be one of auto, cvxpy"),
     "n_lambda": (bad(n_lambda=1), ld.ArgumentError, "n_lambda"),
-    "criterion": (bad(control={"criterion": "cp"}), ld.ArgumentError, "deviance, aic, bic, ebic"),
+    "criterion": (
+        bad(control={"criterion": "cp"}), ld.ArgumentError, "deviance, aic, hq, bic, ebic",
+    ),
     "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),
     "tol": (bad(control={"tol": 0}), ld.ArgumentError, "tol"),
     "network": (bad(control={"network": 1}), ld.ArgumentError, "network"),

@@ -204,7 +204,7 @@ def test_ripr_from_the_command_line(tmp_path, capsys):
         main(["ripr", "variety ~ .", "seeds", "--offset", "area"])
     assert "--offset" in capsys.readouterr().err
     assert main(["ripr", "~ . - variety", "seeds", "--lambda", "1", "--cv"]) == 2
-    assert "without a response" in capsys.readouterr().err
+    assert "cv needs a response" in capsys.readouterr().err
 
 
 def test_plots_of_several_panels(tmp_path):

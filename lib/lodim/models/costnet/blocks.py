@@ -347,11 +347,18 @@ def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty
         c[:] = c0
         apply(H, w, 0, A, c, 0, A)
         value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
-        sweeps[i] = solve(tree, H, c, w, xi, lams[i], steep, target, value / lams[i], max_sweeps)
+        fine = 0.1 * target * lams[i] / value
+        ended = False
+        if i == 0:  # where a path begins nothing may be used: a visit would only disturb xi
+            slack, over = certificate(w, c, xi, lams[i], tree, u, fine)
+            ended = slack + over * value / lams[i] <= target
+        if not ended:
+            reach = value / lams[i]
+            sweeps[i] = solve(tree, H, c, w, xi, lams[i], steep, target, reach, max_sweeps)
         c[:] = c0
         apply(H, w, 0, A, c, 0, A)
         value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
-        slack, over = certificate(w, c, xi, lams[i], tree, u, 0.1 * target * lams[i] / value)
+        slack, over = certificate(w, c, xi, lams[i], tree, u, fine)
         gap[i], path[i] = slack + over * value / lams[i], w
         loss[i] = _value(c0, c, w, null)
         for j in range(A):
