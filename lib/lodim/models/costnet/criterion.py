@@ -7,15 +7,16 @@ that a ladder of all rules sells for some cost, and the least of ten-fold cross-
 `heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
 
     cost       4      10      20      60      heart
-    aic      .4310   .2675   .2629   .2745    .799
-    hq       .4312   .2667   .2589   .2608    .844     the default
-    bic      .4314   .2663   .2550   .2551    .922
-    ebic     .4317   .2666   .2534   .2534
+    deviance                                  .784
+    aic      .4310   .2675   .2630   .2745    .799
+    hq       .4312   .2668   .2589   .2607    .844     the default
+    bic      .4314   .2663   .2551   .2551    .909
+    ebic     .4317   .2666   .2533   .2533    .937
     (lasso   .5190   .3217   .2697   .2778)            the refitted weighted lasso by deviance
 
 benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the ladder by
-"hq" is above the lasso by more than a standard error, and so by higher charges; by "aic" it is at
-costs of 30 and 40 on three of four graphs, and for two classes (stars, cost 40, 10 seeds: 2.5).
+"hq" or by a higher charge is above the lasso; by "aic" it is by more than a standard error at costs
+of 30 and 40 on three of four graphs, and for two classes (chains, cost 40: .042, se .012).
 Charges are for the rank: a category of k levels has k columns, and k - 1 of them say something.
 """
 
