@@ -29,11 +29,9 @@ LONGEST = 32  # characters of a name
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
-    d = fit.design
-    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}, {_for_sale(fit)}",
+        f"{wording.rows(fit)}, {_for_sale(fit)}",
         _used(fit),
     ]
     if fit.separated:
@@ -247,8 +245,7 @@ def _notes(fit):
         f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
         f"{int(trace.n_iter.sum())} iterations."
     )
-    if fit.chosen:
-        notes.append(_choice(fit))
+    notes += wording.choice(fit)
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
     if _has_series(fit):
@@ -256,8 +253,7 @@ def _notes(fit):
     left = idle(fit.settings.network, fit.settings)
     if left:
         notes.append(f"Priced, not used by the formula: {_several(left, NOTED)}.")
-    if d.constant:
-        notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
+    notes += wording.without_effect(d)
     return tuple(notes)
 
 
@@ -271,14 +267,6 @@ def _coefficients_are(fit):
         "The terms were selected by looking at the response: the coefficients are refitted "
         "without a penalty, are too large on average for it, and have no valid p-values. "
         "Held-out rows, or cv(), tell how well a model does."
-    )
-
-
-def _choice(fit):
-    frame, names = fit.selection, " and ".join(fit.chosen)
-    return (
-        f"{names} by cross-validation over {len(frame)} settings; least mean held-out loss "
-        f"{significant(frame['mean'].min())}."
     )
 
 

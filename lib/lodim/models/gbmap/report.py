@@ -11,11 +11,10 @@ MOST_FEATURES = 20  # rows of the effects' table
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
-    s, d = fit.settings, fit.design
-    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    s = fit.settings
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}",
+        wording.rows(fit),
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
     ]
     if not fit.converged:
@@ -127,10 +126,8 @@ def _notes(fit):
         f"{int(log['n_iter'].max())} iterations at most, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
-    if fit.selection is not None:
-        notes.append(_choice(fit))
-    if d.constant:
-        notes.append(f"Constant features without effect: {', '.join(d.constant)}.")
+    notes += wording.choice(fit, _range(fit))
+    notes += wording.without_effect(d)
     idle = fit.learners().loc[lambda f: (f["active"] < 1e-9) | (f["active"] > 1.0 - 1e-9), "boost"]
     if len(idle):
         notes.append(
@@ -140,13 +137,11 @@ def _notes(fit):
     return tuple(notes)
 
 
-def _choice(fit):
-    frame, names = fit.selection, " and ".join(fit.chosen)
-    text = f"{names} by cross-validation over {len(frame)} settings"
-    if "lambda_" in fit.chosen:
-        largest, least = significant(frame["lambda_"].max()), significant(frame["lambda_"].min())
-        text += f", lambda_ from {largest} to {least}"
-    return f"{text}; least mean held-out loss {significant(frame['mean'].min())}."
+def _range(fit):
+    if "lambda_" not in fit.chosen:
+        return ""
+    tried = fit.selection["lambda_"]
+    return f", lambda_ from {significant(tried.max())} to {significant(tried.min())}"
 
 
 def _activation(s):

@@ -16,11 +16,10 @@ SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 def listing(fit):
     """Lines and table of the short print: the largest loadings."""
-    s, d = fit.settings, fit.design
-    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    s = fit.settings
     lines = [
         f"Family: {fit.family.name}{_levels(fit)}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}",
+        wording.rows(fit),
     ]
     if fit.levels is None:
         lines.append(
@@ -187,13 +186,8 @@ def _notes(fit):
         )
     else:
         notes += _notes_of_classes(fit)
-    if fit.selection is not None:
-        notes.append(
-            f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
-            f"least mean held-out loss {significant(fit.selection['mean'].min())}."
-        )
-    if fit.design.constant:
-        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    notes += wording.choice(fit)
+    notes += wording.without_effect(fit.design)
     return tuple(notes)
 
 

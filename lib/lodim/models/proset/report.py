@@ -14,11 +14,10 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
-    d, s = fit.design, fit.settings
-    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    s = fit.settings
     lines = [
         f"Family: {fit.family.name}{wording.levels(fit, _loss(fit))}",
-        f"Rows: {fit.n}{dropped}, features: {len(d.names)}{wording.constant(d)}, active: {fit.df}",
+        f"{wording.rows(fit)}, active: {fit.df}",
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
     ]
@@ -145,22 +144,13 @@ def _notes(fit):
     if asked > fit.estimates.n_batches:
         notes.append(f"Of {asked} batches asked for, batch {fit.estimates.n_batches} is empty: "
                      "nothing was left to gain.")  # fmt: skip
-    if fit.selection is not None:
-        notes.append(
-            f"{_words(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
-            f"least mean held-out loss {significant(fit.selection['mean'].min())}."
-        )
-    if fit.design.constant:
-        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    notes += wording.choice(fit)
+    notes += wording.without_effect(fit.design)
     return tuple(notes)
 
 
 def _chosen(fit):
-    return f" ({_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
-
-
-def _words(names):
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" ({wording.listed(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
 
 
 def _loss(fit):

@@ -18,13 +18,11 @@ ERROR = {
 
 def listing(fit):
     """Lines and table of the short print."""
-    s, d, r = fit.settings, fit.design, fit.record
-    dropped = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
-    constant = f" ({len(d.constant)} constant)" if d.constant else ""
+    s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
         f"Family: {fit.family.name}{wording.levels(fit)}",
-        f"Rows: {fit.n}{dropped}{unlabelled}, features: {len(d.names)}{constant}, used: {fit.df}",
+        f"{wording.rows(fit, unlabelled)}, used: {fit.df}",
         f"Views: {len(fit.estimates)}, k: {s.k}, lambda: {significant(s.lambda_)}"
         f"{_chosen(fit)}, learner: {_learner(fit)}",
     ]
@@ -117,11 +115,7 @@ def _notes(fit):
         f"Search: {len(log['objective'])} rounds, {ended}; objective "
         f"{significant(log['objective'][-1])}."
     ]
-    if fit.selection is not None:
-        notes.append(
-            f"{' and '.join(fit.chosen)} by cross-validation over {len(fit.selection)} settings; "
-            f"least mean held-out loss {significant(fit.selection['mean'].min())}."
-        )
+    notes += wording.choice(fit)
     if fit.record.blind:
         notes.append(f"{fit.record.blind} rows have all features of no view: they get no answer.")
     if fit.arguments.get("limits") is not None:
@@ -134,8 +128,7 @@ def _notes(fit):
     if rest:
         more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
         notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
-    if fit.design.constant:
-        notes.append(f"Constant features without effect: {', '.join(fit.design.constant)}.")
+    notes += wording.without_effect(fit.design)
     return tuple(notes)
 
 
