@@ -238,6 +238,11 @@ class Design:
         return self.offset if offset is None else offset
 
     @property
+    def levels(self):
+        """Classes of the response in order; None for a numeric one, or without a response."""
+        return None if self.response is None else self.response.levels
+
+    @property
     def features(self):
         """Names of the columns that the right side uses, each once."""
         names = [name for term in self.terms for part in term for name in factor.needs(part)]

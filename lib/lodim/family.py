@@ -131,3 +131,8 @@ def make(name, n_levels):
     if name == "multinomial":
         return Multinomial(n_levels)
     return {"gaussian": Gaussian(), "binomial": Binomial(), "none": NoResponse()}[name]
+
+
+def of(design):
+    """Family of a design's response."""
+    return make(design.family, len(design.levels or ()))

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim import family as families
 from lodim import fold, report, store
+from lodim.design import Design
 from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
@@ -81,10 +83,18 @@ class Fit(ABC):
 
     # What all models share ---------------------------------------------------------------------
 
+    def shared_state(self) -> dict[str, Any]:
+        """What the state of every model holds; see `shared`."""
+        return {
+            "design": self.design.to_state(),
+            "selection": None if self.selection is None else self.selection.to_dict("list"),
+            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
+        }  # fmt: skip
+
     @property
     def levels(self):
         """Classes of the response in order, None for a numeric one."""
-        return None if self.design.response is None else self.design.response.levels
+        return self.design.levels
 
     @property
     def reader(self):
@@ -230,6 +240,16 @@ class Fit(ABC):
 
     def _repr_html_(self):
         return self.summary().as_html()
+
+
+def shared(state: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of every model's Fit, from what `Fit.shared_state` has written."""
+    design, selection = Design.from_state(state["design"]), state["selection"]
+    return {
+        "design": design, "family": families.of(design),
+        "selection": None if selection is None else pd.DataFrame(selection),
+        "call": state["call"], "arguments": state["arguments"], "chosen": tuple(state["chosen"]),
+    }  # fmt: skip
 
 
 def load(path: str | PathLike) -> Fit:

@@ -179,8 +179,7 @@ def prepare(model, formula, data, arguments, which=None):
         raise ArgumentError(
             f"{recipe.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
-    levels = None if design.response is None else design.response.levels
-    family = families.make(design.family, 0 if levels is None else len(levels))
+    family = families.of(design)
     automatic = recipe.defaults(family, max(1, len(batch.counted))) if recipe.defaults else {}
     settings = dataclasses.replace(
         settings, **{k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}

@@ -56,7 +56,7 @@ def quick_splits(problem):
         open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    fold = folding.assign(batch, min(5, counted), problem.design.response.levels, seed)
+    fold = folding.assign(batch, min(5, counted), problem.design.levels, seed)
     held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
     return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
 
@@ -161,7 +161,7 @@ def cv(
         grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     combinations = _combinations(grid, problem.recipe)
-    fold = folding.assign(problem.batch, folds, problem.design.response.levels, seed)
+    fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
     frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
     where_min, where_1se = _chosen(frame)
     refitted = _refitted(problem, grid, frame, chosen[where_min if rule == "min" else where_1se])

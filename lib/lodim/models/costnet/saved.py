@@ -3,10 +3,8 @@
 from dataclasses import fields
 
 import numpy as np
-import pandas as pd
 
-from lodim import family as families
-from lodim.design import Design
+from lodim.fit import shared
 from lodim.models.costnet import steps
 from lodim.models.costnet.grow import Estimates
 from lodim.models.costnet.ladder import Ladder
@@ -14,15 +12,7 @@ from lodim.models.costnet.network import Network
 from lodim.models.costnet.penalized import Trace
 from lodim.models.costnet.settings import Settings
 
-PLAIN = (
-    "limit",
-    "total",
-    "lightest",
-    "n",
-    "null_deviance",
-    "call",
-    "arguments",
-)  # kept as they are
+PLAIN = ("limit", "total", "lightest", "n", "null_deviance")  # kept as they are
 
 
 def to_state(fit):
@@ -31,35 +21,29 @@ def to_state(fit):
     settings = {f.name: getattr(s, f.name) for f in fields(s) if f.name != "network"}
     if callable(s.costs):
         settings["costs"] = None
-    return {
-        "design": fit.design.to_state(), "settings": settings,
+    return fit.shared_state() | {
+        "settings": settings,
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
         "trace": _fields(e.trace), "ladder": _fields(e.ladder), "lasso": _fields(e.lasso),
         "paid": _fields(fit.paid), "step": steps.place(fit.step, e.trace),
-        "selection": None if fit.selection is None else fit.selection.to_dict("list"),
-        "chosen": list(fit.chosen), **{name: getattr(fit, name) for name in PLAIN},
+        **{name: getattr(fit, name) for name in PLAIN},
     }  # fmt: skip
 
 
 def read(state):
     """What CostnetFit is called with, from what `to_state` has written."""
-    design = Design.from_state(state["design"])
-    levels = design.response.levels
-    family = families.make(design.family, 0 if levels is None else len(levels))
+    common = shared(state)
     network = _network(state["network"])
     estimates = Estimates(
         trace=Trace(**state["trace"]), ladder=_ladder(state["ladder"]),
         lasso=_ladder(state["lasso"]),
     )  # fmt: skip
     paid = steps.Paid(**state["paid"])
-    _check(estimates, network, paid, len(design.names), family.n_scores)
-    selection = state["selection"]
-    return {
-        "design": design, "family": family, "estimates": estimates, "paid": paid,
+    _check(estimates, network, paid, len(common["design"].names), common["family"].n_scores)
+    return common | {
+        "estimates": estimates, "paid": paid,
         "settings": Settings(**state["settings"], network=network),
         "step": steps.at_place(state["step"], estimates, paid),
-        "selection": None if selection is None else pd.DataFrame(selection),
-        "chosen": tuple(state["chosen"]),
         **{name: state[name] for name in PLAIN},
     }  # fmt: skip
 

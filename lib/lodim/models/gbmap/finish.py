@@ -3,12 +3,10 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 
-from lodim import family as families
-from lodim.design import Design
 from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
+from lodim.fit import shared
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.calibrate import calibrate
 from lodim.models.gbmap.effects import Effects, Reference, effects, reference
@@ -46,19 +44,13 @@ def finish(problem, boosts, log, selection, light):
 
 def from_state(state):
     """The fit that `GbmapFit.to_state` has written."""
-    design = Design.from_state(state["design"])
-    levels = design.response.levels
-    family = families.make(design.family, 0 if levels is None else len(levels))
+    common, kept = shared(state), state["reference"]
     boosts = Boosts(**state["boosts"])
-    boosts.check(len(design.names), family.n_scores)
-    selection, kept = state["selection"], state["reference"]
+    boosts.check(len(common["design"].names), common["family"].n_scores)
     return GbmapFit(
-        design=design, family=family,
         # A fit may be read where there is no GPU.
         settings=Settings(**state["settings"] | {"engine": "cpu"}), estimates=boosts,
         log=state["log"], effects=Effects(**state["effects"]),
-        reference=None if kept is None else Reference(**kept),
-        selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
-        null_deviance=state["null_deviance"], calibration=state["calibration"],
-        call=state["call"], arguments=state["arguments"], chosen=tuple(state["chosen"]),
+        reference=None if kept is None else Reference(**kept), n=state["n"],
+        null_deviance=state["null_deviance"], calibration=state["calibration"], **common,
     )  # fmt: skip

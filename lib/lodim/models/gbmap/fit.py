@@ -131,13 +131,11 @@ class GbmapFit(Fit):
         return report.listing(self)
 
     def to_state(self):
-        return {
-            "design": self.design.to_state(), "settings": asdict(self.settings),
+        return self.shared_state() | {
+            "settings": asdict(self.settings),
             "boosts": vars(self.estimates), "log": self.log, "effects": vars(self.effects),
             "reference": None if self.reference is None else vars(self.reference),
-            "selection": None if self.selection is None else self.selection.to_dict("list"),
             "n": self.n, "null_deviance": self.null_deviance, "calibration": self.calibration,
-            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
         }  # fmt: skip
 
     def plot(self, kind=None, ax=None, **arguments):

@@ -3,12 +3,9 @@
 import warnings
 from dataclasses import replace
 
-import pandas as pd
-
-from lodim import family as families
-from lodim.design import Design
 from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
+from lodim.fit import shared
 from lodim.models.melm.classifiers import Nearest
 from lodim.models.melm.density import Densities
 from lodim.models.melm.fit import MelmFit
@@ -54,17 +51,13 @@ def _null(problem):
 
 def from_state(state):
     """The fit that `MelmFit.to_state` has written."""
-    design = Design.from_state(state["design"])
-    levels = () if design.response is None else design.response.levels
-    family = families.make(design.family, len(levels))
+    common = shared(state)
+    design = common["design"]
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
-    view.check(len(design.names), len(levels))
-    selection = state["selection"]
+    view.check(len(design.names), len(design.levels or ()))
     return MelmFit(
-        design=design, family=family, settings=Settings(**state["settings"]), estimates=view,
-        log=state["log"], measures=state["measures"],
-        selection=None if selection is None else pd.DataFrame(selection), n=state["n"],
-        call=state["call"], arguments=state["arguments"], chosen=tuple(state["chosen"]),
+        settings=Settings(**state["settings"]), estimates=view, log=state["log"],
+        measures=state["measures"], n=state["n"], **common,
     )  # fmt: skip
 
 

@@ -169,12 +169,10 @@ class MelmFit(Fit):
 
     def to_state(self):
         view = vars(self.estimates) | {"rule": self._rule_state()}
-        return {
-            "design": self.design.to_state(), "settings": asdict(self.settings), "view": view,
+        return self.shared_state() | {
+            "settings": asdict(self.settings), "view": view,
             "log": self.log, "measures": self.measures,
-            "selection": None if self.selection is None else self.selection.to_dict("list"),
-            "n": self.n, "call": self.call, "arguments": self.arguments,
-            "chosen": list(self.chosen),
+            "n": self.n,
         }  # fmt: skip
 
     def _rule_state(self):

@@ -4,12 +4,10 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from lodim import family as families
-from lodim.design import Design
 from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
+from lodim.fit import shared
 from lodim.models.proset.calibrate import Calibration, calibrate
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.kernels import CLASSES, SQUARED
@@ -59,22 +57,17 @@ def _plain(label):
 
 def from_state(state):
     """The fit that `ProsetFit.to_state` has written."""
-    design = Design.from_state(state["design"])
-    levels = design.response.levels
-    family = families.make(design.family, 0 if levels is None else len(levels))
+    common = shared(state)
     prototypes = Prototypes(**state["prototypes"])
-    prototypes.check(len(design.names), family)
-    selection, calibration = state["selection"], state["calibration"]
-    typical = state["typical"]
+    prototypes.check(len(common["design"].names), common["family"])
+    calibration, typical = state["calibration"], state["typical"]
     _check_rest(prototypes, state)
     return ProsetFit(
-        design=design, family=family, settings=Settings(**state["settings"] | {"engine": "cpu"}),
-        estimates=prototypes, log=state["log"],
+        settings=Settings(**state["settings"] | {"engine": "cpu"}), estimates=prototypes,
+        log=state["log"],
         calibration=None if calibration is None else Calibration(**calibration),
         typical=None if typical is None else Typical(**typical),
-        labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"],
-        selection=None if selection is None else pd.DataFrame(selection), call=state["call"],
-        arguments=state["arguments"], chosen=tuple(state["chosen"]),
+        labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"], **common,
     )  # fmt: skip
 
 

@@ -177,14 +177,12 @@ class ProsetFit(Explained):
 
     def to_state(self):
         calibration = self.calibration
-        return {
-            "design": self.design.to_state(), "settings": asdict(self.settings),
+        return self.shared_state() | {
+            "settings": asdict(self.settings),
             "prototypes": vars(self.estimates), "log": self.log, "labels": self.labels,
             "calibration": None if calibration is None else vars(calibration),
             "typical": None if self.typical is None else vars(self.typical),
-            "selection": None if self.selection is None else self.selection.to_dict("list"),
-            "n": self.n, "null_deviance": self.null_deviance, "call": self.call,
-            "arguments": self.arguments, "chosen": list(self.chosen),
+            "n": self.n, "null_deviance": self.null_deviance,
         }  # fmt: skip
 
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:

@@ -4,11 +4,9 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from lodim import family as families
-from lodim.design import Design
 from lodim.errors import ConvergenceWarning, StoreError
+from lodim.fit import shared
 from lodim.models.ripr.ensemble import Ensemble
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.record import Record, record
@@ -41,17 +39,12 @@ def _plain(label):
 
 def from_state(state):
     """The fit that `RiprFit.to_state` has written."""
-    design = Design.from_state(state["design"])
-    levels = None if design.response is None else design.response.levels
-    family = families.make(design.family, 0 if levels is None else len(levels))
+    common = shared(state)
     ensemble = Ensemble(**state["ensemble"])
-    ensemble.check(len(design.names))
+    ensemble.check(len(common["design"].names))
     if len(state["labels"]) != ensemble.n:
         raise StoreError(f"labels must be {ensemble.n}, one a row, not {len(state['labels'])}")
-    selection = state["selection"]
     return RiprFit(
-        design=design, family=family, settings=Settings(**state["settings"]), estimates=ensemble,
-        log=state["log"], record=Record(**state["record"]), labels=list(state["labels"]),
-        selection=None if selection is None else pd.DataFrame(selection), call=state["call"],
-        arguments=state["arguments"], chosen=tuple(state["chosen"]),
+        settings=Settings(**state["settings"]), estimates=ensemble, log=state["log"],
+        record=Record(**state["record"]), labels=list(state["labels"]), **common,
     )  # fmt: skip

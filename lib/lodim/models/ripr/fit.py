@@ -194,12 +194,10 @@ class RiprFit(Fit):
                 f"a fit with learner={self.settings.learner!r} cannot be saved: lodim stores "
                 "numbers, and no code; fit it again, or leave learner out"
             )
-        return {
-            "design": self.design.to_state(), "settings": asdict(self.settings),
+        return self.shared_state() | {
+            "settings": asdict(self.settings),
             "ensemble": {k: v for k, v in vars(e).items() if k != "experts"}, "log": self.log,
             "record": vars(self.record), "labels": self.labels,
-            "selection": None if self.selection is None else self.selection.to_dict("list"),
-            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
         }  # fmt: skip
 
     # What only ripr has ------------------------------------------------------------------------
