@@ -2,25 +2,28 @@
 
     python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER]
 
-PART is losses, assignment, recovery, table73, regression, real, clustering or screening.
+PART is losses, assignment, memory, recovery, table73, regression, real, clustering or screening.
 Each prints what it measures; results/ripr_PART.txt are what this version printed.
 """
 
 import argparse
+import resource
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
 
+import lodim as ld
 from lodim.models.ripr import convex, losses, query, screen
 from lodim.models.ripr.assign import solve_rows
 from lodim.models.ripr.query import answer, class_ratios
 from lodim.models.ripr.recover import Control, recover
-from lodim.models.ripr.views import enumerate_views, features
+from lodim.models.ripr.views import count, enumerate_views, features
 from lodim.synthetic import informative_views, informative_views_r
 
 
@@ -77,6 +80,28 @@ def run_assignment(_):
         ).sum()
         print(f"{n} x {views}: {1e3 * ours:.3f} ms, Clarabel {theirs:.2f} s, ratio "
               f"{theirs / ours:.0f}, objectives {own:.12g} and {value:.12g}")  # fmt: skip
+
+
+def peak_of(case):
+    """Seconds, and MiB that a fit adds to the most that its process has held."""
+    n, p, max_dim = case
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.random((n, p))).add_prefix("x")
+    df["y"] = np.where(df["x0"] + df["x1"] > 1.0, "a", "b")
+    ld.ripr("y ~ .", df.iloc[:100, [0, 1, 2, -1]], max_dim=3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, _ = timed(ld.ripr, "y ~ .", df, max_dim=max_dim)
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
+
+
+def run_memory(_):
+    """Of fits of two classes, each in a process of its own."""
+    for n, p, max_dim in ((1000, 50, 3), (20_000, 50, 2), (1000, 200, 3)):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            seconds, added = pool.submit(peak_of, (n, p, max_dim)).result()
+        matrix = 8 * n * min(count(p, 2, max_dim), screen.most_views(n)) / 2**20
+        print(f"n {n} p {p} max_dim {max_dim}: loss matrix {matrix:.0f} MiB, "
+              f"peak {added:.0f} MiB more than before, {seconds:.0f} s", flush=True)  # fmt: skip
 
 
 def standardized(train, *others):

@@ -17,6 +17,7 @@ import numpy as np
 from lodim.engine import for_blocks
 from lodim.errors import DataError
 from lodim.models.ripr.hull import assign_rows
+from lodim.models.ripr.screen import row_blocks
 
 ROWS = 256  # of a block that a thread takes
 SHARE = 0.05  # of the mass, which a view must exceed to be kept
@@ -77,8 +78,10 @@ def candidates(L):
     At first all penalties are equal, and later those without mass have the largest one: a view that
     is no row's best never is on a hull. Of equal views the first is taken.
     """
-    served = np.isfinite(L).any(axis=1)
-    return np.unique(L.argmin(axis=1)[served])
+    if not L.shape[1]:
+        return np.empty(0, np.int64)
+    at = np.concatenate([L[rows].argmin(axis=1) for rows in row_blocks(L)])
+    return np.unique(at[np.isfinite(L[np.arange(len(L)), at])])
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):

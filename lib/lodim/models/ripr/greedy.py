@@ -8,6 +8,8 @@ each by itself, forward selection by the errors of Eq. 2.11 does not.
 import numpy as np
 from numba import njit
 
+from lodim.models.ripr.screen import row_blocks
+
 MOST = 6  # views, where no number is given
 CANDIDATES = 60  # views that are tried, those that err least by themselves
 
@@ -17,7 +19,9 @@ def single_errors(L, weight=None):
 
     Of more than two classes an upper bound: the others together may be nearer than any of them.
     """
-    return np.average(~(L < 1.0), axis=0, weights=weight)
+    weight = np.ones(len(L)) if weight is None else weight
+    wrong = [np.einsum("i,ij->j", weight[rows], ~(L[rows] < 1.0)) for rows in row_blocks(L)]
+    return np.sum(wrong, axis=0) / weight.sum()
 
 
 def candidates(L, weight=None, most=CANDIDATES):

@@ -1,12 +1,13 @@
 """From data to a few views, and the rows that each serves: losses, lambda path, choice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import choose, greedy, losses, query
-from lodim.models.ripr.assign import Assignment, assign, restrict
+from lodim.models.ripr.assign import Assignment, assign, candidates, restrict
+from lodim.models.ripr.screen import row_blocks
 
 TASKS = ("class", "number", "cluster")
 SURE = 2.0  # standard errors that forward selection, the best of many, must be better by
@@ -47,7 +48,8 @@ class Recovery:
     k : neighbours
     lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
         variance of a row's losses
-    path : LambdaPath; None where lambda was given, or forward selection was better
+    path : LambdaPath, its columns among those of views that can serve (`assign.candidates`); None
+        where lambda was given, or forward selection was better
     """
 
     task: str
@@ -155,13 +157,18 @@ def _by_penalty(given, k, lambda_, L):
     _, _, _, task, weight, control, _, threads = given
     L = _losses(given, k) if L is None else L
     unit = spread(L) if task == "number" else (1.0 - control.alpha) ** 2
+    able = candidates(L)  # the others never serve: the matrix of all may be large
+    L = np.ascontiguousarray(L[:, able])
+    given = (*given[:2], given[2][able], *given[3:])
+    path, errors = None, None
     if lambda_ is not None or task == "cluster":
         lambda_ = ALIKE if lambda_ is None else lambda_
         found = assign(L, unit * lambda_, weight=weight, threads=threads)
-        return Proposal(_recovery(given, k, unit, L, found, None), None)
-    path, errors = _path(given, k, L, unit)
-    found = path.assignments[path.chosen]
-    return Proposal(_recovery(given, k, unit, L, found, path), errors)
+    else:
+        path, errors = _path(given, k, L, unit)
+        found = path.assignments[path.chosen]
+    found = _recovery(given, k, unit, L, found, path)
+    return Proposal(replace(found, columns=able[found.columns]), errors)
 
 
 def _recovery(given, k, unit, L, found, path):
@@ -235,11 +242,14 @@ def _references(y, weight, task, n):
 
 def spread(L):
     """Mean variance of the finite losses of a row."""
-    finite = np.isfinite(L)
-    size = np.maximum(finite.sum(axis=1), 1)
-    mean = np.where(finite, L, 0.0).sum(axis=1) / size
-    squares = np.where(finite, L - mean[:, None], 0.0) ** 2
-    return float((squares.sum(axis=1) / size).mean()) or 1.0
+    total = 0.0
+    for rows in row_blocks(L):
+        finite = np.isfinite(L[rows])
+        losses = np.where(finite, L[rows], 0.0)
+        size = np.maximum(finite.sum(axis=1), 1)
+        centred = np.where(finite, losses - (losses.sum(axis=1) / size)[:, None], 0.0)
+        total += (np.einsum("ij,ij->i", centred, centred) / size).sum()
+    return float(total / len(L)) or 1.0
 
 
 def _path(given, k, L, unit):

@@ -10,6 +10,7 @@ from lodim.errors import ArgumentError
 from lodim.models.ripr.views import count, enumerate_views, features, pad
 
 BYTES = 2**30  # of a loss matrix, by default
+ENTRIES = 2**22  # of a block of it
 
 
 def most_views(n, n_bytes=BYTES):
@@ -17,16 +18,26 @@ def most_views(n, n_bytes=BYTES):
     return max(1, n_bytes // (8 * n))
 
 
+def row_blocks(L):
+    """Slices of rows, so that what is made of a block is small beside the whole matrix."""
+    step = max(1, ENTRIES // max(1, L.shape[1]))
+    return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
+
+
 def merit(L, weight=None):
     """How much each view offers, (d*,): mean fall of a row's loss below its mean over the views.
 
     Only falls count: a view may be good for some rows and bad for the rest.
     """
-    finite = np.isfinite(L)
-    size = np.maximum(finite.sum(axis=1), 1)
-    mean = np.where(finite, L, 0.0).sum(axis=1) / size
-    fall = np.where(finite, np.maximum(mean[:, None] - np.where(finite, L, 0.0), 0.0), 0.0)
-    return np.average(fall, axis=0, weights=weight)
+    weight = np.ones(len(L)) if weight is None else weight
+    total = np.zeros(L.shape[1])
+    for rows in row_blocks(L):
+        finite = np.isfinite(L[rows])
+        size = np.maximum(finite.sum(axis=1), 1)
+        mean = np.where(finite, L[rows], 0.0).sum(axis=1) / size
+        fall = np.where(finite, np.maximum(mean[:, None] - L[rows], 0.0), 0.0)
+        total += np.einsum("i,ij->j", weight[rows], fall)
+    return total / weight.sum()
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
