@@ -68,17 +68,18 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
         raise ArgumentError(f"max_views must be at least the number of features, {p}")
     kept, room, parents = [], max_views, None
     for d in range(max(1, min_dim - 1), max_dim + 1):
-        room_here = room if d >= min_dim else p
-        if parents is None or count(p, d, d) <= room_here:
-            views = enumerate_views(p, d, d)[:room_here]
+        if parents is None or count(p, d, d) <= room:
+            views = enumerate_views(p, d, d)[:room]
         else:
-            views = _children(parents, p)[:room_here]
+            views = _children(parents, p)[:room]
         if d < max_dim:
             order = np.argsort(-merit(losses_of(views), weight), kind="stable")
             parents = views[order]
         if d >= min_dim:
             kept.append(pad(views, max_dim))
             room -= len(views)
+        if not room:
+            break
     return np.concatenate(kept), False
 
 
@@ -93,14 +94,3 @@ def _children(parents, p):
                 seen.add(child)
                 out.append(child)
     return np.array(out)
-
-
-def loss_of_screening(L_all, views_all, views):
-    """Share of the rows whose best view of all was screened away, and their mean loss of loss."""
-    code = {tuple(v) for v in views.tolist()}
-    kept = np.array([tuple(v) in code for v in views_all.tolist()])
-    best, left = L_all.min(axis=1), L_all[:, kept].min(axis=1)
-    known = np.isfinite(best)
-    return float((left > best)[known].mean()), float(
-        (left - best)[known & np.isfinite(left)].mean()
-    )
