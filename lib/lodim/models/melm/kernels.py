@@ -18,6 +18,7 @@ from lodim.rowmath import exp_negative
 
 BLOCK = 32  # rows whose partners are summed while the columns are in cache
 CHUNK = 512  # columns of a block
+LANES = 32  # columns that a loop takes at once: fewer than that would be taken one by one
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
@@ -154,8 +155,9 @@ def sums(u, scale, U, w, shift, e, T, R):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, u, U, e, T, R, scale, forces_a, forces_b):
+def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, scratch, forces_a, forces_b):
     """`sums` between rows [a0, a1) and [b0, b1), times a factor, forces added to the rows'."""
+    u, U, v, e, T, R, scale = scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
     R[:] = 0.0
@@ -163,9 +165,14 @@ def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, u, U, e, T, R, scale, 
         scale[a] = factor * w[a0 + a]
     for first in range(b0, b1, CHUNK):
         size = min(CHUNK, b1 - first)
+        wide = size + -size % LANES
         whiten(P, first, size, root, U)
+        v[:size] = w[first : first + size]
+        v[size:wide] = 0.0
+        for j in range(k):
+            U[j, size:wide] = U[j, 0]
         T[:] = 0.0
-        total += sums(u, scale[:rows], U, w[first : first + size], shift, e[:size], T, R)
+        total += sums(u, scale[:rows], U, v[:wide], shift, e[:wide], T, R)
         for j in range(k):
             for i in range(size):
                 forces_b[j, first + i] += T[j, i]
@@ -184,8 +191,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes.
     """
     k, C = P.shape[1], start.size - 1
-    u, U, e = np.empty((k, BLOCK)), np.empty((k, CHUNK)), np.empty(CHUNK)
-    T, R, scale = np.empty((k, CHUNK)), np.empty((k, BLOCK)), np.empty(BLOCK)
+    scratch = (
+        np.empty((k, BLOCK)), np.empty((k, CHUNK)), np.empty(CHUNK), np.empty(CHUNK),
+        np.empty((k, CHUNK)), np.empty((k, BLOCK)), np.empty(BLOCK),
+    )  # fmt: skip
     for unit in range(lo, hi):
         q, stripe = unit // stripes, unit % stripes
         forces[unit] = 0.0
@@ -197,27 +206,11 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
                     a1, b0, twice = min(a0 + BLOCK, start[a + 1]), start[b], 1.0
                     if a == b:
                         total += block_sums(
-                            P[q], w, L, a0, a1, a0, a1, 1.0, c, u, U, e, T, R, scale, out_a, out_b
+                            P[q], w, L, a0, a1, a0, a1, 1.0, c, scratch, out_a, out_b
                         )
                         b0, twice = a1, 2.0
                     total += block_sums(
-                        P[q],
-                        w,
-                        L,
-                        a0,
-                        a1,
-                        b0,
-                        start[b + 1],
-                        twice,
-                        c,
-                        u,
-                        U,
-                        e,
-                        T,
-                        R,
-                        scale,
-                        out_a,
-                        out_b,
+                        P[q], w, L, a0, a1, b0, start[b + 1], twice, c, scratch, out_a, out_b
                     )
                 totals[unit, a, b] = total
 
