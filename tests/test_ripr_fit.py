@@ -399,8 +399,8 @@ def test_learners_of_other_kinds():
     own = fit_of("clusters").predict(blobs())
     assert pd.crosstab(own, fit.predict(blobs())).gt(0).sum(axis=1).tolist() == [1] * 6
     assert fit.explain(blobs().iloc[[3]]).prediction == fit.predict(blobs())[3]
-    with pytest.raises(ld.ArgumentError, match="leave learner out"):
-        fit.clusters()
+    frame = fit.clusters()
+    assert len(frame) == 6 and frame["n"].sum() == 240 and frame["distortion"].notna().all()
     weights = np.linspace(1, 2, len(TWO))
     assert len(ld.ripr("y ~ .", TWO, learner=svm.SVC(), weights=weights, threads=1).estimates)
     with pytest.raises(ld.ArgumentError, match="cannot take them"):

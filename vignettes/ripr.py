@@ -62,9 +62,13 @@ print(fit.summary())
 
 # %% [markdown]
 # `%Mass` is the share that the view had in the assignment it was found by, where the true class of
-# a row was known; `Lambda` is the penalty, in units of (1 − a)². It was not given, and neither was
-# the number of views: penalties along a path are compared by what their views say of rows left out,
-# and views picked one by one for their errors are tried as a rival.
+# a row was known. Neither a penalty λ nor the number of views was given: penalties along a path are
+# compared by what their views say of rows left out, and views picked one by one for their errors
+# (forward selection) are tried as a rival. The print says which of the two found the views; a
+# penalty would be given in units of (1 − a)².
+#
+# Either way the views were chosen on the rows that `Error` is of. What it is worth for new rows,
+# rows that were kept out will tell, or cross-validation (below).
 #
 # ## The pictures
 #
@@ -125,10 +129,13 @@ path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.
 ax = path.plot()
 
 # %% [markdown]
-# And cross-validation, what they are worth on rows held out:
+# And cross-validation, what they are worth on rows held out, beside what the method chooses by
+# itself (`None`, the grey line):
 
 # %%
-cv = ld.cv(ld.ripr, "diagnosis ~ .", data=train, grid={"lambda_": np.geomspace(10, 0.1, 9)})
+cv = ld.cv(
+    ld.ripr, "diagnosis ~ .", data=train, grid={"lambda_": [*np.geomspace(10, 0.1, 9), None]}
+)
 print(cv)
 ax = cv.plot()
 

@@ -69,7 +69,7 @@ class Formula:
     def response(self):
         """The one response, or None; a FormulaError where there are several."""
         if len(self.responses) > 1:
-            message = "only one response can be modelled; for a sum of columns write I(a + b)"
+            message = "only one response can be used here; for a sum of columns write I(a + b)"
             _fail(self.text, self.responses[1].start, message)
         return self.responses[0] if self.responses else None
 

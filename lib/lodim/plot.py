@@ -127,7 +127,10 @@ def _axis_above(ax, label, x, texts):
 def cv_curve(cv, ax=None):
     """Held-out loss with one standard error against the grid's first setting."""
     ax = _axes(ax)
-    frame, name = cv.frame, cv.grid[0]
+    name = cv.grid[0]
+    frame = cv.frame.dropna(subset=[name])
+    if len(frame) < len(cv.frame):
+        _own_choice(ax, cv.frame[cv.frame[name].isna()], name)
     numeric = pd.api.types.is_numeric_dtype(frame[name])
     penalty = name in cv.penalties and numeric and (frame[name] > 0).all()
     others = [c for c in cv.grid[1:]]
@@ -145,6 +148,8 @@ def cv_curve(cv, ax=None):
         if others and numeric:
             _join_series(ax, x, part["mean"], line[0].get_color(), (cv.index_min, cv.index_1se))
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
+        if row not in frame.index:
+            continue
         value = frame[name][row]
         where = np.log(value) if penalty else value if numeric else str(value)
         ax.axvline(where, color="black", lw=0.8, ls=style)
@@ -158,6 +163,15 @@ def cv_curve(cv, ax=None):
     ax.set_ylabel(f"held-out {cv.loss}")
     ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
     return _tidy(ax)
+
+
+def _own_choice(ax, frame, name):
+    """Held-out loss where a setting is left to the model, which has no place on the axis."""
+    for k, (mean, se) in enumerate(zip(frame["mean"], frame["se"], strict=True)):
+        ax.axhspan(mean - se, mean + se, color=GREY, alpha=0.2, lw=0)
+        label = f"{name.rstrip('_')} left to the model" if k == 0 else None
+        ax.axhline(mean, color=GREY, lw=1.0, label=label)
+    ax.legend(frameon=False, fontsize=8)
 
 
 def _join_series(ax, x, mean, color, chosen):

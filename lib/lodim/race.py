@@ -30,7 +30,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress):
     rows = []
     for point in points:
         key, value = _apart(point, name)
-        last = sorted(wanted[key]).index(value) + 1 if recipe.budget else value
+        last = ordered(wanted[key]).index(value) + 1 if recipe.budget else value
         rows.append(runs[key].rows[:last])
     return rows
 
@@ -62,10 +62,16 @@ def _apart(settings, name):
     return replace(settings, **{name: None}), getattr(settings, name)
 
 
+def ordered(values, down=False):
+    """Values in order; None, which leaves a choice to the model, comes last."""
+    known = sorted((v for v in values if v is not None), reverse=down)
+    return known + [v for v in values if v is None]
+
+
 def _served(recipe, key, values):
     """Settings of the run that serves all values, and its number of stages, None if open."""
     if recipe.budget:
-        return replace(key, **{recipe.budget: tuple(sorted(values))}), len(values)
+        return replace(key, **{recipe.budget: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 

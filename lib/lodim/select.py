@@ -13,7 +13,7 @@ from lodim import paths
 from lodim import recipe as recipes
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.race import fold_means, grid_losses, standard_error
+from lodim.race import fold_means, grid_losses, ordered, standard_error
 from lodim.report import Table, listing, significant
 
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
@@ -117,7 +117,8 @@ def cv(
         that are listed first. A DataFrame has a row for each point to try, simplest first.
         Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
         among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
-        the prices of the models of costnet, as budgets.
+        the prices of the models of costnet, as budgets; of ripr further None (NaN in the frame),
+        which leaves the choice of views to the model.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
@@ -325,7 +326,7 @@ def _combinations(grid, recipe):
         if not tried:
             raise ArgumentError(f"the grid has no value for {name!r}")
         if name in (*recipe.penalties, recipe.stages, recipe.budget):
-            tried = sorted(tried, reverse=name in recipe.penalties)
+            tried = ordered(tried, name in recipe.penalties)
         values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
     return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]
 
@@ -340,7 +341,8 @@ def _summarize(problem, points, combinations, losses):
         if stages and getattr(settings, stages) is None:
             at = int(np.argmin(means))
             settings = replace(settings, **{stages: at + 1})
-        row = dict(combination)
+        open_ = [k for k in problem.recipe.penalties if combination.get(k, 0) is None]
+        row = combination | dict.fromkeys(open_, np.nan)
         if stages:
             row[stages] = getattr(settings, stages)
         rows.append(row | {"mean": means[at], "se": standard_error(curve[at], means[at])})

@@ -24,39 +24,27 @@ def clustered(e, n_clusters, seed):
     return replace(e, centres=np.concatenate(centres), centre_view=np.array(of, np.int64))
 
 
-def assigned(e, X, view):
-    """Cluster of each row X (m, a) in the view that serves it: (m,) positions, -1 without a view;
-    and squared distances to its centre, NaN there.
+def assigned(e, X, answers):
+    """Cluster of each row X (m, a) in the view that serves it: (m,) positions, -1 without one; and
+    squared distances to its centre, NaN there.
+
+    The cluster of the nearest centre, or the one that the view's expert says.
     """
     out, far = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
-        rows, mine = np.flatnonzero(view == j), np.flatnonzero(e.centre_view == j)
+        rows, mine = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
+        if e.experts:
+            rows = rows[np.isfinite(answers.said[rows, j])]
         if len(rows):
             at = e.columns(j)
             D = _squared(X[rows][:, at], e.centres[mine][:, : len(at)])
-            out[rows], far[rows] = mine[D.argmin(axis=1)], D.min(axis=1)
+            best = answers.said[rows, j].astype(int) if e.experts else D.argmin(axis=1)
+            out[rows], far[rows] = mine[best], D[np.arange(len(rows)), best]
     return out, far
-
-
-def said(e, X, answers):
-    """Clusters of rows X (m, a) in the views that serve them, as positions in names(e), or -1."""
-    if not e.experts:
-        return assigned(e, X, answers.view)[0]
-    out = np.full(len(X), -1)
-    known = np.flatnonzero(answers.view >= 0)
-    place = {name: q for q, name in enumerate(names(e))}
-    for i in known:
-        j = answers.view[i]
-        out[i] = place.get(f"{j + 1}.{int(answers.said[i, j]) + 1}", -1)
-    return out
 
 
 def names(e):
     """Of clusters: the number of the view and, after a point, that of the cluster in it."""
-    if e.experts:
-        found = ((j, np.unique(np.asarray(x.predict(e.X[e.served == j][:, e.columns(j)]), int)))
-                 for j, x in enumerate(e.experts) if (e.served == j).any())  # fmt: skip
-        return [f"{j + 1}.{label + 1}" for j, labels in found for label in labels]
     seen = np.zeros(len(e), int)
     out = []
     for j in e.centre_view:

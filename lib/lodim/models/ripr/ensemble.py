@@ -13,7 +13,8 @@ class Ensemble:
 
     task : CLASSES, NUMBERS or CLUSTERS
     features : (a,) int64, positions in the design of the features that some view uses
-    views : (r, D) int64, positions among `features`, padded with -1; most served first
+    views : (r, D) int64, positions among `features`, padded with -1; those found with most mass
+        first
     X : (n, a) float64, features of the training rows as the design gives them, NaN where missing
     y : (n,) float64, class codes or numbers, NaN where not known or without a response
     weight : (n,) float64, weights of the rows, zero where they do not count
@@ -26,9 +27,11 @@ class Ensemble:
     balanced : whether shares of the classes are taken out of ratios
     scale : (2,) float64, factors of ratios and votes that make probabilities (see `calibrate`)
     seed : of the uniform sample that clusters are compared with
-    centres : (q, D) float64, places of clusters in their views, padded with NaN; empty otherwise
+    centres : (q, D) float64, places of clusters in their views, padded with NaN; of experts the
+        means of their clusters; empty otherwise
     centre_view : (q,) int64, the view of each
-    lambda_ : penalty that was used, in units of (1 - a)^2
+    lambda_ : penalty that was used, in units of (1 - a)^2 (numbers: of the mean variance of a row's
+        losses); NaN where forward selection found the views
     experts : estimators that answer instead of neighbours, one a view; empty without
     """
 
@@ -79,14 +82,14 @@ class Ensemble:
 
     @property
     def share(self):
-        """(r,) shares of the (weighted) rows that views serve."""
+        """(r,) shares of all (weighted) rows that views serve; of the rest none is complete."""
         of = self.served
         weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
-        return weight / max(weight.sum(), 1e-300)
+        return weight / max(self.weight.sum(), 1e-300)
 
     @property
     def mass(self):
-        """(r,) shares of the (weighted) rows that views have in the assignment."""
+        """(r,) shares of the (weighted) rows of the assignment that views have in it."""
         weight = self.weight @ self.B
         return weight / max(weight.sum(), 1e-300)
 

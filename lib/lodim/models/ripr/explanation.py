@@ -1,5 +1,6 @@
 """Explanation: one answer, with the view that gave it and the neighbours in that view."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ class Explanation:
     views: pd.DataFrame
     neighbours: pd.DataFrame
     _fit: Any = field(repr=False)
-    _row: pd.DataFrame = field(repr=False)
+    _row: Any = field(repr=False)
 
     def report(self) -> Report:
         """The Report that prints: header, what the views say, and the neighbours."""
@@ -85,9 +86,13 @@ def explain(fit, row, k):
 
 def one_row(fit, row):
     """The batch of one row of new data."""
-    if not isinstance(row, pd.DataFrame) or len(row) != 1:
-        raise ArgumentError("row must be a DataFrame with one row, such as data.iloc[[0]]")
-    return fit.design.apply(row)
+    words = "row must be a frame with one row, such as data.iloc[[0]]"
+    if not (isinstance(row, Mapping) or hasattr(row, "columns")):
+        raise ArgumentError(words)
+    batch = fit.design.apply(row)
+    if len(batch.index) != 1:
+        raise ArgumentError(f"{words}; this one has {len(batch.index)}")
+    return batch
 
 
 def _said(fit, answers, X):
@@ -98,7 +103,7 @@ def _said(fit, answers, X):
     if e.task == CLUSTERS:
         each = [replace(answers, view=np.array([j if np.isfinite(loss[j]) else -1]))
                 for j in range(len(e))]  # fmt: skip
-        where = [clusters.said(e, X, one)[0] for one in each]
+        where = [clusters.assigned(e, X, one)[0][0] for one in each]
         said = [clusters.names(e)[q] if q >= 0 else None for q in where]
     name, value = ("weight", 1.0 - loss) if e.task == NUMBERS else ("loss", loss)
     return pd.DataFrame({

@@ -22,13 +22,21 @@ def finish(problem, ensemble, log, selection, light):
             ConvergenceWarning,
             stacklevel=4,
         )
-    settings = replace(problem.settings, lambda_=ensemble.lambda_, k=ensemble.k, limits=None)
+    settings = replace(
+        problem.settings, lambda_=_penalty(problem.settings.lambda_, ensemble.lambda_),
+        k=ensemble.k, limits=None,
+    )  # fmt: skip
     return RiprFit(
         design=problem.design, family=problem.family, settings=settings, estimates=ensemble,
         log=log, record=record(ensemble, problem.family),
         labels=[_plain(label) for label in batch.index[batch.rows]], selection=selection,
         call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip
+
+
+def _penalty(given, used):
+    """The penalty as it was given, else the one used; None where no penalty found the views."""
+    return given if given is not None else None if np.isnan(used) else used
 
 
 def _plain(label):

@@ -25,11 +25,21 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows in their features, and which view serves which row.
     log : dict
-        objective, an array with a value a round of Algorithm 2.1.1, and converged.
+        objective, an array with a value a round of Algorithm 2.1.1, and converged; compared, the
+        number of views that were compared, and possible, of those that there are.
     record : Record
-        Leave-one-out results of the training rows.
+        Results of the training rows, each without itself.
     labels : list
         Labels of the training rows.
+
+    Notes
+    -----
+    A training row that is handed to predict(), augment() or evaluate() is among its own neighbours,
+    at distance 0: of a numeric response, the answer is then its own (R2 near 1). The errors that
+    the fit reports are of rows without themselves, in views that were chosen with them; those of
+    new rows are what `lodim.cv` estimates, or evaluate() on rows that were kept out.
+
+    evaluate() leaves out rows that have all features of no view, and counts the others in n.
     """
 
     name = "ripr"
@@ -92,7 +102,7 @@ class RiprFit(Fit):
             return _named(self.view_names, answers.view), "view"
         if type == "cluster":
             X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
-            where = clusters.said(self.estimates, X, answers)
+            where = clusters.assigned(self.estimates, X, answers)[0]
             return _named(clusters.names(self.estimates), where), "cluster"
         if type == "class":
             said = np.full(batch.n, -1)
@@ -103,7 +113,10 @@ class RiprFit(Fit):
         return super()._predict(batch, type)
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """`data` (pandas) with .fitted, .resid, .class and .view, or .cluster and .view."""
+        """`data` (pandas) with .fitted, .resid, .class and .view, or .cluster and .view.
+
+        Of training rows too, these are answers to new rows: see Notes of the class.
+        """
         batch = self.design.apply(data)
         kinds = ["view"]
         if self.estimates.task == CLUSTERS:
@@ -152,7 +165,9 @@ class RiprFit(Fit):
 
         A view serves the rows that queries send to it, each training row without itself, and error
         is theirs: share wrong, mean squared error, or mean squared distance to the centre of the
-        cluster. mass is the share of the rows that the view has in the assignment it was found by.
+        cluster. The shares sum to one less that of the rows that have all features of no view;
+        mass is the share that the view has in the assignment, which is without them. With a
+        learner, error is that on the rows that it was fitted to.
         """
         e, r = self.estimates, self.record
         return pd.DataFrame(
@@ -165,17 +180,23 @@ class RiprFit(Fit):
     def glance(self) -> pd.DataFrame:
         """One row: family, sizes, views, lambda_, df, mean deviances, error, how the search ended.
 
-        df counts the features that the views use. deviance, error and dev_ratio are of the training
-        rows, each without itself; without a response, deviance is the mean squared distance to the
-        centres, and null_deviance that to the middle of the rows of a view.
+        n_compared views were compared, of n_possible. lambda_ is NaN where forward selection found
+        the views. df counts the features that the views use. deviance, error and dev_ratio are of
+        the training rows, each without itself, in views that were chosen with it (with a learner,
+        of the rows that it was fitted to). error is over the rows that a view serves; deviance is
+        over all with a response, of which those without a view get the null model. Without a
+        response, deviance is the mean squared distance to the centres, and null_deviance that to
+        the middle of the rows of a view.
         """
         s, r = self.settings, self.record
         row = {
             "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
             "n_unlabelled": r.unlabelled, "n_without_view": r.blind,
-            "p": len(self.design.names), "n_views": len(self.estimates), "k": s.k,
-            "lambda_": s.lambda_, "df": self.df, "deviance": r.deviance,
-            "null_deviance": r.null_deviance, "dev_ratio": self.dev_ratio, "error": r.overall,
+            "p": len(self.design.names), "n_views": len(self.estimates),
+            "n_compared": self.log["compared"], "n_possible": self.log["possible"], "k": s.k,
+            "lambda_": np.nan if s.lambda_ is None else s.lambda_, "df": self.df,
+            "deviance": r.deviance, "null_deviance": r.null_deviance,
+            "dev_ratio": self.dev_ratio, "error": r.overall,
             "converged": self.converged, "n_rounds": len(self.log["objective"]),
         }  # fmt: skip
         return pd.DataFrame([row])
@@ -219,7 +240,7 @@ class RiprFit(Fit):
 
     @property
     def dev_ratio(self):
-        """Share of the null deviance explained, each row without itself; NaN without one."""
+        """Share of the null deviance explained, as of glance(); NaN without one."""
         null = self.record.null_deviance
         return 1.0 - self.record.deviance / null if null > 0 else float("nan")
 
@@ -241,8 +262,10 @@ class RiprFit(Fit):
         Centres are in original units, NaN in features that the view does not have; distances in
         standard deviations.
         """
-        e = self._clustered()
-        where, far = clusters.assigned(e, e.X, e.served)
+        e = self.estimates
+        if e.task != CLUSTERS:
+            raise ArgumentError("clusters are there without a response: '~ .'")
+        where, far = clusters.assigned(e, e.X, ask(e))
         of = np.where(e.weight > 0, where, -1)
         frame = pd.DataFrame({
             "cluster": clusters.names(e),
@@ -266,17 +289,12 @@ class RiprFit(Fit):
                 out[q] = e.centres[q, at[0]] * d.scale[feature] + d.mean[feature]
         return out
 
-    def _clustered(self):
-        if self.estimates.task != CLUSTERS or self.estimates.experts:
-            raise ArgumentError("clusters are there of '~ .' with k-means: leave learner out")
-        return self.estimates
-
     def explain(self, row: Any, k: int = 5) -> Explanation:
         """Why one row got its answer: its view, what all views say, its neighbours.
 
         Parameters
         ----------
-        row : DataFrame
+        row : frame
             One row of new data, such as `data.iloc[[3]]`.
         k : int
             Neighbours to show: the nearest training rows in the view.
@@ -295,8 +313,10 @@ class RiprFit(Fit):
         ----------
         kind : {"data", "shares", "objective"}
             "data": the views side by side, rows coloured by the response, those that a view serves
-            solid and the others faint; an array of Axes, one a view. "shares": share of the rows
-            and error of each view. "objective": what the search minimizes, round by round.
+            solid and the others faint; an array of Axes, one a view. A feature with at most 12
+            values is spread a little (by less than a fifth of the least distance between two), for
+            rows not to hide each other. "shares": share of the rows and error of each view, in the
+            order of the print. "objective": what the search minimizes, round by round.
         ax : Axes, optional
             Of "data", one for each view.
         **arguments

@@ -8,7 +8,8 @@ import pandas as pd
 
 from lodim import store
 from lodim.errors import ArgumentError
-from lodim.models.ripr.report import ERROR, axes
+from lodim.models.ripr.explanation import Explanation
+from lodim.models.ripr.report import ERROR, axes, compared, penalty, penalty_label
 from lodim.report import Report, Table, listing, significant
 
 
@@ -81,6 +82,26 @@ class RiprFits:
         frame.insert(0, "response", list(self.fits))
         return frame
 
+    def augment(self, data: Any) -> pd.DataFrame:
+        """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]"."""
+        own = list(data.columns) if isinstance(data, pd.DataFrame) else []
+        parts = [
+            fit.augment(data).drop(columns=own, errors="ignore").add_suffix(f"[{name}]")
+            for name, fit in self.fits.items()
+        ]
+        new = pd.concat(parts, axis=1)
+        if not own:
+            return new
+        return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
+
+    def explain(self, response: str, row: Any, k: int = 5) -> Explanation:
+        """Why one row got its answer to one response; see RiprFit.explain()."""
+        return self[response].explain(row, k)
+
+    def update(self, data: Any, **changes: Any) -> "RiprFits":
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
+        return self._first.update(data, **changes)
+
     def plot(self, response: str, kind: str | None = None, ax=None, **arguments: Any):
         """Draw a plot of one response; see RiprFit.plot()."""
         return self[response].plot(kind, ax, **arguments)
@@ -97,11 +118,28 @@ class RiprFits:
             title="Informative Projection Results",
             header=(("Responses", str(len(self.fits))), ("Views", str(len(first.estimates))),
                     ("Neighbours (k)", str(first.settings.k)),
-                    ("Lambda / (1 - a)^2", significant(first.settings.lambda_))),
+                    (penalty_label(self._tasks), penalty(first)),
+                    ("Views compared", compared(first))),
             tables=(Table("Responses", each, formats), self._views("Views")),
-            notes=("Responses share the views: one loss matrix for each, and the mass of a view is "
-                   "that over all of them. Errors are leave-one-out.",),
+            notes=self._notes(),
         )  # fmt: skip
+
+    @property
+    def _tasks(self):
+        return {fit.estimates.task for fit in self.fits.values()}
+
+    def _notes(self):
+        own = bool(self._first.estimates.experts)
+        which = "of rows that the learner was fitted to" if own else "leave-one-out"
+        notes = [
+            "Responses share the views: one loss matrix for each, and the mass of a view is that "
+            "over all of them.",
+            f"Errors are {which}, in views that were chosen on these rows: new ones may do worse.",
+        ]
+        if len(self._tasks) > 1:
+            notes.append("Lambda is in units of (1 - a)^2 for the losses of classes, and of their "
+                         "mean variance in a row for those of numbers.")  # fmt: skip
+        return tuple(notes)
 
     def save(self, path: str | PathLike) -> None:
         """Write the fits to one file; `lodim.load` reads it."""
@@ -126,7 +164,7 @@ class RiprFits:
             f"Responses: {', '.join(self.fits)}",
             f"Rows: {first.n}, features: {len(first.design.names)}, used: {first.df}",
             f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
-            f"{significant(first.settings.lambda_)}",
+            f"{penalty(first)}",
         ]
         return listing(self.call, lines, self._views(""))
 

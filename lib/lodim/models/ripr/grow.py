@@ -7,11 +7,15 @@ import numpy as np
 from lodim import tiles
 from lodim.errors import ArgumentError
 from lodim.fit import ARRAY
+from lodim.formula import parse
 from lodim.models.ripr import calibrate, clusters, experts
 from lodim.models.ripr.answers import ask, evidence
-from lodim.models.ripr.ensemble import CLUSTERS, NUMBERS, Ensemble
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.limits import Request
-from lodim.models.ripr.training import Training
+from lodim.models.ripr.losses import ALPHA
+from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.training import Training, task_of
+from lodim.paths import lambda_grid
 
 MOST = 2.0**20  # penalty beyond which nothing changes
 
@@ -19,15 +23,17 @@ MOST = 2.0**20  # penalty beyond which nothing changes
 def grow(batch, family, settings, watch=None):
     """Find views: yields (Ensemble, log, scores of the rows of `watch`) for each penalty.
 
-    Settings have one penalty, or an increasing tuple of them.
+    Settings have one penalty, or an increasing tuple of them; None leaves the choice to `recover`,
+    which has losses of its own then.
     """
     t = Training.of(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     L = t.losses() if several else None
     for lambda_ in settings.lambda_ if several else (settings.lambda_,):
-        found = t.recover(lambda_, L)
-        e = answering(t, found.views, found.assignment.matrix(), found.k, found.lambda_)
-        yield e, log_of(found.assignment), None if watch is None else held_out(e, t, watch)
+        found = t.recover(lambda_, None if lambda_ is None else L)
+        used = float("nan") if found.forward else found.lambda_
+        e = answering(t, found.views, found.assignment.matrix(), found.k, used)
+        yield e, log_of(found.assignment, t), None if watch is None else held_out(e, t, watch)
 
 
 def collect(parts):
@@ -38,15 +44,34 @@ def collect(parts):
 def check(problem):
     """The problem, if ripr can be asked for it; limits by the names of features."""
     s = problem.settings
-    if s.n_clusters is not None and problem.family.name != "none":
-        raise ArgumentError("n_clusters is for a formula without a response, such as '~ .'")
+    if len(parse(problem.design.formula).responses) < 2:
+        check_effect([problem])
+    if s.learner is not None:
+        experts.check_kind(s.learner, task_of(problem.family))
     if s.limits is None:
         return problem
     if problem.batch.order is not None:
         raise ArgumentError("limits and order exclude each other")
-    limits = Request.of(s.limits, problem.design.names, len(problem.batch.index))
+    limits = Request.of(s.limits, problem.design, len(problem.batch.index))
     arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
     return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
+
+
+def check_effect(problems):
+    """Refuse arguments that change nothing in any of the problems of one call."""
+    s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
+    for idle, name, usual, words in (
+        (tasks != {CLUSTERS}, "n_clusters", None,
+         "is for a formula without a response, such as '~ .'"),
+        (s.learner is not None, "n_clusters", None,
+         "is of k-means, and a learner answers instead: leave one of them out"),
+        (tasks == {NUMBERS}, "a", ALPHA, "is for classes and clusters; this response is numeric"),
+        (CLASSES not in tasks, "balanced", False, "is for a response with classes"),
+        (problems[0].batch.order is None, "smooth", Settings.smooth,
+         "is for rows in an order: give order="),
+    ):  # fmt: skip
+        if idle and getattr(s, name) != usual:
+            raise ArgumentError(f"{name} {words}")
 
 
 def held_out(e, t, watch):
@@ -69,14 +94,27 @@ def largest(batch, family, settings):
     return lambda_
 
 
-def log_of(assignment):
-    return {"objective": assignment.objective, "converged": bool(assignment.converged)}
+def tried(problem, n):
+    """The grid of cv(): penalties, and the method's own choice where none is given."""
+    given = problem.arguments["lambda_"]
+    if given is not None:
+        return {"lambda_": [given]}
+    return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}
+
+
+def log_of(assignment, t):
+    """How the assignment ended, and how many views were compared, of how many that there are."""
+    return {
+        "objective": assignment.objective, "converged": bool(assignment.converged),
+        "compared": len(t.views), "possible": t.n_possible,
+    }  # fmt: skip
 
 
 def answering(t, views, part, k, lambda_):
     """The ensemble, with what answers in its views: neighbours, experts or clusters.
 
-    part (m, r) are the shares of the views in the rows used.
+    part (m, r) are the shares of the views in the rows used; lambda_ is NaN where no penalty found
+    the views.
     """
     s = t.settings
     B = np.zeros((len(t.y), len(views)))

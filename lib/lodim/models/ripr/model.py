@@ -8,7 +8,7 @@ from lodim.formula import parse
 from lodim.models.ripr import finish as finishing
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.fits import RiprFits
-from lodim.models.ripr.grow import check, collect, grow, largest
+from lodim.models.ripr.grow import check, check_effect, collect, grow, largest, tried
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.share import shared
 
@@ -77,20 +77,24 @@ def ripr(
         Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
         fewer views. By default the method finds the number of views itself: see Notes.
     a : float in [0, 1)
-        Order of the divergence (alpha of the thesis), near 1.
+        Order of the divergence (alpha of the thesis), near 1; not for a numeric response.
     balanced : bool
-        Take the shares of the classes out of the losses (Eq. 2.3 has them, 2.5 does not).
+        Take the shares of the classes out of the losses (Eq. 2.3 has them, 2.5 does not); for
+        classes.
     learner : estimator, optional
         With fit(X, y) and predict(X), as scikit-learn's: one is fitted to the rows that each view
-        serves, and answers in it. By default the neighbours answer, without a response k-means.
+        serves, and answers in it: a classifier (y are codes from 0), a regressor, or without a
+        response a clusterer. Errors are then those of the rows that it was fitted to. By default
+        the neighbours answer, without a response k-means.
     n_clusters : int, optional
-        Clusters in each view; from 2 to 8 by the Calinski-Harabasz index by default.
+        Clusters of k-means in each view; from 2 to 8 by the Calinski-Harabasz index by default.
     n_views : int, optional
         Views of the model, at most: of more, those that serve most rows are kept.
     max_views : int, optional
         Views that are compared, at most: where there are more, those of d features are made from
-        the best ones of d - 1. By default as many as take 1 GiB, 8 bytes a row and view; a fit
-        takes about 0.1 GiB beside them.
+        the best ones of d - 1, and the print says so. At least the number of features that vary. By
+        default as many as take 1 GiB, 8 bytes a row and view; a fit takes about 0.1 GiB beside
+        them.
     weights : column name or array (n,), optional
         Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
         nobody's neighbours.
@@ -122,6 +126,15 @@ def ripr(
 
     Notes
     -----
+    Choice of views. With a lambda_, Algorithm 2.1.1 finds them. Without, a path of penalties is
+    compared by the errors of rows left out; for classes, views picked one by one for the errors
+    that they save (forward selection, k a third of the root of n) are taken where they are better
+    by two standard errors. No lambda_ gives these views again: it is NaN in glance(), and the print
+    says how they were found. All this is done with the rows that the fit's own errors are of. What
+    they will be of new rows, `lodim.cv` estimates, which chooses anew for each fold; beside
+    penalties its grid has None, the method's own choice. `lodim.path` walks along penalties alone.
+    Both take one response.
+
     Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-s dim) vote_c^t
     with the ratios of Eq. 2.11 and the shares of the classes among the k nearest rows; s and t
     minimize the deviance of the training rows, each without itself. The most probable class need
@@ -134,13 +147,16 @@ def ripr(
     are kept: seconds a round at 500 rows and 435 views, so that `max_views` may be wanted. Queries
     are answered as without. Entries, all of them linear in B:
 
-    - "prices", a dict by feature, and "budget", a number or (N,) for the rows of the data: a view
-      costs what its features cost (features that are not named: nothing), and
-      sum_j cost_j B_ij <= budget_i.
+    - "prices", a dict by column of the data, and "budget", a number or (N,) for the rows of the
+      data: a view pays each column once that its features are made of (columns that are not named:
+      nothing), and sum_j cost_j B_ij <= budget_i. A single feature such as "arm[B]" can be priced
+      too.
     - "groups", (N,): rows of a group have the same shares; a row without one is its own.
     - "hard": True, one view for each row.
     - "further": a function (B, views) -> list of CVXPY constraints; B is the variable, n x d*, and
-      views are the names of the features of each column.
+      views are the names of the features of each column. It is called twice, for all views and for
+      those that are kept: find columns by their names, not by their numbers. The rows are those of
+      the data; of a numeric response, those that have one and count.
 
     An empty dict sets no limit: the reference for the exact solver that is used without.
 
@@ -159,6 +175,7 @@ def ripr(
     problems = [
         recipes.prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))
     ]
+    check_effect(problems)
     found = zip(problems, shared(problems), strict=True)
     fits = [finishing.finish(problem, e, log, None, light=False) for problem, (e, log) in found]
     return RiprFits({fit.design.response.name: fit for fit in fits})
@@ -185,5 +202,6 @@ RECIPE = recipes.Recipe(
     ready=check,
     unsupervised=True,
     partial=True,
+    grid=tried,
 )
 recipes.register(ripr, RECIPE)

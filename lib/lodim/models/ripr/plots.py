@@ -23,7 +23,10 @@ def draw(fit, kind, ax, **arguments):
 
 
 def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """The views side by side, with the training rows or others, and perhaps a query."""
+    """The views side by side, with the training rows or others, and perhaps a query.
+
+    `panels` spreads features with few values a little.
+    """
     if not isinstance(top, int) or not 1 <= top <= MOST_VIEWS:
         raise ArgumentError(f"top must be a whole number from 1 to {MOST_VIEWS}, not {top!r}")
     e = fit.estimates
@@ -36,12 +39,12 @@ def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
         first[-1] = star[1]  # the view that serves the query is never left out
     views = [_view(fit, j, X, served, star, data is None) for j in first]
     key = _key(fit, value)
-    said = None if row is None else f"row {row.index[0]}"
+    said = None if row is None else f"row {star[2]}"
     return panels.side_by_side(views, value, key, ax, star=said)
 
 
 def shares(fit, ax):
-    """Share of the rows and error of each view, the most used on top."""
+    """Share of the rows and error of each view, in the order of the print."""
     frame = fit.tidy()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     said = [
@@ -70,16 +73,16 @@ def _rows(fit, data):
         served = answers.view
         y = batch.y if known else np.full(batch.n, np.nan)
     if e.task == CLUSTERS:
-        where = clusters.said(e, X, answers)
+        where = clusters.assigned(e, X, answers)[0]
         y = np.where(where < 0, np.nan, where)
     return X, y, served
 
 
 def _query(fit, row):
-    """Features (a,) of one row, and the view that serves it."""
+    """Features (a,) of one row, the view that serves it, and its label."""
     batch = one_row(fit, row)
     X = tiles.unpack(batch.X, 1).astype(np.float64)[:, fit.estimates.features]
-    return X[0], int(fit.answers(batch).view[0])
+    return X[0], int(fit.answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, own):
@@ -108,7 +111,8 @@ def _title(fit, j):
 
 def _error(fit, error):
     name = ERROR[fit.estimates.task][0]
-    return f"{name if name.isupper() else name.lower()} {error:.3g}"
+    of = " on its own rows" if fit.estimates.experts else ""
+    return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"
 
 
 def _key(fit, value):

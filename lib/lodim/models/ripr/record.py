@@ -1,4 +1,4 @@
-"""How well an ensemble does on its own rows, each judged by the others."""
+"""How well an ensemble does on its own rows."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,18 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Leave-one-out results.
+    """Results of the training rows, each judged without itself.
 
-    share : (r,) of the rows that a view serves
-    mass : (r,) of the rows, in the assignment that the view was found by
+    But not by experts, which were fitted to it, nor in clusters, whose centres it has moved.
+
+    share : (r,) of all rows, those that a view serves
+    mass : (r,) of the rows of the assignment, what the view has in it
     error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
         distance to the centre of the cluster; NaN where there are none
     n : rows; unlabelled : those without a response; blind : those without any complete view
-    deviance, null_deviance : means over labelled rows, those without a view by the null model
-    overall : error over all rows that a view serves
+    deviance, null_deviance : means over labelled rows, those without a view by the null model;
+        of clusters, squared distances to their centres, and to the middle of a view's rows
+    overall : error over the rows that a view serves
     """
 
     share: np.ndarray
@@ -52,7 +55,7 @@ def record(e, family):
 def _wrong(e, answers):
     """The error of each row in the view that a query sends it to, NaN where it is not known."""
     if e.task == CLUSTERS:
-        return np.full(e.n, np.nan) if e.experts else clusters.assigned(e, e.X, answers.view)[1]
+        return clusters.assigned(e, e.X, answers)[1]
     said = np.full(e.n, np.nan)
     known = answers.view >= 0
     said[known] = answers.said[known, answers.view[known]]

@@ -50,6 +50,7 @@ class Recovery:
         variance of a row's losses
     path : LambdaPath, its columns among those of views that can serve (`assign.candidates`); None
         where lambda was given, or forward selection was better
+    forward : whether forward selection found the views, and no penalty did
     """
 
     task: str
@@ -62,6 +63,7 @@ class Recovery:
     lambda_: float
     unit: float
     path: choose.LambdaPath | None
+    forward: bool = False
 
 
 def loss_matrix(X, y, views, task, k=None, *, control=None, weight=None, seed=0, threads=1):
@@ -192,7 +194,7 @@ def _forward(given, k, L):
     J, ratios = tried[taken], ratios[:, taken]
     errors = choose.class_errors(ratios, y, np.arange(len(J)))(None, np.arange(len(J)))
     J, own = settle(L, J, ALIKE * unit, weight)
-    found = Recovery(task, views[J], J, own, L[:, J], L.min(axis=1), k, ALIKE, unit, None)
+    found = Recovery(task, views[J], J, own, L[:, J], L.min(axis=1), k, ALIKE, unit, None, True)
     return Proposal(found, errors)
 
 

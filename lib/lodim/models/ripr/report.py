@@ -23,14 +23,15 @@ def listing(fit):
     lines = [
         f"Family: {fit.family.name}{wording.levels(fit)}",
         f"{wording.rows(fit, unlabelled)}, used: {fit.df}",
-        f"Views: {len(fit.estimates)}, k: {s.k}, lambda: {significant(s.lambda_)}"
-        f"{_chosen(fit)}, learner: {_learner(fit)}",
+        f"Views: {len(fit.estimates)}, {_found(fit)}, k: {s.k}, learner: {_learner(fit)}",
     ]
+    if _screened(fit):
+        lines.append(f"Views compared: {compared(fit)}")
     if r.blind:
         lines.append(f"Without any complete view: {r.blind} rows")
     if not fit.converged:
         lines.append("Warning: the search for views did not converge; see summary()")
-    return lines, _views(fit, "")
+    return lines, _views(fit, "", (_caveat(fit),))
 
 
 def summary(fit):
@@ -57,16 +58,39 @@ def _header(fit):
         ("Rows without a view", str(r.blind)),
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
-        ("Lambda / (1 - a)^2", f"{significant(s.lambda_)}{_how(fit)}"),
+        (penalty_label({fit.estimates.task}), penalty(fit) + _how(fit)),
         ("Features used", str(fit.df)),
         ("Dimensions", _dimensions(fit)),
         ("Views", str(len(fit.estimates))),
         ("Order a", significant(s.a)),
-        (f"{ERROR[fit.estimates.task][0]} (leave-one-out)", significant(r.overall)),
+        ("Views compared", compared(fit)),
+        (f"{ERROR[fit.estimates.task][0]} ({_judged(fit)})", significant(r.overall)),
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
-    return tuple(rows)
+    return tuple(row for row in rows if fit.estimates.task != NUMBERS or row[0] != "Order a")
+
+
+def penalty_label(tasks):
+    """What lambda is measured in, for responses of some tasks."""
+    unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - a)^2"
+    return f"Lambda / {unit}"
+
+
+def penalty(fit):
+    """Lambda, or what found the views instead."""
+    lambda_ = fit.settings.lambda_
+    return "none: forward sel." if lambda_ is None else significant(lambda_)
+
+
+def compared(fit):
+    """How many views were compared, and of how many where not all were."""
+    log = fit.log
+    return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
+
+
+def _screened(fit):
+    return fit.log["compared"] < fit.log["possible"]
 
 
 def _views(fit, title, notes=()):
@@ -92,10 +116,29 @@ def axes(fit):
 
 def _legend(fit):
     name, words = ERROR[fit.estimates.task]
+    by = ", by the learner that was fitted to them" if fit.estimates.experts else ""
+    blind = ", those without a complete view not among them" if fit.record.blind else ""
     return (
-        "%Rows: training rows that queries send to the view, each row without itself; "
-        f"{name}: theirs, {words}; %Mass: of the view in the assignment that it was found by."
+        f"%Rows: of the {fit.n} training rows, those that queries send to the view, each row "
+        f"without itself; {name}: theirs, {words}{by}; %Mass: of the view in the assignment of "
+        f"training rows to views{blind}."
     )
+
+
+def _judged(fit):
+    """Whether the rows that judge a fit are left out of what answers them."""
+    own = fit.estimates.experts or fit.estimates.task == CLUSTERS
+    return "training rows" if own else "leave-one-out"
+
+
+def _caveat(fit):
+    """A line on what the errors of the print are."""
+    name = ERROR[fit.estimates.task][0]
+    if fit.estimates.task == CLUSTERS:
+        return "Distortion: of the rows that the clusters were fitted to."
+    if fit.estimates.experts:
+        return f"{name}: of the rows that the learner was fitted to; for new ones see ld.cv."
+    return f"{name}: leave-one-out, in views chosen on these rows; for new ones see ld.cv."
 
 
 def _clusters(fit):
@@ -111,18 +154,24 @@ def _clusters(fit):
 def _notes(fit):
     log, s = fit.log, fit.settings
     ended = "converged" if fit.converged else "NOT converged"
+    found = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
     notes = [
-        f"Search: {len(log['objective'])} rounds, {ended}; objective "
+        f"{found}: {len(log['objective'])} rounds, {ended}; objective "
         f"{significant(log['objective'][-1])}."
     ]
     notes += wording.choice(fit)
+    notes += _chosen_on(fit)
+    if _screened(fit):
+        notes.append(
+            f"Of {fit.log['possible']} views {fit.log['compared']} were compared: those of d "
+            "features that extend the best of d - 1. max_views= says how many."
+        )
     if fit.record.blind:
-        notes.append(f"{fit.record.blind} rows have all features of no view: they get no answer.")
+        notes.append(_without(fit))
     if fit.arguments.get("limits") is not None:
         notes.append("Training rows are assigned within limits, by CVXPY.")
-    if s.learner is not None:
-        notes.append("Views answer by the learner, fitted to the rows that each serves; its own "
-                     "training rows are among those of the error.")  # fmt: skip
+    if fit.estimates.experts:
+        notes.append("Views answer by the learner, fitted to the rows that each serves.")
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.design.names if name not in used]
     if rest:
@@ -130,6 +179,30 @@ def _notes(fit):
         notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
     notes += wording.without_effect(fit.design)
     return tuple(notes)
+
+
+def _chosen_on(fit):
+    """What the errors are worth, as a list of one note; of none where nothing is predicted."""
+    if fit.estimates.task == CLUSTERS:
+        return []
+    what = "views" if fit.arguments.get("lambda_") is not None else "views and their number"
+    own = ", and the learner was fitted to them" if fit.estimates.experts else ""
+    return [
+        f"The {what} were chosen on the rows that the errors and Dev. ratio are of{own}: new rows "
+        "may do worse. ld.cv chooses anew for each fold, from the other rows."
+    ]
+
+
+def _without(fit):
+    """Rows without a view, and what counts them."""
+    name, of = ERROR[fit.estimates.task][0], fit.record.blind
+    null = (
+        "" if fit.estimates.task == CLUSTERS else ", and with the null model's answer in Dev. ratio"
+    )
+    return (
+        f"{of} rows have all features of no view: they get no answer. They count in %Rows{null}, "
+        f"not in {name}."
+    )
 
 
 def _dimensions(fit):
@@ -145,14 +218,24 @@ def _learner(fit):
 
 
 def _how(fit):
-    if "lambda_" in fit.chosen:
-        return " (by CV)"
-    return " (by itself)" if fit.arguments.get("lambda_") is None else ""
+    """Who chose lambda; cross-validation may have preferred what the method does by itself."""
+    if fit.settings.lambda_ is None:
+        return ""
+    if fit.arguments.get("lambda_") is None:
+        return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
+    return wording.how(fit, "lambda_")
 
 
-def _chosen(fit):
-    return {" (by CV)": " (chosen by cross-validation)", " (by itself)": " (chosen by the method)"
-            }.get(_how(fit), "")  # fmt: skip
+def _found(fit):
+    """How the views were found."""
+    if fit.settings.lambda_ is None:
+        return "by forward selection on leave-one-out errors"
+    chosen = {
+        " (by CV)": " (chosen by cross-validation)",
+        " (by itself)": " (chosen by the method)",
+    }
+    how = _how(fit)
+    return f"lambda: {significant(fit.settings.lambda_)}{chosen.get(how, how)}"
 
 
 def _blank(value):

@@ -49,7 +49,7 @@ class Settings:
             check_size(self, "lambda_")
         for name in ("smooth", "tolerance"):
             check_size(self, name)
-        check(self, "a", float, lambda v: 0 <= v < 1, "at least 0 and below 1")
+        check(self, "a", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         check(self, "balanced", bool, lambda v: True, "True or False")
         check(self, "share", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         if self.learner is not None:

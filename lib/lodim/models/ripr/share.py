@@ -32,7 +32,7 @@ def shared(problems):
     parts = np.split(own.matrix(), np.cumsum([len(each) for each in losses])[:-1])
     views = first.views[columns]
     return [
-        (answering(t, views, part, r.k, lambda_), log_of(own))
+        (answering(t, views, part, r.k, lambda_), log_of(own, t))
         for t, part, r in zip(trainings, parts, alone, strict=True)
     ]
 

@@ -14,6 +14,7 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.order import assign_in_order
 from lodim.models.ripr.recover import ALIKE, Control, keep, largest, loss_matrix, recover
 from lodim.models.ripr.screen import most_views, screened_views
+from lodim.models.ripr.views import count
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
@@ -51,7 +52,7 @@ class Training:
     @property
     def task(self):
         """CLASSES, NUMBERS or CLUSTERS."""
-        return TASKS.get(self.family.name, CLASSES)
+        return task_of(self.family)
 
     @property
     def n_classes(self):
@@ -90,17 +91,26 @@ class Training:
             alpha=s.a, least=s.share, balanced=s.balanced, tolerance=s.tolerance, most=s.n_views
         )
 
+    @property
+    def dims(self):
+        """Least and most features of a view."""
+        most = min(self.settings.max_dim, int(self.varies.sum()))
+        return min(self.settings.min_dim or 2, most), most
+
+    @property
+    def n_possible(self):
+        """Views that there are of the features that vary; `views` may be fewer."""
+        return count(int(self.varies.sum()), *self.dims)
+
     @cached_property
     def views(self):
-        """All views of the features that vary, (d*, D) positions in the design; see `screen`."""
-        s, on = self.settings, np.flatnonzero(self.varies)
-        most = min(s.max_dim, len(on))
-        least = min(2 if s.min_dim is None else s.min_dim, most)
-        bound = most_views(len(self.used)) if s.max_views is None else s.max_views
+        """Views of the features that vary, (d*, D) positions in the design: all, or as `screen`."""
+        on, bound = np.flatnonzero(self.varies), self.settings.max_views
+        if bound is None:
+            bound = max(most_views(len(self.used)), len(on))
         found, _ = screened_views(
-            len(on), least, most, lambda some: self.losses(_named(some, on)), max(bound, len(on)),
-            self.weights,
-        )  # fmt: skip
+            len(on), *self.dims, lambda some: self.losses(_named(some, on)), bound, self.weights
+        )
         return _named(found, on)
 
     def losses(self, views=None, k=None):
@@ -138,7 +148,9 @@ class Training:
         own = within(J, lambda_)
         order = np.argsort(-own.mass, kind="stable")
         J, own = J[order], replace(own, B=own.B[:, order], mass=own.mass[order])
-        return replace(found, views=self.views[J], columns=J, losses=L[:, J], assignment=own)
+        return replace(
+            found, views=self.views[J], columns=J, losses=L[:, J], assignment=own, forward=False
+        )
 
     def _in_order(self, found, L):
         """The same penalty with a price of switches: first over all views, then the kept ones."""
@@ -152,7 +164,14 @@ class Training:
         own = assign_in_order(L[rank][:, columns], **how)
         back = np.argsort(rank, kind="stable")
         own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
-        return replace(found, views=self.views[own.views], columns=own.views, assignment=own)
+        return replace(
+            found, views=self.views[own.views], columns=own.views, assignment=own, forward=False
+        )
+
+
+def task_of(family):
+    """The task that a family of responses sets."""
+    return TASKS.get(family.name, CLASSES)
 
 
 def _named(views, on):

@@ -1,0 +1,422 @@
+"""ripr: a printed figure is what its label says, and arguments that change nothing are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.models.ripr.answers import ask
+from lodim.models.ripr.limits import Request
+from lodim.recipe import prepare
+
+TWO = ld.informative_views(2, 60, seed=3, M=6)
+NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)
+_fits = {}
+
+
+def fit_of(name):
+    """Fits that several tests look at."""
+    if name not in _fits:
+        _fits[name] = {
+            "forward": lambda: ld.ripr("diagnosis ~ .", cells(), threads=1),
+            "given": lambda: ld.ripr("y ~ .", TWO, lambda_=1.0, threads=1),
+            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1),
+            "clusters": lambda: ld.ripr("~ .", blobs(), threads=1),
+        }[name]()
+    return _fits[name]
+
+
+def cells():
+    """Tumours in some of the features: forward selection finds their views."""
+    names = ["worst_perimeter", "worst_smoothness", "worst_symmetry", "mean_concavity"]
+    names += ["worst_concavity", "worst_radius", "worst_area", "diagnosis"]
+    return ld.data("breast_cancer")[names]
+
+
+def blobs(n=120):
+    """Three clusters in (a, b), and a third feature without any."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % 3
+    X = np.array([[0.2, 0.2], [0.8, 0.2], [0.5, 0.8]])[truth] + 0.03 * rng.normal(size=(n, 2))
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": rng.uniform(size=n)})
+
+
+def words(report):
+    """A print on one line."""
+    return " ".join(str(report).split())
+
+
+# How the views were found ----------------------------------------------------------------------
+
+
+def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
+    fit = fit_of("forward")
+    assert fit.settings.lambda_ is None and np.isnan(fit.glance()["lambda_"][0])
+    assert "by forward selection on leave-one-out errors" in words(fit)
+    assert "lambda" not in words(fit).lower()
+    assert "Lambda / (1 - a)^2: none: forward sel." in words(fit.summary())
+    assert "Views by forward selection; their assignment:" in words(fit.summary())
+    fit.save(tmp_path / "fit")
+    assert str(ld.load(tmp_path / "fit").summary()) == str(fit.summary())
+    again = fit.update(cells())
+    assert again.view_names == fit.view_names
+
+
+def test_a_penalty_that_is_printed_gives_the_fit_again():
+    """k and lambda of any print that names them, put into the call, make the same views."""
+    for data, formula in ((NUMBERS, "y ~ ."), (TWO, "y ~ .")):
+        fit = ld.ripr(formula, data, threads=1)
+        if fit.settings.lambda_ is None:
+            assert "forward selection" in str(fit)
+            continue
+        assert "(chosen by the method)" in str(fit) and "(by itself)" in str(fit.summary())
+        s = fit.settings
+        again = ld.ripr(formula, data, lambda_=s.lambda_, k=s.k, threads=1)
+        assert again.view_names == fit.view_names
+        assert again.settings.lambda_ == s.lambda_
+    assert "lambda: 1 (default)" in str(fit_of("clusters"))
+    assert ld.ripr("y ~ .", TWO, lambda_=3, threads=1).settings.lambda_ == 3
+
+
+def test_forward_selection_gives_way_to_an_order():
+    """The views are then those of a penalty, which is printed."""
+    fit = ld.ripr("diagnosis ~ .", cells(), order=np.arange(569), threads=1)
+    assert fit.settings.lambda_ is not None and "lambda: " in str(fit)
+
+
+def test_cv_compares_what_the_method_does_by_itself():
+    fold = np.arange(569) % 3
+    cv = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=fold, n_lambda=2, threads=1)
+    assert len(cv.frame) == 3 and cv.frame["lambda_"].isna().tolist() == [False, False, True]
+    by_hand = np.average(
+        [ld.ripr("diagnosis ~ .", cells()[fold != k], threads=1)
+         .evaluate(cells()[fold == k])["deviance"][0] for k in range(3)],
+        weights=np.bincount(fold),
+    )  # fmt: skip
+    assert cv.frame["mean"][2] == pytest.approx(by_hand, rel=1e-6)
+    alone = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=2, grid={"lambda_": [None]}, threads=1)
+    assert np.isnan(alone.lambda_min) and "NaN" in str(alone) and alone.index_1se == 0
+    assert alone.best.view_names == fit_of("forward").view_names
+    assert "forward selection" in str(alone.best)
+    assert ld.cv(ld.ripr, "y ~ .", TWO, folds=2, lambda_=1.0, threads=1).lambda_min == 1.0
+    grid = {"lambda_": [None, 0.5, 2.0]}
+    frame = ld.cv(ld.ripr, "y ~ .", TWO, folds=2, grid=grid, threads=1).frame
+    assert frame["lambda_"].tolist()[:2] == [2.0, 0.5] and np.isnan(frame["lambda_"][2])
+
+
+def test_plot_of_a_cv_with_the_own_choice():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    cv = ld.cv(ld.ripr, "y ~ .", TWO, folds=2, n_lambda=2, threads=1)
+    ax = cv.plot()
+    assert ax.get_xlabel() == "log(lambda)"
+    flat = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and len(line.get_ydata())]
+    assert any(line.get_ydata()[0] == cv.frame["mean"][2] for line in flat)
+    assert ax.get_legend().get_texts()[0].get_text() == "lambda left to the model"
+    ax.figure.canvas.draw()
+    pyplot.close("all")
+
+
+# What errors are worth -------------------------------------------------------------------------
+
+
+def test_errors_of_views_chosen_on_the_same_rows_say_so():
+    for name in ("forward", "given", "numbers"):
+        label = "MSE" if name == "numbers" else "Error"
+        assert f"{label}: leave-one-out, in views chosen on these rows" in words(fit_of(name))
+        assert "chosen on the rows that the errors and Dev. ratio are of" in words(
+            fit_of(name).summary()
+        )
+    assert "The views were chosen" in words(fit_of("given").summary())
+    assert "views and their number were chosen" in words(fit_of("forward").summary())
+    assert "leave-one-out" not in words(fit_of("clusters").summary())
+    assert "Distortion (training rows)" in words(fit_of("clusters").summary())
+
+
+def test_errors_of_a_learner_are_those_of_the_rows_it_was_fitted_to():
+    tree = pytest.importorskip("sklearn.tree")
+    fit = ld.ripr("y ~ .", TWO, learner=tree.DecisionTreeClassifier(random_state=0), threads=1)
+    assert fit.glance()["error"][0] == 0.0  # a tree knows its own rows by heart
+    assert "leave-one-out" not in words(fit.summary()).replace("on leave-one-out errors", "")
+    assert "Error (training rows): 0" in words(fit.summary())
+    assert "Error: of the rows that the learner was fitted to" in words(fit)
+    assert "the learner was fitted to them: new rows may do worse" in words(fit.summary())
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    assert "error on its own rows 0" in fit.plot()[0].get_title()
+    pyplot.close("all")
+
+
+def test_rows_without_a_view_count_where_the_print_says():
+    df = TWO.copy()
+    X = df.columns.drop("y")
+    df[X] = df[X].mask(np.random.default_rng(0).random((len(df), len(X))) < 0.4)
+    fit = ld.ripr("y ~ .", df, lambda_=1.0, n_views=2, threads=1)
+    own = ask(fit.estimates)
+    blind = int((own.view < 0).sum())
+    assert blind > 20
+    shares = np.array([(own.view == j).mean() for j in range(len(fit.estimates))])
+    np.testing.assert_allclose(fit.tidy()["estimate"], shares)
+    np.testing.assert_allclose(shares.sum(), 1.0 - blind / len(df))
+    assert f"{100 * shares[0]:.1f}" in str(fit)
+    seen = own.view >= 0
+    said = own.said[np.flatnonzero(seen), own.view[seen]]
+    glance = fit.glance()
+    assert glance["error"][0] == pytest.approx((said != df["y"][seen]).mean())
+    p = np.where(seen, 1 / (1 + np.exp(-np.nan_to_num(own.score[:, 0]))), df["y"].mean())
+    deviance = -2 * np.log(np.where(df["y"] == 1, p, 1 - p)).mean()
+    assert glance["deviance"][0] == pytest.approx(deviance)
+    text = words(fit.summary())
+    assert f"{blind} rows have all features of no view: they get no answer. They count in" in text
+    assert "with the null model's answer in Dev. ratio, not in Error" in text
+
+
+# What was compared -----------------------------------------------------------------------------
+
+
+def test_screening_is_said():
+    every = fit_of("given")
+    assert "compared" not in str(every) and "Views compared: 15" in words(every.summary())
+    fit = ld.ripr("y ~ .", TWO, lambda_=1.0, max_views=8, threads=1)
+    assert "Views compared: 8 of 15" in str(fit)
+    assert "Of 15 views 8 were compared" in words(fit.summary())
+    assert fit.glance()[["n_compared", "n_possible"]].to_numpy().tolist() == [[8, 15]]
+    deep = ld.ripr("y ~ .", TWO, lambda_=1.0, max_dim=3, max_views=18, threads=1)
+    assert "18 of 35" in str(deep)
+    both = ld.ripr("y + x1 ~ .", TWO, lambda_=1.0, max_views=7, threads=1)
+    assert "Views compared: 7 of 10" in words(both.summary())
+
+
+def test_screening_by_the_default_bound_is_said(monkeypatch):
+    monkeypatch.setattr("lodim.models.ripr.training.most_views", lambda n: 3)
+    fit = ld.ripr("y ~ .", TWO, lambda_=1.0, threads=1)
+    assert "Views compared: 6 of 15" in str(fit)
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+def test_the_unit_of_lambda_is_that_of_the_losses():
+    text = words(fit_of("numbers").summary())
+    assert "Lambda / var(L)" in text and "(1 - a)^2" not in text and "Order a" not in text
+    assert "Lambda / (1 - a)^2" in words(fit_of("given").summary())
+    assert "Order a: 0.99" in words(fit_of("given").summary())
+    both = ld.ripr("y + x1 ~ .", TWO, lambda_=1.0, threads=1)
+    text = words(both.summary())
+    assert "Lambda / unit: 1" in text and "units of (1 - a)^2 for the losses of classes" in text
+    numbers = ld.ripr("y + x1 ~ .", NUMBERS, lambda_=1.0, threads=1)
+    assert "Lambda / var(L): 1" in words(numbers.summary())
+
+
+# Arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "match"),
+    [
+        ("y ~ .", {"a": 0.9}, "a is for classes and clusters; this response is numeric"),
+        ("y ~ .", {"balanced": True}, "balanced is for a response with classes"),
+        ("y + x1 ~ .", {"a": 0.9}, "a is for classes"),
+        ("~ . - y", {"balanced": True}, "balanced is for a response with classes"),
+        ("y ~ .", {"control": {"smooth": 3.0}}, "smooth is for rows in an order: give order="),
+        ("y ~ .", {"max_views": 4}, "max_views must be at least the number of features, 5"),
+        ("y ~ .", {"n_clusters": 3}, "without a response"),
+    ],
+)  # fmt: skip
+def test_arguments_that_change_nothing_are_refused(formula, arguments, match):
+    with pytest.raises(ld.ArgumentError, match=match):
+        ld.ripr(formula, NUMBERS, threads=1, **arguments)
+
+
+def test_arguments_that_change_something_are_not():
+    with pytest.raises(ld.ArgumentError, match="n_clusters is of k-means"):
+        ld.ripr("~ .", blobs(), n_clusters=3, learner=Grid(), threads=1)
+    assert len(ld.ripr("y + x1 ~ .", TWO, a=0.9, balanced=True, lambda_=1.0, threads=1).fits) == 2
+    assert ld.ripr("y ~ .", TWO, a=0, lambda_=0.1, threads=1).settings.a == 0
+    with pytest.raises(ld.ArgumentError, match="a must be at least 0 and below 1, not 1"):
+        ld.ripr("y ~ .", TWO, a=1)
+
+
+class Grid:
+    """Clusters by where the first feature is; one label is negative."""
+
+    def fit(self, X):
+        return self
+
+    def predict(self, X):
+        return np.where(X[:, 0] > 0.5, 7, np.where(X[:, 0] < -0.5, -1, 2))
+
+
+class Mean:
+    """An estimator that says numbers, and not what it is for."""
+
+    def fit(self, X, y):
+        self.mean = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+
+def test_learners_of_the_wrong_kind_are_refused():
+    svm, linear = pytest.importorskip("sklearn.svm"), pytest.importorskip("sklearn.linear_model")
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    cluster = pytest.importorskip("sklearn.cluster")
+    for formula, data, learner in (
+        ("y ~ .", TWO, svm.SVR()),
+        ("y ~ .", TWO, pipeline.make_pipeline(linear.LinearRegression())),
+        ("y ~ .", TWO, cluster.KMeans(2)),
+        ("y ~ .", NUMBERS, svm.SVC()),
+        ("~ .", blobs(), svm.SVC()),
+        ("y + x1 ~ .", TWO, svm.SVC()),
+    ):
+        with pytest.raises(ld.ArgumentError, match=r"learner must be a .*, as the response"):
+            ld.ripr(formula, data, learner=learner, threads=1)
+    with pytest.raises(ld.ArgumentError, match=r"codes 0 to 1; it has said 0\.\d"):
+        ld.ripr("y ~ .", TWO, learner=Mean(), lambda_=1.0, threads=1)
+    assert (
+        ld.ripr("y ~ .", NUMBERS, learner=Mean(), lambda_=1.0, threads=1).glance()["error"][0] > 0
+    )
+
+
+class Torn:
+    """A classifier whose classes are not the most probable ones, as SVC(probability=True)'s."""
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), int)
+
+    def predict_proba(self, X):
+        p = 1.0 / (1.0 + np.exp(-X[:, 0]))
+        return np.column_stack([1.0 - p, p])
+
+
+def test_the_error_of_a_learner_is_that_of_its_predicted_classes():
+    fit = ld.ripr("y ~ .", TWO, learner=Torn(), lambda_=1.0, threads=1)
+    e = fit.estimates
+    said = np.zeros(e.n)
+    for j in range(len(e)):
+        of = e.served == j
+        said[of] = e.X[of][:, e.columns(j)[0]] > 0
+    assert fit.glance()["error"][0] == pytest.approx((said != e.y).mean())
+    assert 0 < said.mean() < 1
+    view = fit.predict(TWO, "view")
+    votes = fit.votes(TWO)
+    own = [votes.loc[i, v] for i, v in view.items()]
+    assert own == fit.predict(TWO, "class").tolist()
+
+
+def test_clusters_of_a_learner_have_centres_and_a_distortion():
+    fit = ld.ripr("~ .", blobs(), learner=Grid(), n_views=1, threads=1)
+    e = fit.estimates
+    X = e.X[:, e.columns(0)]
+    label = Grid().predict(X)
+    cluster = fit.predict(blobs())
+    assert set(cluster) == {"1.1", "1.2", "1.3"}
+    far = np.zeros(len(X))
+    for k, value in enumerate((-1, 2, 7)):
+        of = label == value
+        assert (cluster[of] == f"1.{k + 1}").all()
+        far[of] = ((X[of] - X[of].mean(axis=0)) ** 2).sum(axis=1)
+    assert fit.glance()["error"][0] == pytest.approx(far.mean())
+    total = ((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()
+    assert fit.dev_ratio == pytest.approx(1 - far.mean() / total)
+    frame = fit.clusters()
+    assert frame["n"].tolist() == [(label == v).sum() for v in (-1, 2, 7)]
+    name = fit.view_features[0][0]
+    means = [blobs()[name][label == v].mean() for v in (-1, 2, 7)]
+    np.testing.assert_allclose(frame[name], means)
+    assert "Clusters" in str(fit.summary()) and fit.explain(blobs().iloc[[0]]).prediction
+
+
+def test_kmeans_of_a_learner_does_as_kmeans():
+    cluster = pytest.importorskip("sklearn.cluster")
+    means = cluster.KMeans(3, n_init=5, random_state=0)
+    fit = ld.ripr("~ .", blobs(), learner=means, n_views=1, threads=1)
+    own = ld.ripr("~ .", blobs(), n_clusters=3, n_views=1, threads=1)
+    assert fit.glance()["error"][0] == pytest.approx(own.glance()["error"][0], rel=1e-6)
+
+
+# Limits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("further", "match"),
+    [
+        (lambda B, views: 3, "must return a list of CVXPY constraints, not 3"),
+        (lambda B, views: None, "must return a list of CVXPY constraints, not None"),
+        (lambda B, views: [True], "True is none"),
+        (lambda B: [], "a function of two arguments"),
+        (3, "a function of two arguments"),
+    ],
+)
+def test_constraints_of_ones_own_are_checked(further, match):
+    with pytest.raises(ld.ArgumentError, match=match):
+        ld.ripr("y ~ .", TWO.iloc[::3], lambda_=1.0, limits={"further": further}, threads=1)
+
+
+def test_a_category_is_paid_once_by_the_name_of_its_column():
+    rng = np.random.default_rng(0)
+    df = TWO.iloc[::2].assign(g=rng.choice(list("uvw"), 60))
+    formula = "y ~ x1 + np.log(1 + x2) + g"
+
+    def limits(prices):
+        design = prepare(ld.ripr, formula, df, {}).design
+        request = Request.of({"prices": prices, "budget": 5.0}, design, 60)
+        at = {name: k for k, name in enumerate(design.names)}
+        views = np.array([
+            [at["g[u]"], at["g[v]"]], [at["x1"], at["g[w]"]], [at["np.log(1 + x2)"], -1],
+            [at["x1"], -1],
+        ])  # fmt: skip
+        return request.at(views, np.arange(60)).cost.tolist()
+
+    assert limits({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
+    assert limits({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
+    with pytest.raises(ld.ArgumentError, match=r"'h'.*it may have: x1, .*g\[u\].*, x2"):
+        limits({"h": 1.0})
+    priced = {"prices": {"g": 1.0}, "budget": 0.0}
+    fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, limits=priced, threads=1)
+    assert fit.view_names == ["x1, x2"]
+
+
+# Frames and several responses ------------------------------------------------------------------
+
+
+def test_one_row_of_any_frame_is_explained_and_drawn():
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("narwhals")
+    fit = fit_of("given")
+    row = polars.DataFrame(TWO.iloc[[3]].to_dict("list"))
+    x = fit.explain(row)
+    assert x.prediction == fit.explain(TWO.iloc[[3]]).prediction
+    assert fit.explain(TWO.iloc[[3]].to_dict("list")).prediction == x.prediction
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    assert len(x.plot()) == len(fit.estimates)
+    pyplot.close("all")
+    with pytest.raises(ld.ArgumentError, match="one row"):
+        fit.explain(polars.DataFrame(TWO.to_dict("list")))
+
+
+def test_cv_and_path_take_one_response():
+    for call in (ld.cv, ld.path):
+        with pytest.raises(ld.FormulaError, match="only one response can be used here"):
+            call(ld.ripr, "y + x1 ~ .", TWO)
+
+
+def test_fits_of_several_responses_augment_explain_and_update():
+    df = TWO.assign(z=np.where(TWO["x1"] > 0.5, "yes", "no"))
+    fits = ld.ripr("y + z ~ .", df, lambda_=1.0, threads=1)
+    out = fits.augment(df)
+    pd.testing.assert_frame_equal(out[df.columns], df)
+    for name in ("y", "z"):
+        own = fits[name].augment(df)
+        for column in (".fitted", ".loss", ".class", ".view"):
+            pd.testing.assert_series_equal(out[f"{column}[{name}]"], own[column], check_names=False)
+    again = fits.augment(out)
+    assert again.columns.is_unique and len(again.columns) == len(out.columns)
+    assert len(fits.augment(df.to_dict("list"))) == len(df)
+    x = fits.explain("z", df.iloc[[4]], k=3)
+    assert x.prediction == fits["z"].explain(df.iloc[[4]]).prediction and len(x.neighbours) == 4
+    other = fits.update(df.iloc[::2], k=5)
+    assert list(other.fits) == ["y", "z"] and other["y"].settings.k == 5
