@@ -111,6 +111,8 @@ def test_plot_of_a_cv_with_the_own_choice():
     assert ax.get_xlabel() == "log(lambda)"
     flat = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and len(line.get_ydata())]
     assert any(line.get_ydata()[0] == cv.frame["mean"][2] for line in flat)
+    styles = [line.get_linestyle() for line in ax.lines]
+    assert "--" in styles  # the least loss, be it upright or level
     assert ax.get_legend().get_texts()[0].get_text() == "lambda left to the model"
     ax.figure.canvas.draw()
     pyplot.close("all")
@@ -128,6 +130,10 @@ def test_errors_of_views_chosen_on_the_same_rows_say_so():
         )
     assert "The views were chosen" in words(fit_of("given").summary())
     assert "views and their number were chosen" in words(fit_of("forward").summary())
+    both = ld.ripr("y + x1 ~ .", TWO, threads=1)
+    for report in (both, both.summary()):
+        assert "Errors: leave-one-out, in views chosen on these rows" in words(report)
+    assert "(by itself)" in words(both) and "(by itself)" in words(both.summary())
     assert "leave-one-out" not in words(fit_of("clusters").summary())
     assert "Distortion (training rows)" in words(fit_of("clusters").summary())
 

@@ -130,7 +130,8 @@ def cv_curve(cv, ax=None):
     name = cv.grid[0]
     frame = cv.frame.dropna(subset=[name])
     if len(frame) < len(cv.frame):
-        _own_choice(ax, cv.frame[cv.frame[name].isna()], name)
+        styles = {cv.index_1se: ":", cv.index_min: "--"}
+        _own_choice(ax, cv.frame[cv.frame[name].isna()], name, styles)
     numeric = pd.api.types.is_numeric_dtype(frame[name])
     penalty = name in cv.penalties and numeric and (frame[name] > 0).all()
     others = [c for c in cv.grid[1:]]
@@ -165,12 +166,13 @@ def cv_curve(cv, ax=None):
     return _tidy(ax)
 
 
-def _own_choice(ax, frame, name):
+def _own_choice(ax, frame, name, styles):
     """Held-out loss where a setting is left to the model, which has no place on the axis."""
-    for k, (mean, se) in enumerate(zip(frame["mean"], frame["se"], strict=True)):
+    for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):
         ax.axhspan(mean - se, mean + se, color=GREY, alpha=0.2, lw=0)
-        label = f"{name.rstrip('_')} left to the model" if k == 0 else None
-        ax.axhline(mean, color=GREY, lw=1.0, label=label)
+        label = f"{name.rstrip('_')} left to the model" if row == frame.index[0] else None
+        color = "black" if row in styles else GREY
+        ax.axhline(mean, color=color, lw=0.8, ls=styles.get(row, "-"), label=label)
     ax.legend(frameon=False, fontsize=8)
 
 

@@ -128,13 +128,17 @@ class RiprFits:
     def _tasks(self):
         return {fit.estimates.task for fit in self.fits.values()}
 
-    def _notes(self):
+    @property
+    def _which(self):
+        """What the errors are of."""
         own = bool(self._first.estimates.experts)
-        which = "of rows that the learner was fitted to" if own else "leave-one-out"
+        return "of the rows that the learner was fitted to" if own else "leave-one-out"
+
+    def _notes(self):
         notes = [
             "Responses share the views: one loss matrix for each, and the mass of a view is that "
             "over all of them.",
-            f"Errors are {which}, in views that were chosen on these rows: new ones may do worse.",
+            f"Errors: {self._which}, in views chosen on these rows: new ones may do worse.",
         ]
         if len(self._tasks) > 1:
             notes.append("Lambda is in units of (1 - a)^2 for the losses of classes, and of their "
@@ -146,7 +150,7 @@ class RiprFits:
         state = {"fits": [fit.to_state() for fit in self.fits.values()]}
         store.write(path, self.name, state)
 
-    def _views(self, title):
+    def _views(self, title, notes=()):
         """The views, with share of the rows and error of each response."""
         table = axes(self._first)
         formats: dict[Any, Any] = {}
@@ -156,7 +160,7 @@ class RiprFits:
             table[f"%Rows {name}"] = 100.0 * frame["estimate"].to_numpy()
             table[error] = frame["error"].to_numpy()
             formats |= {f"%Rows {name}": ".1f", error: _blank}
-        return Table(title, table, formats)
+        return Table(title, table, formats, notes)
 
     def __repr__(self):
         first = self._first
@@ -166,7 +170,8 @@ class RiprFits:
             f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
             f"{penalty(first)}",
         ]
-        return listing(self.call, lines, self._views(""))
+        note = f"Errors: {self._which}, in views chosen on these rows."
+        return listing(self.call, lines, self._views("", (note,)))
 
     def _repr_html_(self):
         return self.summary().as_html()

@@ -58,7 +58,7 @@ def _header(fit):
         ("Rows without a view", str(r.blind)),
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
-        (penalty_label({fit.estimates.task}), penalty(fit) + _how(fit)),
+        (penalty_label({fit.estimates.task}), penalty(fit)),
         ("Features used", str(fit.df)),
         ("Dimensions", _dimensions(fit)),
         ("Views", str(len(fit.estimates))),
@@ -78,9 +78,9 @@ def penalty_label(tasks):
 
 
 def penalty(fit):
-    """Lambda, or what found the views instead."""
+    """Lambda and who chose it, or what found the views instead."""
     lambda_ = fit.settings.lambda_
-    return "none: forward sel." if lambda_ is None else significant(lambda_)
+    return "none: forward sel." if lambda_ is None else significant(lambda_) + _how(fit)
 
 
 def compared(fit):
@@ -219,8 +219,6 @@ def _learner(fit):
 
 def _how(fit):
     """Who chose lambda; cross-validation may have preferred what the method does by itself."""
-    if fit.settings.lambda_ is None:
-        return ""
     if fit.arguments.get("lambda_") is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
     return wording.how(fit, "lambda_")
