@@ -29,9 +29,7 @@ def boxes(Z, weight, width):
     cut = np.array([np.quantile(order, (c, 1.0 - c), axis=0) for c in CUT])
     sides = np.array([-1.0, 1.0])[:, None] * width
     box = (cut[:, None] + np.array(MARGIN)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
-    beyond = [
-        share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box
-    ]
+    beyond = [share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box]
     return box, np.minimum(np.sum(beyond, axis=1), 1.0)
 
 
