@@ -343,7 +343,7 @@ def test_an_estimator_that_cannot_be_fitted_is_named(two):
     linear = pytest.importorskip("sklearn.linear_model").LogisticRegression()
     piped = pytest.importorskip("sklearn.pipeline").make_pipeline(linear)
     weight = np.arange(len(two)) + 1.0
-    with pytest.raises(ld.ArgumentError, match=r"Pipeline cannot .* weights as sample_weight"):
+    with pytest.raises(ld.ArgumentError, match="Pipeline takes no weights"):
         ld.melm("cultivar ~ .", two, classifier=piped, weights=weight, **PLAIN)
     calibrated = pytest.importorskip("sklearn.calibration").CalibratedClassifierCV(linear, cv=60)
     with pytest.raises(ld.ArgumentError, match="CalibratedClassifierCV cannot be fitted to 119"):

@@ -11,6 +11,7 @@ from lodim.plot import GREY, _axes, _tidy
 from lodim.wording import brief
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
+MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
 REACH = 0.62  # of the longest arrow, of the way to the frame
 
 
@@ -154,7 +155,7 @@ def _contours(ax, ground, legend):
     Of many classes the inner line alone, and their names where they are densest.
     """
     C = ground.density.shape[2]
-    named = brief(legend.labels, NARROW) if C > FEW else ()
+    named = brief(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
     for k in range(C):
         Z, own = ground.density[..., k], np.unique(ground.levels[k])
         own = own[(own > Z.min()) & (own < Z.max())][-1 if C > FEW else 0 :]

@@ -102,11 +102,10 @@ class Estimator:
         try:
             own.fit(Z, code, **arguments)
         except (TypeError, ValueError) as error:
-            weighted = ", rows with weights as sample_weight" if arguments else ""
-            raise ArgumentError(
-                f"the classifier {type(own).__name__} cannot be fitted to {len(Z)} rows in the "
-                f"view{weighted}: {error}"
-            ) from error
+            wrong = f"cannot be fitted to {len(Z)} rows in the view"
+            if arguments and "sample_weight" in str(error):
+                wrong = "takes no weights"
+            raise ArgumentError(f"the classifier {type(own).__name__} {wrong}: {error}") from error
         return cls(own, np.asarray(getattr(own, "classes_", np.arange(n_classes))), n_classes)
 
     def scores(self, Z):
