@@ -516,6 +516,9 @@ def test_starts_and_a_search_cut_short(two):
         (("view", "rule", "rows", "code"), np.array([7])),
         (("view", "rule", "background", "root"), np.eye(5)),
         (("view", "rule", "present"), np.array([0])),
+        (("view", "rule", "n_scores"), 2),
+        (("view", "rule", "rows", "size"), np.ones(3)),
+        (("view", "overlap"), np.zeros((1, 1))),
     ],
 )
 def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
