@@ -217,7 +217,7 @@ def by_rule(classifier, Z, y, new):
         n_starts=1, classifier=classifier, seed=0, threads=1, prior="equal",
     )  # fmt: skip
     present = np.unique(y)
-    rule = learn_rule(settings, Z, y, np.ones(len(y)), present, len(present))
+    rule = learn_rule(settings, Z, y, np.ones(len(y)), present, len(present), len(present))
     return rule.class_scores(new).argmax(axis=1)
 
 

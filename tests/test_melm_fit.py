@@ -7,7 +7,9 @@ from scipy.stats import multivariate_normal
 
 import lodim as ld
 from lodim import store
+from lodim.family import Binomial
 from lodim.models.melm import manifold
+from lodim.models.melm.rule import calibrated_deviance
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}
@@ -105,21 +107,37 @@ def test_pooled_covariance_shrinks_within_whitened_classes(two):
 
 
 def test_bound_of_theorem_3_holds(fit, two):
-    """The overlap of the two densities over the cube that holds all rows, by quadrature."""
-    A, B = by_class(fit, two)
-    low, high = np.vstack([A, B]).min(axis=0), np.vstack([A, B]).max(axis=0)
-    x, y = (np.linspace(low[j], high[j], 120) for j in (0, 1))
-    places = np.stack(np.meshgrid(x, y), axis=-1)
-    f, g = (
-        np.mean([multivariate_normal(z, kernel_covariance(Z)).pdf(places) for z in Z], axis=0)
-        for Z in (A, B)
-    )
-    overlap = np.minimum(f, g).mean() * np.prod(high - low)
+    """The overlap of the two densities over the whole plane, by quadrature."""
     row = fit.pairs().iloc[0]
-    bound = np.exp(0.5 * (potential(A, B) + np.log(np.prod(high - low))))
-    assert 0.0 < overlap < row["overlap"] < 1.0
-    np.testing.assert_allclose(row["overlap"], bound, rtol=1e-9)
-    np.testing.assert_allclose(row["balanced_accuracy"], 1.0 - bound / 2.0)
+    overlap = overlap_of(*by_class(fit, two))
+    assert 0.0 < overlap < row["overlap"] < min(1.0, 4.0 * overlap)
+    np.testing.assert_allclose(row["balanced_accuracy"], 1.0 - row["overlap"] / 2.0)
+
+
+def overlap_of(A, B, gamma=1.0):
+    """int min(f_A, f_B) by quadrature, as far out as there is any of either."""
+    S, places = [kernel_covariance(Z, gamma) for Z in (A, B)], []
+    for j in range(A.shape[1]):
+        reach = 6.0 * np.sqrt(max(s[j, j] for s in S))
+        z = np.concatenate([A[:, j], B[:, j]])
+        places.append(np.linspace(z.min() - reach, z.max() + reach, 3000 if len(S[0]) == 1 else 90))
+    at = np.stack(np.meshgrid(*places), axis=-1)
+    f = [sum(multivariate_normal(z, s).pdf(at) for z in Z) / len(Z)
+         for Z, s in zip((A, B), S, strict=True)]  # fmt: skip
+    return np.minimum(*f).sum() * np.prod([x[1] - x[0] for x in places])
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("gamma", [0.5, 4.0, 8.0])
+@pytest.mark.parametrize("apart", [0.0, 6.0])
+def test_overlap_is_bounded_whatever_the_kernels_are(k, gamma, apart):
+    """Wide kernels reach far beyond the rows: a box about these alone is no bound."""
+    x = np.random.default_rng(1).normal(size=(60, 2))
+    df = pd.DataFrame({"y": ["a", "b"] * 30, "u": x[:, 0], "v": x[:, 1]})
+    df.loc[df["y"] == "b", "u"] += apart
+    fit = ld.melm("y ~ .", df, k=k, **PLAIN | EMPIRICAL | {"gamma": gamma, "n_starts": 2})
+    overlap, most = overlap_of(*by_class(fit, df, "y"), gamma), fit.pairs()["overlap"][0]
+    assert overlap <= most <= min(1.0, 3.5 * overlap + 0.2)
 
 
 def test_coordinates_are_standard_within_classes_and_ordered(three, wine):
@@ -224,6 +242,9 @@ def test_what_a_view_without_classes_can_do(two, tmp_path):
             refused()
     with pytest.raises(ld.ArgumentError, match="needs a response"):
         ld.cv(ld.melm, "~ . - cultivar", two)
+    for how in ({}, {"lambdas": [1.0]}):
+        with pytest.raises(ld.ArgumentError, match="gamma is for classes"):
+            ld.path(ld.melm, "~ . - cultivar", two, **how)
 
 
 # Classification ----------------------------------------------------------------------------------
@@ -252,6 +273,27 @@ def test_calibration_pays_on_new_rows():
     assert abs(held - new) < 0.15 < calibrated.glance()["balanced_accuracy"][0] - new
 
 
+def test_held_out_figures_flatter_no_noise():
+    """Sharpness is chosen on other folds than those it is judged on, and gamma too."""
+    rng, held, new = np.random.default_rng(7), [], []
+    for _ in range(12):
+        df = pd.DataFrame(rng.normal(size=(460, 4))).add_prefix("v")
+        df["y"] = np.where(np.arange(460) % 2 == 0, "a", "b")
+        fit = ld.melm("y ~ .", df[:60], k=1, n_starts=2, threads=1)
+        held.append([fit.measures["held_deviance"], fit.measures["held_balanced_accuracy"]])
+        new.append(fit.evaluate(df[60:])[["deviance", "balanced_accuracy"]].to_numpy()[0])
+    assert np.mean(held, axis=0)[0] > 2.0 * np.log(2.0)  # noise has no worse model than none
+    error = np.std(held, axis=0) / np.sqrt(12)
+    assert (np.abs(np.mean(held, axis=0) - np.mean(new, axis=0)) < 3.0 * error).all()
+
+
+def test_what_the_held_out_figures_are_is_said(two):
+    text = " ".join(str(ld.melm("cultivar ~ .", two, **QUICK).summary()).split())
+    assert "classified by a view that other rows gave" in text and "gamma was chosen" not in text
+    chosen = " ".join(str(ld.melm("cultivar ~ .", two, n_starts=2, threads=1).summary()).split())
+    assert "gamma was chosen on the same rows" in chosen
+
+
 def test_far_from_all_rows_the_nearer_class_is_likely_not_sure(fit, two):
     near = two.iloc[[0]]
     far = near.assign(flavanoids=near["flavanoids"] + 40.0)
@@ -273,6 +315,18 @@ def test_equal_priors_serve_the_rare_class():
     assert equal["held_balanced_accuracy"][0] > shares["held_balanced_accuracy"][0] + 0.1
 
 
+def test_a_row_of_weight_two_is_two_neighbours(two):
+    weight = np.random.default_rng(1).integers(0, 4, len(two))
+    for prior in ("shares", "equal"):
+        how = PLAIN | {"classifier": "knn"}
+        how["control"] = {"calibrate": False, "n_neighbours": 9, "prior": prior}
+        weighted = ld.melm("cultivar ~ .", two, weights=weight, **how)
+        repeated = ld.melm("cultivar ~ .", two.loc[two.index.repeat(weight)], **how)
+        np.testing.assert_allclose(weighted.predict(two), repeated.predict(two), atol=1e-9)
+    light = ld.melm("cultivar ~ .", two, weights=0.01 * weight, **how)
+    assert light.predict(two).between(0.0, 1.0, inclusive="neither").all()
+
+
 def test_neighbours(two, tmp_path):
     fit = ld.melm("cultivar ~ .", two, classifier="knn", **PLAIN | {
         "control": {"n_neighbours": 7, "calibrate": False}})  # fmt: skip
@@ -283,6 +337,17 @@ def test_neighbours(two, tmp_path):
     fit.save(tmp_path / "fit")
     pd.testing.assert_series_equal(ld.load(tmp_path / "fit").predict(two), fit.predict(two))
     assert "7 nearest rows" in str(fit.summary())
+
+
+def test_an_estimator_that_cannot_be_fitted_is_named(two):
+    linear = pytest.importorskip("sklearn.linear_model").LogisticRegression()
+    piped = pytest.importorskip("sklearn.pipeline").make_pipeline(linear)
+    weight = np.arange(len(two)) + 1.0
+    with pytest.raises(ld.ArgumentError, match="Pipeline takes no weights"):
+        ld.melm("cultivar ~ .", two, classifier=piped, weights=weight, **PLAIN)
+    calibrated = pytest.importorskip("sklearn.calibration").CalibratedClassifierCV(linear, cv=60)
+    with pytest.raises(ld.ArgumentError, match="CalibratedClassifierCV cannot be fitted to 119"):
+        ld.melm("cultivar ~ .", two, classifier=calibrated, **PLAIN)
 
 
 def test_an_estimator_of_the_user(two, tmp_path):
@@ -325,12 +390,46 @@ def test_cv_and_path(two, axes):
     assert by_k.best.estimates.k == by_k.frame["k"][by_k.index_min]
     path = ld.path(ld.melm, "cultivar ~ .", two, n_lambda=4, n_starts=3, threads=1)
     assert list(path.lambdas) == [8.0, 2.0, 0.5, 0.125]
+    assert "Gamma" in str(path) and "Lambda" not in str(path)
     assert path.coef().shape == (4, 10) and "held_deviance" not in path.fits[0].glance()
     ax = path.plot(axes)
     lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 4]
     drawn = sorted(tuple(np.round(np.sort(line.get_ydata()), 9)) for line in lines)
     wide = pd.concat([f.tidy()["std_estimate"] for f in path.fits], axis=1)
     assert drawn == sorted(tuple(np.round(np.sort(row), 9)) for row in wide.to_numpy())
+
+
+@pytest.mark.parametrize("classifier", ["kde", "knn"])
+def test_two_classes_as_multinomial(two, fit, classifier, tmp_path):
+    how = QUICK | EMPIRICAL | {"classifier": classifier}
+    binary, other = (ld.melm("cultivar ~ .", two, family=f, **how) for f in (None, "multinomial"))
+    assert other.predict(two, "link").shape == (len(two), 2)
+    assert other.predict(two, "class").equals(binary.predict(two, "class"))
+    np.testing.assert_allclose(other.predict(two).iloc[:, 1], binary.predict(two), atol=1e-12)
+    numbers = two.assign(cultivar=(two["cultivar"] == fit.levels[1]) + 1)
+    assert ld.melm("cultivar ~ .", numbers, family="multinomial", **PLAIN).levels == (1, 2)
+    other.save(tmp_path / "fit")
+    assert ld.load(tmp_path / "fit").predict(two).equals(other.predict(two))
+
+
+def test_gamma_is_chosen_by_rows_as_they_weigh(two):
+    """Rows of the wrong class and no weight would make all scores seem far too sure."""
+    wrong = two.assign(cultivar=two["cultivar"].map(dict(zip(*[two["cultivar"].unique()[::s]
+                       for s in (1, -1)], strict=True))))  # fmt: skip
+    both = pd.concat([two, wrong], ignore_index=True)
+    weight = (np.arange(len(both)) < len(two)).astype(float)
+    fit = ld.melm("cultivar ~ .", both, weights=weight, n_starts=2, threads=1)
+    assert fit.selection["mean"].max() < 0.4
+
+
+def test_calibrated_deviance_takes_weights():
+    family, rng = Binomial(), np.random.default_rng(0)
+    y, score = rng.integers(0, 2, 80).astype(float), 4.0 * rng.normal(size=(80, 1))
+    weight = np.repeat([0.0, 1.0], 40)
+    score[:40] = 40.0 * (0.5 - y[:40, None])  # all wrong, and of no weight
+    of_all = calibrated_deviance(family, y, weight, score)
+    own = calibrated_deviance(family, y[40:], weight[40:], score[40:])
+    np.testing.assert_array_equal(of_all[40:], own)
 
 
 def test_numbers_as_classes():
@@ -369,6 +468,37 @@ def test_rows_that_are_kept_are_limited(tmp_path):
     assert (tmp_path / "fit").stat().st_size < 150_000
 
 
+def many(n=4000, rare=3):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("uvw"))
+    df["y"] = np.where(np.arange(n) % 2 == 0, "a", "p")
+    df.loc[: rare - 1, "y"] = "m"
+    return df
+
+
+@pytest.mark.parametrize("classifier", ["kde", "knn"])
+def test_a_rare_class_stays_among_the_rows_that_are_kept(classifier, axes):
+    df = many()
+    fit = ld.melm("y ~ .", df, gamma=1.0, n_starts=1, classifier=classifier, threads=1,
+                  control={"calibrate": False, "reference_rows": 200})  # fmt: skip
+    rows = fit.estimates.rule.rows
+    assert np.bincount(rows.code).tolist() == [100, 3, 100]
+    np.testing.assert_allclose(np.bincount(rows.code, rows.share), rows.size)
+    assert np.isfinite(list(fit.measures.values())).all() and fit.plot(ax=axes) is axes
+    # A class counts as often as it is there, not as often as it is kept.
+    assert fit.predict(df)["m"].mean() < 0.02
+
+
+def test_rows_that_are_kept_do_not_change_the_densities():
+    df = many(800, 0)
+    few, all_ = (
+        ld.melm("y ~ .", df, **PLAIN | {"control": {"reference_rows": most}}) for most in (10, 800)
+    )
+    assert len(few.estimates.rule.rows.Z) < 100
+    pd.testing.assert_frame_equal(few.predict(df, "density"), all_.predict(df, "density"))
+    assert few.measures == all_.measures
+
+
 def test_starts_and_a_search_cut_short(two):
     with pytest.warns(ld.ConvergenceWarning, match="max_iter"):
         cut = ld.melm("cultivar ~ .", two, **QUICK | {"control": {"max_iter": 2}})
@@ -386,6 +516,9 @@ def test_starts_and_a_search_cut_short(two):
         (("view", "rule", "rows", "code"), np.array([7])),
         (("view", "rule", "background", "root"), np.eye(5)),
         (("view", "rule", "present"), np.array([0])),
+        (("view", "rule", "n_scores"), 2),
+        (("view", "rule", "rows", "size"), np.ones(3)),
+        (("view", "overlap"), np.zeros((1, 1))),
     ],
 )
 def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
@@ -398,6 +531,25 @@ def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
     store.write(tmp_path / "fit", "melm", state)
     with pytest.raises(ld.StoreError, match="whole melm fit"):
         ld.load(tmp_path / "fit")
+
+
+def test_long_names_stay_different_in_print(two):
+    names = [f"patients with at least one complication of kind {c}" for c in "ab"]
+    levels = two["cultivar"].unique()
+    df = two.assign(cultivar=two["cultivar"].map(dict(zip(levels, names, strict=True))))
+    df = df.rename(columns={"hue": "the hue of the wine in the glass, A", "alcohol": "the hue of "
+                            "the wine in the glass, B"})  # fmt: skip
+    fit = ld.melm("cultivar ~ .", df, **PLAIN)
+    assert "patients w...a | patients w...b" in str(fit.summary())
+    for text in (str(fit), str(fit.summary())):
+        assert "the hue of the wine in the g...A" in text
+        assert "the hue of the wine in the g...B" in text
+
+
+def test_augment_replaces_what_it_has_put_there(three, wine):
+    for fit in (three, ld.melm("~ . - cultivar", wine)):
+        once = fit.augment(wine)
+        pd.testing.assert_frame_equal(fit.augment(once), once)
 
 
 def test_evaluate_has_the_balanced_accuracy(three, wine):

@@ -254,8 +254,8 @@ def test_a_class_of_one_row_left_out_has_no_density():
 @pytest.mark.parametrize("equal", [False, True])
 def test_width_of_least_loss_of_rows_left_out(equal):
     Z, code, weight = plane(120)
-    rows, background = Rows(Z, code, weight), Background.learn(Z, code, weight)
     size = np.bincount(code, weight)
+    rows, background = Rows(Z, code, weight, size), Background.learn(Z, code, weight)
     judged = weight / size[code] if equal else weight
     loss = [
         judged @ [-one_left_out(Z, code, weight, equal, width, r) for r in range(120)]
@@ -310,15 +310,16 @@ def test_cells_are_nearly_their_rows(monkeypatch):
 def test_neighbours_vote():
     """Shares of the classes among the nearest in the metric of the spread within classes."""
     Z, code, weight = plane(200)
-    known = neighbours.learn(Z, code, weight)
+    known = neighbours.learn(Rows(Z, code, weight, np.bincount(code, weight)))
     rest = Z - np.stack([np.average(Z[code == c], 0, weight[code == c]) for c in range(3)])[code]
     cov = (rest.T * weight) @ rest / weight.sum()
     at = np.random.default_rng(1).normal(size=(20, 2)) * 4
-    votes = neighbours.votes(known, neighbours.nearest(known, at, 7))
+    votes, count = neighbours.votes(known, neighbours.nearest(known, at, 7), 7)
+    np.testing.assert_allclose(count, 7.0)
     for z, p in zip(at, votes, strict=True):
         d = np.einsum("ij,ij->i", (Z - z) @ np.linalg.inv(cov), Z - z)
-        near = np.argsort(d)[:7]
-        np.testing.assert_allclose(p, np.bincount(code[near], weight[near], 3) / weight[near].sum())
+        near = np.repeat(np.argsort(d), weight[np.argsort(d)].astype(int))[:7]
+        np.testing.assert_allclose(p, np.bincount(code[near], minlength=3))
 
 
 def test_number_of_neighbours():
@@ -326,9 +327,9 @@ def test_number_of_neighbours():
     Z = rng.normal(size=(300, 2))
     clear = (Z[:, 0] > 0).astype(int)
     noisy = np.where(rng.random(300) < 0.35, 1 - clear, clear)
-    ones = np.ones(300)
-    assert neighbours.choose_count(Z, noisy, ones) > neighbours.COUNTS[2]
+    rows = Rows(Z, noisy, np.ones(300), np.bincount(noisy))
+    assert neighbours.choose_count(rows) > neighbours.COUNTS[2]
     twins = np.repeat(Z, 2, axis=0)
     label = np.tile([0, 1], 300)
     # A twin of the other class is always nearest: with one neighbour nothing would be right.
-    assert neighbours.choose_count(twins, label, np.ones(600)) > 1
+    assert neighbours.choose_count(Rows(twins, label, np.ones(600), np.bincount(label))) > 1

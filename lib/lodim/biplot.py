@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.planes import COLOURS, MARKS, SIZE
+from lodim.errors import ArgumentError
+from lodim.legend import FEW, INK, NARROW, ROOM, colour, key, mark, write
+from lodim.planes import SIZE
 from lodim.plot import GREY, _axes, _tidy
+from lodim.wording import brief
 
-INK = "#202020"
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
+MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
 REACH = 0.62  # of the longest arrow, of the way to the frame
-FEW = 5  # classes whose contours can be told apart
-HELD = (0.9, 0.5)  # shares of a class's rows within its contours, the outer one first
 
 
 @dataclass(frozen=True)
@@ -33,21 +34,6 @@ class Arrows:
     names: list
     to: np.ndarray
     what: str
-
-
-@dataclass(frozen=True)
-class Legend:
-    """What the classes are called; labels is None where there are none."""
-
-    name: str
-    labels: tuple | None
-
-    @property
-    def entries(self):
-        """Text of each class; one for all rows without classes."""
-        if self.labels is None:
-            return ["rows"]
-        return [f"{self.name} = {label}" for label in self.labels]
 
 
 def frame(xy, ratio=None):
@@ -106,20 +92,10 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     if title:
         ax.set_title(title, fontsize=9)
     _beyond(ax, rows.xy, ends)
-    _key(ax, legend, decided, ground is not None, arrows)
+    key(ax, legend, decided, ground is not None, arrows)
     if arrows is not None and len(arrows.names):
         _arrows(ax, arrows, ends)
     return _tidy(ax)
-
-
-def colour(k):
-    """Colour of class k."""
-    return COLOURS[k % len(COLOURS)]
-
-
-def mark(k):
-    """Mark of class k: beyond the colours it is another one."""
-    return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
 
 
 def _size(n):
@@ -179,6 +155,7 @@ def _contours(ax, ground, legend):
     Of many classes the inner line alone, and their names where they are densest.
     """
     C = ground.density.shape[2]
+    named = brief(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
     for k in range(C):
         Z, own = ground.density[..., k], np.unique(ground.levels[k])
         own = own[(own > Z.min()) & (own < Z.max())][-1 if C > FEW else 0 :]
@@ -190,7 +167,7 @@ def _contours(ax, ground, legend):
         if C > FEW:
             i, j = np.unravel_index(Z.argmax(), Z.shape)
             _halo(ax.annotate(
-                str(legend.labels[k]), (ground.x[j], ground.y[i]), fontsize=9, weight="bold",
+                named[k], (ground.x[j], ground.y[i]), fontsize=9, weight="bold",
                 color=colour(k), ha="center", va="center", zorder=8,
             ))  # fmt: skip
 
@@ -213,7 +190,7 @@ def _arrows(ax, arrows, ends):
             arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
                         "mutation_scale": 9},
         )  # fmt: skip
-    _name_tips(ax, arrows.names, tips, origin)
+    _name_tips(ax, brief(arrows.names, ROOM), tips, origin)
 
 
 def stretch(to, origin, ends):
@@ -232,7 +209,9 @@ def _name_tips(ax, names, tips, origin):
     away = at - ax.transData.transform(origin[None]) * scale
     away /= np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
     half = np.array([[2.35 * len(name) + 2.0, 6.0] for name in names])
-    place = apart(at + away * (half + 3.0), half)
+    low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
+    inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
+    place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
     for name, tip, offset in zip(names, tips, place - at, strict=True):
         _halo(ax.annotate(
             name, tip, xytext=offset, textcoords="offset points", fontsize=8, color=INK,
@@ -270,38 +249,16 @@ def _beyond(ax, xy, ends):
         )  # fmt: skip
 
 
-def _key(ax, legend, boundary, densities, arrows):
-    """The legend, outside on the right, where it hides nothing."""
-    entries = []
-    for k, label in enumerate(legend.entries):
-        entries.append(ax.scatter([], [], s=28, color=colour(k), marker=mark(k), label=label))
-    if densities:
-        of = "its" if legend.labels is not None else "the"
-        outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= FEW else "\n"
-        text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {of} rows"
-        entries += ax.plot([], [], color=GREY, lw=1.2, label=text)
-    if boundary:
-        entries += ax.plot([], [], color=INK, lw=1.1, label="decision boundary")
-    if arrows is not None and len(arrows.names):
-        entries.append(
-            ax.scatter([], [], marker=r"$\rightarrow$", s=90, color=INK, label=arrows.what)
-        )
-    ax.legend(
-        handles=entries, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0),
-        labelspacing=0.9,
-    )  # fmt: skip
-
-
 def _rgb(colour):
     return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
     """Draw a view of one dimension: densities (len(x), C), a rug of the rows, and thresholds."""
-    top = float(np.nanmax(density)) if density.size else 1.0
+    top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
-        ax.plot(x, density[:, k], color=colour(k), lw=1.6, label=label)
+        entries += ax.plot(x, density[:, k], color=colour(k), lw=1.6, label=label)
         own = rows.of(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
         faint = min(1.0, 150.0 / max(len(own), 1) + 0.15)
         ax.plot(own, np.full(len(own), -0.03 * top * (k + 1)), "|", color=colour(k), ms=7,
@@ -321,7 +278,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
     ax.set_ylabel("density", y=0.5 * (1.0 + (0.04 * top - floor) / (1.08 * top - floor)))
     if title:
         ax.set_title(title, fontsize=9)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    write(ax, entries, legend)
     return _tidy(ax)
 
 
@@ -342,7 +299,7 @@ def _bars_below(ax, arrows, floor, top, x):
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
-    for name, length in zip(arrows.names, to * room, strict=True):
+    for name, length in zip(brief(arrows.names, ROOM), to * room, strict=True):
         floor -= 0.062 * top
         ax.annotate("", (middle + length, floor), (middle, floor), zorder=6, arrowprops={
             "arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
@@ -356,7 +313,12 @@ def _bars_below(ax, arrows, floor, top, x):
 
 
 def space(rows, legend, names, ax=None, *, arrows=None, title=None):
-    """Draw a view of three dimensions; `ax` must be one with projection="3d", if given."""
+    """Draw a view of three dimensions, rows and arrows, on `ax` with projection="3d" if given."""
+    if ax is not None and ax.name != "3d":
+        raise ArgumentError(
+            "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="
+            "{'projection': '3d'})[1]; or give two of them, dimensions=(1, 2)"
+        )
     if ax is None:
         ax = _axes(None, (7.4, 6.0))
         figure, place = ax.figure, ax.get_subplotspec()
@@ -372,13 +334,13 @@ def space(rows, legend, names, ax=None, *, arrows=None, title=None):
     if arrows is not None and len(arrows.names):
         origin = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, ends.mean(axis=0))
         tips = origin + stretch(arrows.to, origin, ends) * arrows.to
-        for name, tip in zip(arrows.names, tips, strict=True):
+        for name, tip in zip(brief(arrows.names, ROOM), tips, strict=True):
             ax.plot(*np.stack([origin, tip]).T, color=INK, lw=1.0)
             ax.text(*(origin + 1.08 * (tip - origin)), name, fontsize=8, color=INK, zorder=10)
     for axis, name in zip("xyz", names, strict=True):
         getattr(ax, f"set_{axis}label")(name)
     ax.set(xlim=ends[:, 0], ylim=ends[:, 1], zlim=ends[:, 2])
-    _key(ax, legend, False, False, arrows)
+    key(ax, legend, False, False, arrows, inside=True)
     if title:
         ax.set_title(title, fontsize=9)
     return ax

@@ -120,7 +120,7 @@ class Fit(ABC):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing.
+            Missing (NaN) in rows where an input is.
         """
         if type not in self.types:
             raise ArgumentError(f"type must be one of {', '.join(self.types)}, not {type!r}")

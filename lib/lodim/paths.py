@@ -176,8 +176,8 @@ class Path:
         return plot.path(self, ax, top)
 
     def __repr__(self):
-        frame = self.glance()
+        frame, name = self.glance(), self.penalty.split("_")[0].capitalize()
         table = pd.DataFrame(
-            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], "Lambda": frame[self.penalty]}
+            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
         )
-        return listing(self.call, [], Table("", table, {"%Dev": ".2f", "Lambda": significant}))
+        return listing(self.call, [], Table("", table, {"%Dev": ".2f", name: significant}))

@@ -123,7 +123,7 @@ class StageLosses:
     def _held_out(self, grower, split):
         test = split[1]
         weight = test.weight
-        each = self.loss(self.family, test.y, next(grower)[2])
+        each = self.loss(self.family, test.y, weight, next(grower)[2])
         mean = weight @ each
         total = test.n if test.weights is None else test.weights.sum()
         return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2)

@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from lodim.biplot import INK, colour, mark
+from lodim.legend import INK, colour, mark
 from lodim.plot import BLUE, GREY, _axes, _tidy
+from lodim.wording import brief
+
+LONGEST = 36  # characters of a name
 
 
 def ends_of_starts(kind, divergence, near, ax=None):
@@ -39,7 +42,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
             values[:, j], height, s=26, color=colour(j), marker=mark(j), label=labels[j], zorder=3
         )
     ax.axvline(0.0, color=INK, lw=0.6)
-    ax.set_yticks(y, names)
+    ax.set_yticks(y, brief(names, LONGEST))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:

@@ -104,8 +104,8 @@ class Recipe:
         Whether rows with missing features or response are of use: they are NaN in the batch.
     grid : callable(problem) -> dict, or None
         What cv() tries where nothing is said; by default values of the first penalty.
-    deviance : callable(family, y, score) or None
-        What choose() and cv() take for the deviance of held-out rows, where that of the family
+    deviance : callable(family, y, weight, score) or None
+        What choose() and cv() take for the deviance of each held-out row, where that of the family
         says little.
     """
 

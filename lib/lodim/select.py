@@ -21,22 +21,23 @@ QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds ou
 MOST_ROWS = 20_000  # rows that choose() looks at
 
 
-def deviance(family, y, score):
+def deviance(family, y, weight, score):
     """Deviance of each row."""
     return family.deviance(y, score)
 
 
-def misclassified(family, y, score):
+def misclassified(family, y, weight, score):
     """One where the most probable class is not the observed one."""
     predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
     return (predicted != y).astype(float)
 
 
-def absolute(family, y, score):
+def absolute(family, y, weight, score):
     """Absolute residual of each row."""
     return np.abs(family.residual(y, score))
 
 
+# The loss of a row need not depend on the weights of all; that of a recipe may.
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 

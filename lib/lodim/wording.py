@@ -1,5 +1,7 @@
 """Words that the reports of all models share."""
 
+from itertools import zip_longest
+
 from lodim.digits import significant
 
 
@@ -51,3 +53,21 @@ def without_effect(design):
     if not design.constant:
         return []
     return [f"Constant features without effect: {', '.join(design.constant)}."]
+
+
+def brief(names, room):
+    """Names in at most `room` characters each, different where the names are."""
+    names = list(map(str, names))
+    out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
+    for text in {t for t in out if out.count(t) > 1}:
+        alike = [k for k, t in enumerate(out) if t == text]
+        # What they begin with says nothing: from where they differ on.
+        columns = enumerate(zip_longest(*(names[k] for k in alike)))
+        apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
+        rest = min(room // 2, max(len(names[k]) - apart for k in alike))
+        for k in alike:
+            out[k] = f"{names[k][: room - 3 - rest]}...{names[k][apart : apart + rest]}"
+    for text in {t for t in out if out.count(t) > 1}:
+        for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
+            out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
+    return out

@@ -6,6 +6,7 @@ logarithms of the classes' probabilities up to a constant, (n, C).
 
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,33 @@ from lodim.models.melm import neighbours
 from lodim.models.melm.neighbours import Neighbours
 
 RAREST = 1e-12  # least probability that an estimator's class is given
+FEWEST = 30  # rows of a class that are kept, if it has them
 
 
-def sample(code, most, seed):
-    """Rows to keep, increasing: all, or `most` of them with the shares of the classes kept."""
+def sample(code, most, seed, k=1):
+    """Rows to keep, increasing: all, or `most` of them with the shares of the classes kept.
+
+    Of rare classes more, for a density in k dimensions.
+    """
     n = len(code)
     if n <= most:
         return np.arange(n)
     order = np.random.default_rng(seed).permutation(n)
     order = order[np.argsort(code[order], kind="stable")]
-    return np.sort(order[np.linspace(0, n - 1, most).round().astype(int)])
+    keep = np.zeros(n, bool)
+    keep[np.linspace(0, n - 1, most).round().astype(int)] = True
+    start, least = np.searchsorted(code[order], np.unique(code)), max(FEWEST, k + 1)
+    for lo, hi in pairwise([*start, n]):
+        if keep[lo:hi].sum() < min(least, hi - lo):
+            keep[lo:hi] = np.arange(hi - lo) < least
+    return np.sort(order[keep])
 
 
 @dataclass(frozen=True)
 class Nearest:
     """The votes of the nearest training rows.
 
-    known : Neighbours; count of them that vote; prior (C,), which counts as one vote more
+    known : Neighbours; count of rows that vote; prior (C,), which counts as one vote more
     """
 
     known: Neighbours
@@ -39,28 +50,29 @@ class Nearest:
     prior: np.ndarray
 
     @classmethod
-    def learn(cls, Z, code, weight, count, equal):
-        """From coordinates (m, k); `equal` gives all classes the same prior probability."""
-        size = np.bincount(code, weight)
+    def learn(cls, rows, count, equal):
+        """From training Rows; `equal` gives all classes the same prior probability."""
+        size = rows.size
         prior = np.full(len(size), 1.0 / len(size)) if equal else size / size.sum()
-        known = neighbours.learn(Z, code, weight, equal=equal)
-        return cls(known, int(min(count, len(Z))), prior)
+        count = int(min(count, max(1.0, rows.weight.sum())))
+        return cls(neighbours.learn(rows, equal=equal), count, prior)
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
         own, m = self.known, len(self.known.U)
         shapes = own.U.shape == (m, k) and own.code.shape == own.weight.shape == (m,)
-        if not (shapes and own.into.shape == (k, k) and self.prior.shape == (n_classes,)):
+        classes = own.vote.shape == self.prior.shape == (n_classes,)
+        if not (shapes and classes and own.into.shape == (k, k)):
             raise ValueError("the neighbours do not fit the view")
-        if not (m and own.code.dtype.kind == "i" and 1 <= self.count <= m):
+        if not (m and own.code.dtype.kind == "i" and self.count >= 1):
             raise ValueError("the number of neighbours is not possible")
+        if not (own.weight.min() > 0.0 and own.vote.min() > 0.0):
+            raise ValueError("a neighbour or a class has no vote")
         if own.code.min() < 0 or own.code.max() != n_classes - 1 or not np.isfinite(own.U).all():
             raise ValueError("a neighbour has a place or a class that is not there")
 
     def scores(self, Z):
         """Logarithms of the classes' probabilities, (n, C)."""
-        if not len(Z):
-            return np.zeros((0, len(self.prior)))
         return self._scores(neighbours.nearest(self.known, Z, self.count))
 
     def left_out(self, Z):
@@ -68,9 +80,8 @@ class Nearest:
         return self._scores(neighbours.others(self.known, Z, self.count))
 
     def _scores(self, near):
-        count = near.shape[1]
-        share = neighbours.votes(self.known, near) if count else 0.0
-        return np.log((count * share + self.prior) / (count + 1.0)) + np.zeros((len(near), 1))
+        votes, count = neighbours.votes(self.known, near, self.count)
+        return np.log((votes + self.prior) / (count + 1.0))
 
 
 @dataclass(frozen=True)
@@ -90,12 +101,11 @@ class Estimator:
             arguments["sample_weight"] = weight
         try:
             own.fit(Z, code, **arguments)
-        except TypeError as error:
-            if not arguments:
-                raise
-            raise ArgumentError(
-                f"the classifier {type(own).__name__} takes no weights: {error}"
-            ) from error
+        except (TypeError, ValueError) as error:
+            wrong = f"cannot be fitted to {len(Z)} rows in the view"
+            if arguments and "sample_weight" in str(error):
+                wrong = "takes no weights"
+            raise ArgumentError(f"the classifier {type(own).__name__} {wrong}: {error}") from error
         return cls(own, np.asarray(getattr(own, "classes_", np.arange(n_classes))), n_classes)
 
     def scores(self, Z):

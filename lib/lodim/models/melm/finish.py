@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 
-from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
 from lodim.fit import shared
 from lodim.models.melm.classifiers import Nearest
@@ -30,11 +29,7 @@ def finish(problem, view, log, selection, light):
         if settings.calibrate and not light:
             rule, measures = held_out(problem, view)
             view = replace(view, rule=rule)
-        threads = settings.threads or available_threads()
-        measures = {
-            **training(settings, family, view.rule, threads), "null_deviance": _null(problem),
-            **measures,
-        }  # fmt: skip
+        measures = {**training(problem, view), "null_deviance": _null(problem), **measures}
     return MelmFit(
         design=problem.design, family=family, settings=settings, estimates=view, log=log,
         measures=measures, selection=selection, n=problem.batch.n, call=problem.call,
@@ -54,7 +49,7 @@ def from_state(state):
     common = shared(state)
     design = common["design"]
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
-    view.check(len(design.names), len(design.levels or ()))
+    view.check(len(design.names), len(design.levels or ()), common["family"].n_scores)
     return MelmFit(
         settings=Settings(**state["settings"]), estimates=view, log=state["log"],
         measures=state["measures"], n=state["n"], **common,

@@ -26,8 +26,11 @@ class MelmFit(Fit):
         a response; of many rows on a sample of them), n_iter, converged.
     measures : dict
         deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
-        densities); where gamma was chosen by cross-validation also held_deviance and
-        held_balanced_accuracy. Empty without a response.
+        densities). Where probabilities are calibrated also held_deviance and
+        held_balanced_accuracy: of rows held out of the search, which were classified by the view
+        that the other rows gave, and calibrated by folds other than their own. The gamma of all
+        these views is that of the fit: where cross-validation has chosen it, it did so on the same
+        rows. Empty without a response.
     n : rows used
     selection : DataFrame or None
         The cross-validation that chose gamma.
@@ -75,7 +78,7 @@ class MelmFit(Fit):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing.
+            Missing (NaN) in rows where an input is.
         """
         return super().predict(data, self.types[0] if type is None else type, offset=offset)
 
@@ -138,7 +141,7 @@ class MelmFit(Fit):
         """
         Z = pd.DataFrame(self.predict(data, "projection")).add_prefix(".")
         if self.levels is not None:
-            return pd.concat([super().augment(data, offset=offset), Z], axis=1)
+            data = super().augment(data, offset=offset)
         if isinstance(data, pd.DataFrame):
             return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
         return Z
@@ -192,9 +195,15 @@ class MelmFit(Fit):
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.
 
-        kind : "view" (data=None, arrows=8, rows="auto"), rows, densities, boundary and loadings
-        (the default); "loadings" (top=15), of the features by dimension; "starts", the divergence
-        that each start of the search reached.
+        kind : "view" (the default), rows with densities, decision boundary, and loadings as arrows
+        (of three dimensions rows and arrows alone); "loadings", of the features by dimension;
+        "starts", the divergence that each start of the search reached.
+
+        Of "view": data, rows to draw instead of training rows; dimensions, one to three of them,
+        numbered from 1 (default: the first two, or all three); arrows, "loadings" (the default),
+        "correlations" or None; top, how many arrows, the longest (8); contours, whether densities
+        and boundary are drawn (True). Of "loadings": top (15); of, "loadings" (the default) or
+        "correlations". A view of three dimensions needs `ax` with projection="3d", if any.
         """
         from lodim.models.melm import plots
 
@@ -247,9 +256,10 @@ class MelmFit(Fit):
         """A row a pair of classes: divergence = fitting - regularizing, and bounds (Theorem 3).
 
         overlap bounds from above the integral of the smaller of the two densities, the likelihood
-        of balanced misclassification, by exp(-H2x / 2); balanced_accuracy = 1 - overlap / 2 is what
-        the densities' rule reaches at least where they are the true ones. Coordinates are scaled
-        to the unit cube for both. weight is the part of the pair in the fit's divergence.
+        of balanced misclassification: within a box by sqrt(volume) exp(-H2x / 2), to which what the
+        densities hold outside is added; of several boxes the best counts. balanced_accuracy = 1 -
+        overlap / 2 is what the densities' rule reaches at least where they are the true ones, which
+        densities of training rows are not. weight is the part of the pair in the fit's divergence.
         """
         if self.levels is None:
             raise ArgumentError("a view without a response has no classes")

@@ -6,15 +6,18 @@ import numpy as np
 
 from lodim import tiles
 from lodim.engine import available_threads
-from lodim.errors import DataError
+from lodim.errors import ArgumentError, DataError
 from lodim.models.melm import basis, density, widths
 from lodim.models.melm.classifiers import Estimator, Nearest, sample
 from lodim.models.melm.manifold import Plan, find
 from lodim.models.melm.neighbours import choose_count
+from lodim.models.melm.overlap import kernel_widths, overlaps
 from lodim.models.melm.rule import Background, Rows, Rule
+from lodim.models.melm.sample import Sample
 from lodim.models.melm.view import View, moments, orient, project
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
+JUDGED = 10_000  # training rows that the width of the kernels is chosen on
 
 
 def grow(batch, family, settings, watch=None):
@@ -24,13 +27,13 @@ def grow(batch, family, settings, watch=None):
     """
     if watch is not None:
         yield None, None, fold_scores(batch, watch, family, settings)
-    yield *search(batch, settings, count_classes(family)), None
+    yield *search(batch, settings, family), None
 
 
 def fold_scores(train, test, family, settings):
     """Link scores of the rows of `test` by a view of the rows of `train`."""
     try:
-        view, _ = search(train, settings, count_classes(family))
+        view, _ = search(train, settings, family)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return np.repeat(null[:1], test.n, axis=0)
@@ -47,29 +50,35 @@ def count_classes(family):
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
-def search(batch, settings, n_classes):
+def search(batch, settings, family):
     """The view in which classes diverge most, or of most or least entropy, and its rule; the log.
 
     In the log are the ends of all starts, the best first.
     """
-    i = batch.counted
+    n_classes, i = count_classes(family), batch.counted
+    if n_classes == 1 and settings.gamma is not None:
+        raise ArgumentError("gamma is for classes, and the formula has no response")
     X = np.asarray(tiles.rows(batch.X, i), np.float64)
     weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     present, code = np.unique(code, return_inverse=True)
     if n_classes > 1 and len(present) < 2:
         raise DataError("a single class has rows that count")
-    _check_rank(X, code, weight, settings.k)
+    within = _checked_rank(X, code, weight, settings.k)
     found = find(X, code, weight, _plan(settings, len(present)))
     V = found.V if n_classes == 1 else orient(found.V, X, code, weight)
-    view = _view(batch, V, X, weight, np.bincount(code, weight), found)
     Z = project(V, batch.X, batch.n)[i]
-    rule = learn_rule(settings, Z, code, weight, present, n_classes)
+    view = _view(V, X, Z, weight, np.bincount(code, weight), found)
+    if n_classes > 1:
+        sample = Sample.of(X, code, weight, within, settings.covariance)
+        width = kernel_widths(sample, within.of_directions(V), settings.gamma)
+        view = replace(view, overlap=overlaps(Z, code, weight, width, view.potential))
+    rule = learn_rule(settings, Z, code, weight, present, n_classes, family.n_scores)
     return replace(view, rule=rule), _log(found, settings.entropy == "min" and n_classes == 1)
 
 
-def _check_rank(X, code, weight, k):
-    """Raise where a density would have no width along one of k directions."""
+def _checked_rank(X, code, weight, k):
+    """The basis within classes; raises where a density has no width along one of k directions."""
     within = basis.learn(X, code, weight, whiten=False)
     share = weight / weight.sum()
     if (within.scale**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
@@ -81,6 +90,7 @@ def _check_rank(X, code, weight, k):
         raise DataError(
             f"rows vary within classes in {within.rank} directions only, too few for k={k}"
         )
+    return within
 
 
 def _plan(settings, n_present):
@@ -93,16 +103,16 @@ def _plan(settings, n_present):
     )  # fmt: skip
 
 
-def _view(batch, V, X, weight, size, found):
-    """The View of directions V, its rule not learnt yet."""
-    Z, share = project(V, batch.X, batch.n)[batch.counted], weight / weight.sum()
+def _view(V, X, Z, weight, size, found):
+    """The View of directions V, what is of its densities not known yet."""
+    share = weight / weight.sum()
     deviation, correlation = moments(X, Z, share)
     # Potentials are of densities: they change with the unit of the coordinates.
     unit = np.linalg.slogdet(found.V.T @ V)[1]
     return View(
         V=V, deviation=deviation, correlation=correlation,
-        spread=np.sqrt(share @ (Z - share @ Z) ** 2), low=Z.min(axis=0), high=Z.max(axis=0),
-        potential=found.potential - unit, size=size, rank=int(found.rank),
+        spread=np.sqrt(share @ (Z - share @ Z) ** 2), potential=found.potential - unit,
+        overlap=np.zeros_like(found.potential), size=size, rank=int(found.rank),
         separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
         drawn=0 if found.rows == len(X) else int(found.rows), error=float(found.error),
         converged=found.settled, rule=None,
@@ -118,19 +128,26 @@ def _log(found, smallest):
     }  # fmt: skip
 
 
-def learn_rule(settings, Z, code, weight, present, n_classes):
+def learn_rule(settings, Z, code, weight, present, n_classes, n_scores):
     """The rule that classifies in the coordinates Z (n, k)."""
-    keep = sample(code, settings.reference_rows, settings.seed)
-    rows, background = Rows(Z[keep], code[keep], weight[keep]), Background.learn(Z, code, weight)
+    rows = drawn(Z, code, weight, settings.reference_rows, settings.seed)
+    background = Background.learn(Z, code, weight)
     options, width = density_options(settings), 1.0
     if settings.calibrate and len(present) > 1:
-        width = widths.choose(rows, background, options, settings.threads or available_threads())
+        judged, threads = drawn(Z, code, weight, JUDGED, settings.seed), settings.threads
+        width = widths.choose(judged, background, options, threads or available_threads())
     wide = options | {"gamma": width * options["gamma"]}
     return Rule(
         rows=rows, densities=density.learn(Z, code, weight, **wide), width=width,
         background=background, other=_other(settings, rows, Z, code, weight), sharpness=1.0,
-        present=present, n_classes=n_classes,
+        present=present, n_classes=n_classes, n_scores=n_scores,
     )  # fmt: skip
+
+
+def drawn(Z, code, weight, most, seed):
+    """About `most` Rows at random."""
+    keep = sample(code, most, seed, Z.shape[1])
+    return Rows(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
 
 
 def density_options(settings):
@@ -145,9 +162,7 @@ def _other(settings, rows, Z, code, weight):
     """What classifies instead of the densities."""
     equal = settings.prior == "equal"
     if settings.classifier == "knn":
-        own = rows.Z, rows.code, rows.weight
-        count = settings.n_neighbours or choose_count(*own, equal=equal)
-        return Nearest.learn(*own, count, equal)
+        return Nearest.learn(rows, settings.n_neighbours or choose_count(rows, equal=equal), equal)
     if settings.own_classifier:
         return None
     return Estimator.learn(settings.classifier, Z, code, weight, int(code.max()) + 1)

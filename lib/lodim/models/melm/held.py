@@ -1,52 +1,82 @@
 """How well a view classifies training rows, left out one by one, and rows held out."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from lodim import fold
+from lodim.engine import available_threads
 from lodim.models.melm import widths
 from lodim.models.melm.classifiers import Nearest
-from lodim.models.melm.grow import density_options, fold_scores
+from lodim.models.melm.grow import JUDGED, density_options, drawn, fold_scores
 from lodim.models.melm.rule import balanced_accuracy
+from lodim.models.melm.view import project
 from lodim.select import quick_splits
 
+PARTS = 5  # of a single fold held out, each calibrated by the others
 
-def training(settings, family, rule, threads):
-    """Deviance and balanced accuracy of the training rows that are kept.
+
+def training(problem, view):
+    """Deviance and balanced accuracy of training rows, of 10,000 at most.
 
     Each is left out of the densities, or of the neighbours, that it is judged by; not of an
     estimator of the user's.
     """
-    rows = rule.rows
-    score = _left_out(settings, rule, threads)
-    y, weight = rule.present[rows.code].astype(float), rows.weight / rows.weight.sum()
+    rows, score = _left_out(problem, view)
+    y = view.rule.present[rows.code].astype(float)
+    weight = rows.share / rows.share.sum()
     return {
-        "deviance": float(weight @ family.deviance(y, score)),
+        "deviance": float(weight @ problem.family.deviance(y, score)),
         "balanced_accuracy": balanced_accuracy(y, weight, score),
     }
 
 
-def _left_out(settings, rule, threads):
-    """Link scores (m, K) of the training rows that are kept."""
-    rows, other = rule.rows, rule.other
-    if isinstance(other, Nearest):
-        return rule.link(other.left_out(rows.Z))
-    if other is not None:
-        return rule.scores(rows.Z, threads)
+def _left_out(problem, view):
+    """Rows, and their link scores (m, K)."""
+    settings, rule, batch = problem.settings, view.rule, problem.batch
+    threads, i = settings.threads or available_threads(), batch.counted
+    if isinstance(rule.other, Nearest):
+        return rule.rows, rule.link(rule.other.left_out(rule.rows.Z))
+    code = np.searchsorted(rule.present, batch.y[i].astype(np.int64))
+    weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
+    rows = drawn(project(view.V, batch.X, batch.n)[i], code, weight, JUDGED, settings.seed)
+    if rule.other is not None:
+        return rows, rule.scores(rows.Z, threads)
     options = density_options(settings)
-    return rule.link(widths.left_out(rows, rule.background, rule.width, options, threads))
+    return rows, rule.link(widths.left_out(rows, rule.background, rule.width, options, threads))
 
 
 def held_out(problem, view):
-    """The rule of a view calibrated on rows held out, and how well these are classified."""
-    family, splits = problem.family, quick_splits(problem)
+    """The rule of a view calibrated on rows held out, and how well these are classified.
+
+    Each fold is judged with the calibration of the others. They are not the folds that gamma was
+    chosen on: there, luck has chosen as well.
+    """
+    family, other = problem.family, replace(problem.settings, seed=problem.settings.seed + 1)
+    splits = quick_splits(replace(problem, settings=other))
     score = np.concatenate([fold_scores(*pair, family, problem.settings) for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
     equal = problem.settings.prior == "equal"
     # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
-    rule = view.rule.calibrated(family, y, widths.even(y.astype(int), weight, equal), score)
+    judged = widths.even(y.astype(int), weight, equal)
+
+    def calibrated(at):
+        return view.rule.calibrated(family, y[at], judged[at], score[at])
+
+    part, factor = _parts(tests, problem), np.empty((len(y), 1))
+    for k in range(part.max() + 1):
+        factor[part == k] = calibrated(part != k).sharpness
     weight = widths.even(y.astype(int), weight, False)
-    return rule, {
-        "held_deviance": float(weight @ family.deviance(y, rule.sharpness * score)),
+    return calibrated(slice(None)), {
+        "held_deviance": float(weight @ family.deviance(y, factor * score)),
         "held_balanced_accuracy": balanced_accuracy(y, weight, score),
     }
+
+
+def _parts(tests, problem):
+    """Part of each row held out: its fold, or of a single fold one of PARTS."""
+    if len(tests) > 1:
+        return np.repeat(np.arange(len(tests)), [test.n for test in tests])
+    return fold.assign(tests[0], PARTS, problem.design.levels, problem.settings.seed)

@@ -8,56 +8,78 @@ from lodim.models.melm.basis import within
 from lodim.models.melm.widths import even
 
 COUNTS = (1, 3, 5, 9, 15, 25, 45)  # tried, of neighbours
+STEP = 4096  # rows that ask for neighbours at a time
 
 
 @dataclass(frozen=True)
 class Neighbours:
     """Projected rows in units of the spread within classes.
 
-    U (n, k); code (n,); weight (n,) of a vote; into (k, k).
+    U (n, k); code (n,); weight (n,): as how many rows each counts; vote (C,) of such a row by its
+    class; into (k, k).
     """
 
     U: np.ndarray
     code: np.ndarray
     weight: np.ndarray
+    vote: np.ndarray
     into: np.ndarray
 
 
-def learn(Z, code, weight, *, equal=False):
-    """Rows Z (n, k) of classes code (n,); `equal` weighs votes by the inverse of class sizes."""
-    rest = within(Z, code, weight)[0]
-    cov = (rest.T * weight) @ rest / weight.sum()
+def learn(rows, *, equal=False):
+    """From training Rows; `equal` weighs votes by the inverse of class sizes.
+
+    Else a class has the votes of all of its training rows, of which these may be some.
+    """
+    rest = within(rows.Z, rows.code, rows.weight)[0]
+    cov = (rest.T * rows.weight) @ rest / rows.weight.sum()
     into = np.linalg.inv(np.linalg.cholesky(cov)).T
-    vote = weight / np.bincount(code, weight)[code] if equal else weight
-    return Neighbours(Z @ into, code, vote.astype(np.float64), into)
+    vote = (1.0 if equal else rows.size) / np.bincount(rows.code, rows.weight)
+    return Neighbours(rows.Z @ into, rows.code, rows.weight.astype(np.float64), vote, into)
 
 
-def nearest(known, Z, count):
-    """Positions of the nearest rows, (m, count)."""
+def nearest(known, Z, count, but=0):
+    """Positions of the nearest rows, (m, r): so many that, less `but`, they count as `count`."""
     from scipy.spatial import KDTree
 
-    return KDTree(known.U).query(Z @ known.into, k=np.arange(1, count + 1))[1]
+    tree, U, n = KDTree(known.U), Z @ known.into, len(known.U)
+    reach = int(min(count + but, n))
+    while True:
+        parts = [tree.query(U[i : i + STEP], np.arange(1, reach + 1))[1]
+                 for i in range(0, max(len(U), 1), STEP)]  # fmt: skip
+        near = np.concatenate(parts)
+        held = known.weight[near]
+        if reach == n or (held.sum(axis=1) - but * held.max(axis=1) >= count).all():
+            return near
+        reach = min(2 * reach, n)
 
 
 def others(known, Z, count):
-    """Positions of the nearest rows of each training row Z (m, k) but itself, (m, count)."""
-    near = nearest(known, Z, min(count + 1, len(Z)))
+    """Positions of the nearest rows of each training row Z (m, k) but itself, (m, r)."""
+    near = nearest(known, Z, count, but=1)
     own = near == np.arange(len(Z))[:, None]
     own[~own.any(axis=1), -1] = True  # of many equal rows it need not be among the nearest
     return near[~own].reshape(len(Z), -1)
 
 
-def votes(known, nearest):
-    """Share of each class in the votes of neighbours, (m, count) -> (m, C)."""
-    m, C = len(nearest), int(known.code.max()) + 1
-    cell = np.arange(m)[:, None] * C + known.code[nearest]
-    total = np.bincount(cell.ravel(), known.weight[nearest].ravel(), m * C).reshape(m, C)
-    return total / total.sum(axis=1, keepdims=True)
+def votes(known, near, count):
+    """Votes (m, C) of the neighbours (m, r) that are the nearest `count` rows, and how many.
+
+    A row of weight two is two of them; of the last one some may be beyond.
+    """
+    m, C = len(near), len(known.vote)
+    weight = known.weight[near]
+    before = np.cumsum(weight, axis=1) - weight
+    weight = np.clip(count - before, 0.0, weight)
+    cell = np.arange(m)[:, None] * C + known.code[near]
+    total = known.vote * np.bincount(cell.ravel(), weight.ravel(), m * C).reshape(m, C)
+    count = weight.sum(axis=1, keepdims=True)
+    return total * (count / np.maximum(total.sum(axis=1, keepdims=True), 1e-300)), count
 
 
-def choose_count(Z, code, weight, *, equal=False):
+def choose_count(rows, *, equal=False):
     """Number of neighbours with the most rows right when left out; of equals the largest."""
-    share, known = even(code, weight, equal), learn(Z, code, weight, equal=equal)
-    near = others(known, Z, max(COUNTS))
-    right = [share @ (votes(known, near[:, :m]).argmax(axis=1) == code) for m in COUNTS]
+    share, known = even(rows.code, rows.share, equal), learn(rows, equal=equal)
+    near = others(known, rows.Z, max(COUNTS))
+    right = [share @ (votes(known, near, m)[0].argmax(axis=1) == rows.code) for m in COUNTS]
     return max(zip(right, COUNTS, strict=True))[1]

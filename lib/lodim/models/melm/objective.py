@@ -176,4 +176,4 @@ def bound(log_potential, log_volume):
     min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume ip_+-). The paper's region is the
     unit cube. The balanced accuracy of Bayes' rule there is 1 - int min(f, g) / 2.
     """
-    return float(np.exp(min(0.0, 0.5 * (log_potential + log_volume))))
+    return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))

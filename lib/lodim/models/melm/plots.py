@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from lodim import biplot, plot, ranking
-from lodim.biplot import HELD, Arrows, Ground, Legend, Rows
+from lodim.biplot import Arrows, Ground, Rows
 from lodim.errors import ArgumentError, DataError
+from lodim.legend import HELD, Legend
 from lodim.models.melm.grow import learn_rule
 from lodim.models.melm.report import NEAR
 
 GRID = 140  # places along each side of the plane
-LINE = 600  # along a line
+LINE = 600  # places along a line, beside those of the rows
 MOST_ROWS = 5000  # rows that are drawn
 LOADINGS, CORRELATIONS = "loadings", "correlations"
 
@@ -23,7 +24,10 @@ def draw(fit, kind, ax, **arguments):
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Rows in the view, with densities, boundary, and the `top` longest arrows."""
+    """Rows in the view, with densities, boundary, and the `top` longest arrows.
+
+    Of three dimensions rows and arrows alone.
+    """
     own = _rows(fit, None)
     rows = own if data is None else _rows(fit, data)
     of = _dimensions(fit, dimensions)
@@ -141,8 +145,8 @@ def _along(fit, of):
     if of.tolist() == list(range(fit.estimates.k)):
         return rule
     rows, plain = rule.rows, replace(fit.settings, classifier="kde", n_neighbours=None)
-    Z = np.ascontiguousarray(rows.Z[:, of])
-    return learn_rule(plain, Z, rows.code, rows.weight, rule.present, rule.n_classes)
+    Z, classes = np.ascontiguousarray(rows.Z[:, of]), (rule.n_classes, rule.n_scores)
+    return learn_rule(plain, Z, rows.code, rows.share, rule.present, *classes)
 
 
 def _ground(fit, rule, ends):
@@ -172,7 +176,9 @@ def _levels(own, rows):
 
 def _line(fit, rule, rows, own, legend, name, ax, made):
     ax = plot._axes(ax, biplot.SIZE)
-    x = np.linspace(*biplot.frame(np.vstack([own, rows.xy]))[:, 0], LINE)
+    ends = biplot.frame(np.vstack([own, rows.xy]))[:, 0]
+    # Where a class is narrow beside the distance of two, its peak is at its rows alone.
+    x = np.union1d(np.linspace(*ends, LINE), own[(own >= ends[0]) & (own <= ends[1])])
     f = np.exp(rule.log_density(x[:, None], fit._threads))
     best = None
     if fit.levels is not None:

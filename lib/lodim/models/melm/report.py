@@ -8,6 +8,7 @@ from lodim.report import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of that of the short print
+LABEL = 32  # characters of a row's name
 MOST_STARTS = 10
 LEFT_OUT = ", though each is left out of what classifies it"
 FLAT = 0.01  # of the variance within classes
@@ -37,7 +38,7 @@ def listing(fit):
         lines.append("Warning: the search did not converge; see summary()")
     table, left = _loadings(fit, LISTED)
     note = [f"{left} smaller ones: see tidy()"] if left else []
-    return lines, Table("Loadings per SD of the features", table, {}, note)
+    return lines, Table("Loadings per SD of the features", _named(table, LABEL), {}, note)
 
 
 def summary(fit):
@@ -112,6 +113,11 @@ def _loadings(fit, most):
     return wide.iloc[order], len(wide) - len(order)
 
 
+def _named(table, room):
+    """The table with names as its index that stay different where there is room for so much."""
+    return table.set_axis(wording.brief(table.index, room), axis=0)
+
+
 def _loading_table(fit):
     shown, left = _loadings(fit, MOST_FEATURES)
     frame = fit.tidy().set_index(["term", "dimension"])
@@ -132,7 +138,7 @@ def _loading_table(fit):
     if left:
         notes.append(f"{left} smaller loadings are left out; see tidy().")
     formats = {c: ".3f" if c.startswith("r ") else significant for c in table}
-    return Table("Loadings", table, formats, tuple(notes))
+    return Table("Loadings", _named(table, LABEL), formats, tuple(notes))
 
 
 def _pairs(fit):
@@ -144,12 +150,16 @@ def _pairs(fit):
             "Bal. acc. >=": frame["balanced_accuracy"],
         }
     )  # fmt: skip
-    table.index = [f"{a} | {b}" for a, b in zip(frame["first"], frame["second"], strict=True)]
+    longest = sum(sorted(len(str(level)) for level in fit.levels)[-2:])
+    names = wording.brief(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
+    said = dict(zip(fit.levels, names, strict=True))
+    pairs = zip(frame["first"], frame["second"], strict=True)
+    table.index = [f"{said[a]} | {said[b]}" for a, b in pairs]
     notes = (
         "Divergence = fitting (2 H2x, twice the cross entropy) - regularizing (the sum of both "
-        "entropies). Theorem 3: -log of the integral of the smaller of the two densities is at "
-        "least H2x / 2, coordinates scaled to the unit cube; so their overlap is at most, and the "
-        "balanced accuracy of their rule, were they the true ones, at least what is shown.",
+        "entropies). Overlap: the integral of the smaller of the two densities is at most this, by "
+        "Theorem 3 within a box and by what the densities hold outside; the balanced accuracy of "
+        "their rule, were they the true ones, is at least what is shown.",
     )
     formats = {c: ".4f" for c in ("Overlap <=", "Bal. acc. >=")}
     return Table("Pairs of classes", table, formats, notes)
@@ -195,8 +205,8 @@ def _notes_of_classes(fit):
     own = fit.settings.own_classifier
     notes = [_calibration(fit)] if own else []
     notes.append(
-        f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}; "
-        "new rows are classified as the held-out ones are."
+        f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}."
+        f"{_held(fit)}"
     )
     notes += _sums(fit.estimates)
     flat = _flat(fit)
@@ -213,6 +223,21 @@ def _notes_of_classes(fit):
             "the view leaves these directions out."
         )
     return notes
+
+
+def _held(fit):
+    """What the held-out figures are of."""
+    if "held_deviance" not in fit.measures:
+        return ""
+    text = " Held out: each row is classified by a view that other rows gave"
+    if fit.settings.own_classifier:
+        text += ", its probabilities calibrated by further rows"
+    if "gamma" in fit.chosen:
+        return (
+            f"{text}; gamma was chosen on the same rows in other folds, so that new rows may be "
+            "classified a little worse."
+        )
+    return f"{text}; new rows are classified about as well."
 
 
 def _sums(view):

@@ -53,16 +53,26 @@ class Background:
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows that are kept: coordinates Z (m, k), class codes and weights (m,)."""
+    """Training rows, all or some: coordinates Z (m, k), class codes and weights (m,).
+
+    size (C,): sums of weights of the classes among all training rows
+    """
 
     Z: np.ndarray
     code: np.ndarray
     weight: np.ndarray
+    size: np.ndarray
+
+    @property
+    def share(self):
+        """Weights (m,) with which each class counts as much as all of its training rows."""
+        return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
         m = len(self.Z)
         fits = self.Z.shape == (m, k) and self.code.shape == self.weight.shape == (m,)
+        fits = fits and self.size.shape == (n_classes,)
         if not (fits and m and self.code.dtype.kind == "i" and np.isfinite(self.Z).all()):
             raise ValueError("the training rows do not fit the view")
         if self.code.min() < 0 or self.code.max() >= n_classes:
@@ -73,12 +83,13 @@ class Rows:
 class Rule:
     """Probabilities of classes from coordinates.
 
-    rows : training rows, at most control's `reference_rows`
+    rows : training rows that are kept to be drawn, about control's `reference_rows`
     densities, background : of the classes
     width : of the densities' kernels, in that of the search
     other : Nearest or Estimator that classifies instead; None: the densities do
     sharpness : factor of link scores by which probabilities are calibrated
     present : (C,) codes of the classes that have training rows, of n_classes
+    n_scores : of the family; one of two classes
     """
 
     rows: Rows
@@ -89,10 +100,12 @@ class Rule:
     sharpness: float
     present: np.ndarray
     n_classes: int
+    n_scores: int
 
-    def check(self, k, n_classes):
+    def check(self, k, n_classes, n_scores):
         """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
-        if self.n_classes != n_classes or self.present.tolist() != list(range(n_classes)):
+        own, present = (self.n_classes, self.n_scores), self.present.tolist()
+        if own != (n_classes, n_scores) or present != list(range(n_classes)):
             raise ValueError("the rule is of other classes")
         if not (0.0 < self.sharpness < np.inf and 0.0 < self.width < np.inf):
             raise ValueError("sharpness or width is not positive")
@@ -123,7 +136,7 @@ class Rule:
         return self._link(self._spread(score, ABSENT))
 
     def _link(self, score):
-        return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_classes == 2 else score)
+        return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_scores == 1 else score)
 
     def calibrated(self, family, y, weight, score):
         """The rule with the sharpness of least deviance where its scores were (n, K).
@@ -168,13 +181,12 @@ def sharpness(family, y, weight, score):
     return float(SHARPNESS[int(np.argmin(loss))])
 
 
-def calibrated_deviance(family, y, score):
-    """Deviance of each row once the scores are calibrated on these rows.
+def calibrated_deviance(family, y, weight, score):
+    """Deviance of each row once the scores are calibrated on these rows, of these weights.
 
     Densities of a view that was made for the training rows are too sure of others: the deviance
     itself would say little but how wide the kernels are.
     """
-    weight = np.full(len(y), 1.0 / max(1, len(y)))
     return family.deviance(y, sharpness(family, y, weight, score) * score)
 
 

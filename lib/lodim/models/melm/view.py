@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import single_blas
-from lodim.models.melm.objective import bound
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
 
@@ -18,9 +17,9 @@ class View:
     deviation : (p,) standard deviations of the standardized features over the training rows
     correlation : (p, k) of each feature with each coordinate over the training rows
     spread : (k,) standard deviations of the coordinates over the training rows
-    low, high : (k,) their range
     potential : (C, C) logarithms of the information potentials of classes A <= B, or (1, 1) minus
         the entropy of a view without classes
+    overlap : (C, C) bounds on the integral of the smaller density of classes A < B
     size : (C,) sums of weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
@@ -35,9 +34,8 @@ class View:
     deviation: np.ndarray
     correlation: np.ndarray
     spread: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
     potential: np.ndarray
+    overlap: np.ndarray
     size: np.ndarray
     rank: int
     separates: bool
@@ -57,12 +55,12 @@ class View:
         """Number of parameters of a k-dimensional subspace."""
         return self.k * (self.rank - self.k)
 
-    def check(self, p, n_classes):
+    def check(self, p, n_classes, n_scores):
         """Raise ValueError unless the fields fit each other, p features and the classes."""
         k, C = self.k, max(1, n_classes)
         shapes = {
             "V": (p, k), "deviation": (p,), "correlation": (p, k), "spread": (k,),
-            "low": (k,), "high": (k,), "potential": (C, C), "size": (C,),
+            "potential": (C, C), "overlap": (C, C), "size": (C,),
         }  # fmt: skip
         for name, shape in shapes.items():
             values = getattr(self, name)
@@ -70,19 +68,14 @@ class View:
                 raise ValueError(f"{name} is {values.dtype} of shape {values.shape}, not {shape}")
         if not np.isfinite(self.V).all():
             raise ValueError("a direction is not a number")
-        self.rule.check(k, C)
+        self.rule.check(k, C, n_scores)
 
     def pairs(self):
-        """Of each pair of classes A < B: (A, B, divergence, fitting, regularizing, bound).
-
-        The bound is that of Theorem 3 on the integral of the smaller of the two densities, for
-        coordinates scaled to the unit cube.
-        """
+        """Of each pair of classes A < B: (A, B, divergence, fitting, regularizing, overlap)."""
         P, out = self.potential, []
-        volume = np.log(np.maximum(self.high - self.low, 1e-300)).sum()
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
-            overlap = bound(P[a, b], volume)
+            overlap = float(self.overlap[a, b])
             out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, overlap))
         return out
 

@@ -21,7 +21,8 @@ def left_out(rows, background, width, options, threads):
         own = np.arange(len(rows.Z)), rows.code
         rest = 1.0 - rows.weight / np.bincount(rows.code, rows.weight)[rows.code]
         log_f[own] -= np.log(np.maximum(rest, 1e-300))
-    return made.log_prior + background.mixed(log_f, rows.Z)
+    share = np.log(rows.size / rows.size.sum())
+    return (made.log_prior if options["equal"] else share) + background.mixed(log_f, rows.Z)
 
 
 def even(code, weight, equal):
@@ -32,7 +33,7 @@ def even(code, weight, equal):
 
 def choose(rows, background, options, threads):
     """The width of least log-loss."""
-    own, share = np.arange(len(rows.Z)), even(rows.code, rows.weight, options["equal"])
+    own, share = np.arange(len(rows.Z)), even(rows.code, rows.share, options["equal"])
     loss = []
     for width in WIDTHS:
         score = left_out(rows, background, width, options, threads)

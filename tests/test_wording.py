@@ -1,0 +1,26 @@
+"""Words that reports share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lodim.wording import brief
+
+
+@pytest.mark.parametrize(
+    "names, room, expected",
+    [
+        (["hue", "ash"], 8, ["hue", "ash"]),
+        (["a rather long name", "ash"], 9, ["a rath...", "ash"]),
+        ([f"complication {k}" for k in (1, 2)], 10, ["compli...1", "compli...2"]),
+        (["x" * 40, "x" * 40 + "b"], 8, ["xxxx...", "xxxx...b"]),
+    ],
+)
+def test_names_are_cut_where_they_are_alike(names, room, expected):
+    assert brief(names, room) == expected
+
+
+@given(st.lists(st.text("ab .", max_size=40), unique=True, max_size=12), st.integers(12, 30))
+def test_different_names_stay_different_in_the_room_there_is(names, room):
+    short = brief(names, room)
+    assert len(set(short)) == len(names) and max(map(len, short), default=0) <= room
