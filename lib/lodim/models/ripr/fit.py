@@ -25,7 +25,8 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows in their features, and which view serves which row.
     log : dict
-        objective, an array with a value a round of Algorithm 2.1.1, and converged.
+        objective, an array with a value a round of Algorithm 2.1.1 over all views; converged; flat,
+        positions of the features of which a few values set the standard deviation.
     record : Record
         Leave-one-out results of the training rows.
     labels : list
