@@ -259,41 +259,50 @@ def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, s
 
 
 @njit(cache=True, forceinline=True)
-def room(d, m, own, nu, k):
-    """Squared distances from which on rows are tied at the k-th, nu, and up to which; and how much
-    of each of these rows counts: they share the places that are left.
-    """
-    low, high, nearer, tied = nu * (np.float32(1) - TIE), nu * (np.float32(1) + TIE), 0, 0
-    for j in range(m):
-        if j != own:
-            nearer += d[j] < low
-            tied += low <= d[j] <= high
-    return low, high, min(1.0, (k - nearer) / tied) if tied else 0.0
+def rim(nu):
+    """Squared distances beyond which rows are tied at the k-th, nu, and up to which."""
+    low = nu * (np.float32(1) - TIE) if nu > 0 else np.float32(-1)
+    return low, nu * (np.float32(1) + TIE)
 
 
 @njit(cache=True, forceinline=True)
-def weigh(d, m, own, nu, k, weight, value):
+def room(d, m, nu, k):
+    """How much of each row at the k-th distance counts: they share the places that are left.
+
+    One row of the window is x itself.
+    """
+    low, high = rim(nu)
+    within = count_below(d, m, high) - 1
+    if within <= k:
+        return 1.0
+    nearer = count_below(d, m, low) - 1 if nu > 0 else 0
+    return (k - nearer) / (within - nearer)
+
+
+@njit(cache=True, forceinline=True)
+def weigh(d, m, own, nu, shared, weight, value):
     """Sums of weight / distance, and of that times value, over the k nearest but for `own`."""
-    low, high, shared = room(d, m, own, nu, k)
+    low, high = rim(nu)
     floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
     total, mean = 0.0, 0.0
     for j in range(m):
         if d[j] <= high and j != own:
             w = weight[j] / math.sqrt(max(d[j], floor))
-            w *= 1.0 if d[j] < low else shared
+            if d[j] > low:
+                w *= shared
             total += w
             mean += w * value[j]
     return total, mean
 
 
 @njit(cache=True, forceinline=True)
-def smooth(d, m, own, nu, k, weight, value):
+def smooth(d, m, own, nu, shared, weight, value):
     """Mean of value over `own` and the k nearest."""
-    low, high, shared = room(d, m, own, nu, k)
-    total, mean = weight[own], weight[own] * value[own]
+    low, high = rim(nu)
+    total, mean = 0.0, 0.0
     for j in range(m):
-        if d[j] <= high and j != own:
-            w = weight[j] * (1.0 if d[j] < low else shared)
+        if d[j] <= high:
+            w = weight[j] * shared if d[j] > low and j != own else weight[j]
             total += w
             mean += w * value[j]
     return mean / total if total > 0.0 else value[own]
@@ -304,9 +313,10 @@ def widen(refs, n, view, dim, x, nu, start, m, d):
     """Start and length of a window with all rows tied at nu; d holds its squared distances."""
     least = np.float32(1e-6) * x[0]  # rounding must not lose rows at the rim, nor x itself
     reach = max(nu * np.float32(1.001), max(least * least, LEAST))
-    lo, wide = window(refs, 0, n, view, x, reach)
-    if lo >= start and lo + wide <= start + m:
+    r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
+    if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
         return start, m
+    lo, wide = window(refs, 0, n, view, x, reach)
     squared_distances(refs, lo, lo + wide, view, dim, x, d)
     return lo, wide
 
@@ -323,7 +333,7 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
     d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
     bits = d.view(np.int32)
     reach, guess = np.empty(n, np.float32), np.full(n, np.float32(0.01))
-    value, heavy, error = y[order], weight[order], np.empty(n)
+    value, heavy, error, shared = y[order], weight[order], np.empty(n), np.empty(n)
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
         for s in range(n):
@@ -335,8 +345,9 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
                 continue
             guess[s], reach[s] = LOOSE * nu, nu
             start, m = widen(refs, n, view, dim, x, nu, start, m, d)
+            shared[s] = room(d, m, nu, k)
             total, mean = weigh(
-                d, m, s - start, nu, k, heavy[start : start + m], value[start : start + m]
+                d, m, s - start, nu, shared[s], heavy[start : start + m], value[start : start + m]
             )
             if total > 0.0:
                 error[s] = (value[s] - mean / total) ** 2
@@ -347,8 +358,9 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
             point(refs, s, view, dim, x)
             start, m = widen(refs, n, view, dim, x, reach[s], 0, 0, d)
             out[v, order[s]] = smooth(
-                d, m, s - start, reach[s], k, heavy[start : start + m], error[start : start + m]
-            )
+                d, m, s - start, reach[s], shared[s], heavy[start : start + m],
+                error[start : start + m],
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
