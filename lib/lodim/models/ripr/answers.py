@@ -69,10 +69,10 @@ def nearest(e, j, X=None, k=None):
     """
     k = k or e.k
     refs, own = e.references, X is None
-    X = e.X if own else X
-    distance, position = query.neighbours(X, e.X[refs], e.views[j], k)
+    X, y = e.X if own else X, e.y[refs]
+    distance, position = query.neighbours(X, e.X[refs], e.views[j], k, like=y)
     if own:
-        left_out = query.neighbours(e.X[refs], e.X[refs], e.views[j], k, leave_out=True)
+        left_out = query.neighbours(e.X[refs], e.X[refs], e.views[j], k, like=y, leave_out=True)
         distance[refs], position[refs] = left_out
     return distance, np.where(position >= 0, refs[position], -1)
 

@@ -59,6 +59,12 @@ class Assignment:
         return self.views[self.mass > least]
 
 
+def ended(own, search):
+    """An assignment to the views that a search has kept, with the course of that search."""
+    converged = search.converged and own.converged
+    return replace(own, objective=search.objective, converged=converged)
+
+
 def solve_rows(L, delta, lambda_, threads=1):
     """The rows' problem with given penalties: first, second, share; see `hull.assign_rows`."""
     n = len(L)
@@ -113,7 +119,9 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     weight = np.where(served, weight, 0.0)
     W = weight.sum()
     if not W > 0.0:
-        raise DataError("no row has all the features of any view: there is nothing to learn from")
+        raise DataError(
+            "no view can tell any row: features are missing, or there are no rows to compare with"
+        )
     delta = np.ones(len(views)) if mass is None else 1.0 - mass[views]
     log, converged = [], False
     for _ in range(max_iter):

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from lodim.models.ripr.views import rows_by_content
+
 STARTS, ROUNDS = 10, 100
 MOST = 8  # clusters of a view that are tried where their number is open
 
@@ -14,7 +16,8 @@ def clustered(e, n_clusters, seed):
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
-        rows = (e.served == j) & (e.weight > 0)
+        rows = np.flatnonzero((e.served == j) & (e.weight > 0))
+        rows = rows[rows_by_content(e.X[rows])]  # starts are drawn by place
         X, weight = e.X[rows][:, e.columns(j)], e.weight[rows]
         rng = np.random.default_rng([seed, j])
         found = _best(X, weight, n_clusters, rng)

@@ -2,7 +2,7 @@
 
 One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
 
-    minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch sum_i 1/2 |b_i - b_(i-1)|_1
+    minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch w sum_i 1/2 |b_i - b_(i-1)|_1
 
 over rows b_i >= 0 that sum to one, u_i = l_i'b_i; the last term (Sect. 4.2) is for rows in order of
 time. Where assignments are hard, b_i in {0, 1}, the squares are linear in b_i and this is a
@@ -25,7 +25,7 @@ class Limits:
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels: rows of the same group share their weights
-    switch : penalty of each switch of views between consecutive rows
+    switch : penalty of each switch of views between consecutive rows, as of a row of mean weight
     hard : one view for each row
     further : callable, B (a CVXPY variable, n x d*) -> list of CVXPY constraints
     """
@@ -97,7 +97,8 @@ def solve(L, delta, lambda_, limits=None, *, weight=None, **solver):
         residual = cp.multiply(np.sqrt(weight), u - best)
         objective = cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
     if limits.switch:
-        objective += 0.5 * limits.switch * cp.sum(cp.abs(cp.diff(B, axis=0)))
+        price = limits.switch * weight.sum() / np.count_nonzero(weight)
+        objective += 0.5 * price * cp.sum(cp.abs(cp.diff(B, axis=0)))
     rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, limits, served)]
     if not open_.all():
         rules.append(cp.multiply((~open_).astype(float), B) == 0)

@@ -11,6 +11,7 @@ from lodim.models.ripr.ensemble import Ensemble
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.record import Record, record
 from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.training import flat
 
 
 def finish(problem, ensemble, log, selection, light):
@@ -28,7 +29,7 @@ def finish(problem, ensemble, log, selection, light):
     )  # fmt: skip
     return RiprFit(
         design=problem.design, family=problem.family, settings=settings, estimates=ensemble,
-        log=log, record=record(ensemble, problem.family),
+        log=log | {"flat": flat(batch)}, record=record(ensemble, problem.family),
         labels=[_plain(label) for label in batch.index[batch.rows]], selection=selection,
         call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
     )  # fmt: skip

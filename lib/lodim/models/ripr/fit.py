@@ -25,8 +25,9 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows in their features, and which view serves which row.
     log : dict
-        objective, an array with a value a round of Algorithm 2.1.1, and converged; compared, the
-        number of views that were compared, and possible, of those that there are.
+        objective, an array with a value a round of Algorithm 2.1.1 over all views; converged;
+        compared, the number of views that were compared, and possible, of those that there are;
+        flat, positions of the features of which a few values set the standard deviation.
     record : Record
         Results of the training rows, each without itself.
     labels : list

@@ -6,6 +6,7 @@ one place at most. So what is expected of each label is found without a search.
 """
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from scipy.special import log_softmax
@@ -112,8 +113,8 @@ def _entropy(e, own, other, vote, prior):
     dims = (e.views >= 0).sum(axis=1)[:, None]
     both = np.isfinite(own) & np.isfinite(other)
     with np.errstate(invalid="ignore", divide="ignore"):
-        log = np.log(np.maximum(own, FLOOR)) - np.log(np.maximum(other, FLOOR))
-    ratio = np.where(both, dims * log + prior, np.inf)
+        gap = np.where(own == other, 0.0, np.log(own / other)).clip(log(FLOOR), -log(FLOOR))
+    ratio = np.where(both, dims * gap + prior, np.inf)
     least = ratio.min(axis=2)
     view = np.where(np.isfinite(least).any(axis=1), least.argmin(axis=1), -1)
     rows = np.arange(len(view))

@@ -11,6 +11,7 @@ from lodim.formula import parse
 from lodim.models.ripr import calibrate, clusters, experts
 from lodim.models.ripr.answers import ask, evidence
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
+from lodim.models.ripr.idle import serving
 from lodim.models.ripr.limits import Request
 from lodim.models.ripr.losses import ALPHA
 from lodim.models.ripr.settings import Settings
@@ -129,6 +130,7 @@ def answering(t, views, part, k, lambda_):
         lambda_=float(lambda_),
     )  # fmt: skip
     e = replace(e, served=ask(e, threads=t.threads).view)
+    e = serving(e, t.threads) if t.task == CLUSTERS else e
     if s.learner is not None:
         return experts.fitted(e, s.learner)
     if t.task == CLUSTERS:

@@ -14,7 +14,9 @@ from numba import njit
 
 MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
 FAR = np.float32(1e30)  # squared distances beyond are to points with missing features
-FLOOR = 1e-4  # distances below count as this one: ties of rounded data say no more
+FLOOR = 1e-4  # a distance counts as this share of the one beside it at least: ties say no more
+TIE = np.float32(1e-5)  # squared distances that differ by this share are equal
+LEAST = np.float32(1e-12)  # squared radius of a window
 LOOSE = np.float32(1.6)  # squared radius of the first window beside the last view's result
 WHOLE = 64  # references: windows are multiples, so that loops have no remainders
 GUESSES = 10  # interpolations, after which the search steps from value to value
@@ -138,14 +140,16 @@ def window(refs, start, stop, view, x, reach):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def kth_squared(refs, start, stop, view, dim, x, k, guess, d, bits):
-    """Squared distance from x to its k-th neighbour among references [start, stop).
+def kth_squared(refs, start, stop, view, dim, x, k, own, guess, d, bits):
+    """Squared distance from x to its k-th neighbour among references [start, stop), beside `own`.
 
-    References are sorted by the view's first feature. Where fewer than k have all features, the
-    farthest of them counts; FAR where none has. Afterwards d holds the squared distances of the
-    window, which starts at the second result; its length is the third.
+    own is 1 where x itself is a reference, nearer than all that count, else 0. References are
+    sorted by the view's first feature. Where fewer than k have all features, the farthest of them
+    counts; FAR where none has. Afterwards d holds the squared distances of the window, which starts
+    at the second result; its length is the third.
     """
-    reach = max(guess, np.float32(1e-12))
+    k = k + own
+    reach = max(guess, LEAST)
     while True:
         lo, m = window(refs, start, stop, view, x, reach)
         squared_distances(refs, lo, lo + m, view, dim, x, d)
@@ -160,6 +164,8 @@ def kth_squared(refs, start, stop, view, dim, x, k, guess, d, bits):
     if reach < np.float32(0.0):
         return FAR, lo, m
     c = count_below(d, m, reach)
+    if c <= own:
+        return FAR, lo, m
     return order_statistic(d, bits, m, min(k, c), reach, c), lo, m
 
 
@@ -175,9 +181,11 @@ def point(X, i, view, dim, x):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior):
-    """dim log(nu_own / nu_other) + prior, of squared distances."""
-    floor = FLOOR * FLOOR
-    return 0.5 * dim * math.log(max(own, floor) / max(other, floor)) + prior
+    """dim log(nu_own / nu_other) + prior, of squared distances; of two zeros the ratio is one."""
+    if own == other:
+        return prior
+    ratio = min(max(np.float64(own) / np.float64(other), FLOOR * FLOOR), 1.0 / (FLOOR * FLOOR))
+    return 0.5 * dim * math.log(ratio) + prior
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
@@ -188,10 +196,10 @@ def pair_ratio(refs, starts, a, b, view, dim, x, k, inside, guess, prior, d, bit
     renewed.
     """
     nu_a, _, _ = kth_squared(
-        refs, starts[a], starts[a + 1], view, dim, x, k + inside[a], guess[a], d, bits
+        refs, starts[a], starts[a + 1], view, dim, x, k, inside[a], guess[a], d, bits
     )
     nu_b, _, _ = kth_squared(
-        refs, starts[b], starts[b + 1], view, dim, x, k + inside[b], guess[b], d, bits
+        refs, starts[b], starts[b + 1], view, dim, x, k, inside[b], guess[b], d, bits
     )
     guess[a], guess[b] = LOOSE * nu_a, LOOSE * nu_b
     if nu_a < FAR and nu_b < FAR:
@@ -251,15 +259,66 @@ def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, s
 
 
 @njit(cache=True, forceinline=True)
-def weigh(d, m, own, reach, weight, value):
-    """Sums of weight / distance, and of that times value, over d[:m] <= reach but for `own`."""
-    total, mean, floor = 0.0, 0.0, np.float32(FLOOR * FLOOR)
+def rim(nu):
+    """Squared distances beyond which rows are tied at the k-th, nu, and up to which."""
+    low = nu * (np.float32(1) - TIE) if nu > 0 else np.float32(-1)
+    return low, nu * (np.float32(1) + TIE)
+
+
+@njit(cache=True, forceinline=True)
+def room(d, m, nu, k):
+    """How much of each row at the k-th distance counts: they share the places that are left.
+
+    One row of the window is x itself.
+    """
+    low, high = rim(nu)
+    within = count_below(d, m, high) - 1
+    if within <= k:
+        return 1.0
+    nearer = count_below(d, m, low) - 1 if nu > 0 else 0
+    return (k - nearer) / (within - nearer)
+
+
+@njit(cache=True, forceinline=True)
+def weigh(d, m, own, nu, shared, weight, value):
+    """Sums of weight / distance, and of that times value, over the k nearest but for `own`."""
+    low, high = rim(nu)
+    floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
+    total, mean = 0.0, 0.0
     for j in range(m):
-        if d[j] <= reach and j != own:
+        if d[j] <= high and j != own:
             w = weight[j] / math.sqrt(max(d[j], floor))
+            if d[j] > low:
+                w *= shared
             total += w
             mean += w * value[j]
     return total, mean
+
+
+@njit(cache=True, forceinline=True)
+def smooth(d, m, own, nu, shared, weight, value):
+    """Mean of value over `own` and the k nearest."""
+    low, high = rim(nu)
+    total, mean = 0.0, 0.0
+    for j in range(m):
+        if d[j] <= high:
+            w = weight[j] * shared if d[j] > low and j != own else weight[j]
+            total += w
+            mean += w * value[j]
+    return mean / total if total > 0.0 else value[own]
+
+
+@njit(cache=True, forceinline=True)
+def widen(refs, n, view, dim, x, nu, start, m, d):
+    """Start and length of a window with all rows tied at nu; d holds its squared distances."""
+    least = np.float32(1e-6) * x[0]  # rounding must not lose rows at the rim, nor x itself
+    reach = max(nu * np.float32(1.001), max(least * least, LEAST))
+    r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
+    if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
+        return start, m
+    lo, wide = window(refs, 0, n, view, x, reach)
+    squared_distances(refs, lo, lo + wide, view, dim, x, d)
+    return lo, wide
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -267,24 +326,28 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
     """Smoothed squared errors of inverse-distance k-NN in views [lo, hi): out (d*, n).
 
     X (p, n) are the rows, y and weight (n,); order (n,) sorts them by the views' first feature,
-    and refs is X in this order. All rows at the k-th distance are neighbours. A row's loss is the
-    mean error of itself and its neighbours.
+    and refs is X in this order. Rows at the k-th distance share the places that are left. A row's
+    loss is the mean error of itself and its neighbours.
     """
     n = X.shape[1]
     d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
     bits = d.view(np.int32)
     reach, guess = np.empty(n, np.float32), np.full(n, np.float32(0.01))
-    value, heavy, error = y[order], weight[order], np.empty(n)
+    value, heavy, error, shared = y[order], weight[order], np.empty(n), np.empty(n)
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
         for s in range(n):
             error[s], reach[s] = np.inf, FAR
             if not point(refs, s, view, dim, x):
                 continue
-            nu, start, m = kth_squared(refs, 0, n, view, dim, x, k + 1, guess[s], d, bits)
+            nu, start, m = kth_squared(refs, 0, n, view, dim, x, k, 1, guess[s], d, bits)
+            if nu == FAR:
+                continue
             guess[s], reach[s] = LOOSE * nu, nu
+            start, m = widen(refs, n, view, dim, x, nu, start, m, d)
+            shared[s] = room(d, m, nu, k)
             total, mean = weigh(
-                d, m, s - start, nu, heavy[start : start + m], value[start : start + m]
+                d, m, s - start, nu, shared[s], heavy[start : start + m], value[start : start + m]
             )
             if total > 0.0:
                 error[s] = (value[s] - mean / total) ** 2
@@ -293,11 +356,32 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
                 out[v, order[s]] = np.inf
                 continue
             point(refs, s, view, dim, x)
-            start, m = window(refs, 0, n, view, x, reach[s])
-            squared_distances(refs, start, start + m, view, dim, x, d)
-            total, mean = 0.0, 0.0
-            for j in range(m):
-                if d[j] <= reach[s]:
-                    total += heavy[start + j]
-                    mean += heavy[start + j] * error[start + j]
-            out[v, order[s]] = mean / total if total > 0.0 else error[s]
+            start, m = widen(refs, n, view, dim, x, reach[s], 0, 0, d)
+            out[v, order[s]] = smooth(
+                d, m, s - start, reach[s], shared[s], heavy[start : start + m],
+                error[start : start + m],
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def fill_ties(rows, near, Q, X, order, own, reach, slack, position):
+    """Fill the places of some rows of `position` (q, k), from near[i] on, with neighbours at reach.
+
+    Of the rows of X (n, f) that differ from reach[i] by the share `slack` at most, as many as there
+    is room for are taken, evenly in some order of positions (m,); own (q,) is the position of the
+    row itself.
+    """
+    k = position.shape[1]
+    tied = np.empty(len(order), np.int64)
+    for i in rows:
+        low, high = reach[i] * (1.0 - slack), reach[i] * (1.0 + slack)
+        count, places = 0, k - near[i]
+        for j in order:
+            square = 0.0
+            for f in range(X.shape[1]):
+                square += (Q[i, f] - X[j, f]) ** 2
+            if j != own[i] and low <= math.sqrt(square) <= high:
+                tied[count] = j
+                count += 1
+        for t in range(places):
+            position[i, near[i] + t] = tied[(2 * t + 1) * count // (2 * places)]

@@ -12,9 +12,11 @@ import numpy as np
 
 from lodim.engine import for_blocks
 from lodim.models.ripr import kernels
+from lodim.models.ripr.sample import references as sampled
 from lodim.models.ripr.views import dims
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
+REACH = 46  # binary digits of the largest value: squares of sums stay below kernels.FAR
 
 
 def default_k(n):
@@ -99,38 +101,26 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
     """Losses of clustering, Sect. 2.2.2: how much denser a row's neighbourhood is than chance.
 
     L_ij = (nu_k(rows without i) / nu_k(uniform sample))^(|view| (1 - alpha)); the sample has as
-    many points as there are rows, uniform over the box that bounds them. Parameters as for
-    `class_losses`; `seed` draws the sample.
+    many points as there are rows, uniform over the box that bounds them, and rows are spread where
+    values repeat: see `sample`. Parameters as for `class_losses`; `seed` draws the sample.
 
     Returns
     -------
     array (n, d*)
     """
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
-    U = uniform_sample(X[rows], seed)
     k = k or default_k(len(rows))
     classes = sample_groups(len(X), rows)
     inside = np.zeros((len(X), 2), np.int64)
     inside[rows, 0] = 1
-    both, shown = np.concatenate([X, U]), np.zeros(len(X), np.int64)
-    return _ratios(X, both, classes, shown, inside, views, k, alpha, threads)
+    both, shown = sampled(X, rows, seed), np.zeros(len(X), np.int64)
+    return _ratios(both[: len(X)], both, classes, shown, inside, views, k, alpha, threads)
 
 
 def sample_groups(n, rows):
     """One pair of groups: rows of the data, and as many sampled points that follow all n."""
     members = [rows, n + np.arange(len(rows))]
     return ClassGroups(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
-
-
-def uniform_sample(X, seed):
-    """As many points as rows, uniform over the box that bounds them, (n, p)."""
-    rng = np.random.default_rng([seed, 7])
-    return np.column_stack([rng.uniform(*_range(x), len(X)) for x in X.T])
-
-
-def _range(x):
-    known = x[~np.isnan(x)]
-    return (known.min(), known.max()) if known.size else (0.0, 0.0)
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
@@ -180,12 +170,29 @@ def _ratios(X, references, groups, shown, inside, views, k, alpha, threads):
 
 
 def single(X, references):
-    """Features by row, (p, n) and (p, m), centred, in single precision, MISSING where NaN."""
+    """Features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
+
+    Centred, and in a unit that is common to all, a power of two, by which most references are of
+    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
+    """
     centre = np.array([_centre(x) for x in references.T])
+    digits, most = _digits(references - centre), 4.0 * 2.0**REACH
     return tuple(
-        np.nan_to_num((Z - centre).T.astype(np.float32), nan=kernels.MISSING, copy=False)
+        np.nan_to_num(
+            np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32),
+            nan=kernels.MISSING, copy=False,
+        )
         for Z in (X, references)
-    )
+    )  # fmt: skip
+
+
+def _digits(Z):
+    """Binary digits of the unit: the median feature's, but for the largest value at most REACH."""
+    size = np.abs(Z)
+    each = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
+    if not each:
+        return 0
+    return int(np.ceil(max(np.log2(np.median(each)), np.log2(np.nanmax(size)) - REACH)))
 
 
 def _centre(x):
@@ -203,10 +210,14 @@ def by_base(kernel, shape, views, refs):
     """What kernel(out, views, dims, base) leaves in out (views, *shape), base by base.
 
     The base is the feature of a view with most values: the better it sorts, the fewer references
-    remain. It comes first in what the kernel sees.
+    remain. It comes first in what the kernel sees; among equals order goes by values, so that
+    permuted features have the same bits.
     """
-    resolution = np.array([len(np.unique(x)) for x in refs] + [-1])
-    order = np.argsort(-resolution[views], axis=1, kind="stable")
+    values = [np.sort(x) for x in refs]
+    keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
+    rank = np.empty(len(refs) + 1, np.int64)
+    rank[[*sorted(range(len(refs)), key=keys.__getitem__), -1]] = np.arange(len(refs) + 1)
+    order = np.argsort(rank[views], axis=1, kind="stable")
     turned = np.take_along_axis(views, order, axis=1)
     sizes, L = dims(views), np.empty((len(views), *shape))
     for base in np.unique(turned[:, 0]):

@@ -107,7 +107,8 @@ def ripr(
     standardize : bool
         Scale features to unit standard deviation; distances depend on it.
     seed : int
-        Of the uniform sample and of k-means; equal seeds give equal bits, whatever `threads` is.
+        Of the uniform sample, of how repeated values are spread, and of k-means; equal seeds give
+        equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
     control : dict, optional

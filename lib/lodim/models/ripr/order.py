@@ -1,6 +1,6 @@
 """Rows in order of time: hard assignments that pay for every switch of views, Sect. 4.2.
 
-Given penalties, sum_i w_i ((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch #{i : j_i !=
+Given penalties, sum_i w_i ((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch w #{i : j_i !=
 j_(i-1)} is minimized exactly by dynamic programming over the rows, in time n A; penalties and
 assignment alternate as in Algorithm 2.1.1, so that F plus the price of the switches never rises.
 """
@@ -50,7 +50,8 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     L : array (n, d*)
         Losses of rows in order, infinite where a view cannot serve.
     lambda_, switch : float
-        Penalty of views; price of a switch, in units of the squared loss.
+        Penalty of views; price of a switch, as that of a row of mean weight. In units of the
+        squared loss.
     weight : array (n,), optional
         Weights of the rows; ones.
 
@@ -63,6 +64,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     weight = np.where(served, 1.0 if weight is None else weight, 0.0)
     best = np.where(served, L.min(axis=1), 0.0)
     W, rows = weight.sum(), np.flatnonzero(served)
+    switch = switch * W / np.count_nonzero(weight)
     known = np.where(np.isfinite(L), L, 0.0)
     gap = np.where(np.isfinite(L), weight[:, None] * (known - best[:, None]) ** 2, np.inf)
     delta, log, chain, converged = np.ones(L.shape[1]), [], None, False

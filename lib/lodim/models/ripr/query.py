@@ -14,9 +14,11 @@ from lodim.models.ripr.losses import (
     sample_groups,
     single,
     sorted_by,
-    uniform_sample,
 )
-from lodim.models.ripr.views import features
+from lodim.models.ripr.sample import references
+from lodim.models.ripr.views import features, rows_by_content
+
+SLACK = 1e-9  # distances that differ by this share are equal
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ def class_ratios(
 def cluster_ratios(Q, X, views, k=None, *, seed=0, counts=None, leave_out=False, threads=1):
     """log (nu_k(X) / nu_k(uniform sample))^|view|, (q, d*, 1); as for `losses.cluster_losses`."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
-    both = np.concatenate([X, uniform_sample(X[rows], seed)])
+    both = references(X, rows, seed)
     inside = np.zeros((len(Q), 2), np.int64)
     if leave_out:
-        inside[rows, 0] = 1
+        Q, inside[rows, 0] = both[: len(X)], 1
     groups = sample_groups(len(X), rows)
     return _log_ratios(Q, both, groups, inside, views, k or default_k(len(rows)), threads)
 
@@ -88,26 +90,45 @@ def answer(ratios):
     return Answer(np.where(known, best // K, -1), np.where(known, best % K, -1), ratios)
 
 
-def neighbours(Q, X, view, k, *, leave_out=False):
+def neighbours(Q, X, view, k, *, like=None, leave_out=False):
     """The k nearest rows in a view: distances and positions, (q, k) each.
 
     Rows without all features of the view are nobody's neighbours; queries without them, and places
     beyond the number of neighbours, have infinite distances and position -1. With `leave_out` Q is
-    X, and no row is its own neighbour.
+    X, and no row is its own neighbour. Of rows tied at the k-th distance, as many as there is room
+    for are taken evenly in the order of `like` (n,), such as their responses: they are represented
+    as all of them would be, and the order of the rows in X has no say.
     """
     f = features(view)
     whole, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (Q, X))
     distance, position = np.full((len(Q), k), np.inf), np.full((len(Q), k), -1)
     if not len(whole) or not len(known):
         return distance, position
-    wanted = min(k + leave_out, len(known))
+    wanted = min(k + 1 + leave_out, len(known))
     d, at = cKDTree(X[np.ix_(known, f)]).query(Q[np.ix_(whole, f)], np.arange(1, wanted + 1))
     at = known[at]
     if leave_out:
         keep = _without(at, whole)
         d, at = (z[keep].reshape(len(whole), wanted - 1) for z in (d, at))
-    distance[whole, : d.shape[1]], position[whole, : d.shape[1]] = d, at
+    if d.shape[1] > k and (d[:, k] <= d[:, k - 1] * (1.0 + SLACK)).any():
+        order = known[rows_by_content(X[known], None if like is None else like[known])]
+        own = whole if leave_out else np.full(len(whole), -1)
+        at = _with_ties(d, at, Q[np.ix_(whole, f)], X[:, f], own, order)
+    width = min(k, d.shape[1])
+    distance[whole, :width], position[whole, :width] = d[:, :width], at[:, :width]
     return distance, position
+
+
+def _with_ties(d, at, Q, X, own, order):
+    """Positions (q, k) in which those at the k-th distance represent all rows of X (n, f) there.
+
+    d, at (q, k + 1) are distances and positions of the nearest.
+    """
+    reach, out = d[:, -2], at[:, :-1].copy()
+    tied = np.flatnonzero(d[:, -1] <= reach * (1.0 + SLACK))
+    near = (d < (reach * (1.0 - SLACK))[:, None]).sum(axis=1)
+    kernels.fill_ties(tied, near, Q, X, order, own, reach, SLACK, out)
+    return out
 
 
 def _without(at, rows):
@@ -143,14 +164,21 @@ def number_answer(near, y, B, *, weight=None):
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)
     for j, (distance, at) in enumerate(near):
-        w = weight[at] / np.maximum(distance, kernels.FLOOR)
+        w = weight[at] / np.maximum(distance, _floor(distance))
         total, mine = w.sum(axis=1), w * B[at, j]
-        served, plain = mine.sum(axis=1), (w * y[at]).sum(axis=1)
+        beside = y[at] - y[at[:, :1]]  # neighbours that agree are repeated to the last digit
+        served, plain = mine.sum(axis=1), (w * beside).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             share[:, j] = served / total
-            own = (mine * y[at]).sum(axis=1) / served
-            value[:, j] = np.where(served > 0.0, own, plain / total)
+            own = (mine * beside).sum(axis=1) / served
+            value[:, j] = y[at[:, 0]] + np.where(served > 0.0, own, plain / total)
     known = np.isfinite(share).any(axis=1)
     view = np.where(known, np.where(np.isnan(share), -1.0, share).argmax(axis=1), -1)
     picked = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
     return Answer(view, np.where(known, picked, np.nan), share)
+
+
+def _floor(distance):
+    """What distances (q, k) count as at least, (q, 1): a share of the farthest of a row."""
+    reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
+    return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import choose, greedy, losses, query
-from lodim.models.ripr.assign import Assignment, assign, candidates, restrict
+from lodim.models.ripr.assign import Assignment, assign, candidates, ended, restrict
 from lodim.models.ripr.screen import row_blocks
 
 TASKS = ("class", "number", "cluster")
@@ -42,7 +42,8 @@ class Recovery:
     task : "class", "number" or "cluster"
     views : (A, D) features of the selected views, those with more mass first; -1 beyond a view's
     columns : (A,) their columns of the loss matrix
-    assignment : rows assigned to the selected views alone: columns are positions in `views`
+    assignment : rows assigned to the selected views alone: columns are positions in `views`;
+        objective and converged are of the search over all views
     losses : (n, A) of the selected views
     best : (n,) least loss of each row over all views
     k : neighbours
@@ -168,8 +169,8 @@ def _by_penalty(given, k, lambda_, L):
         found = assign(L, unit * lambda_, weight=weight, threads=threads)
     else:
         path, errors = _path(given, k, L, unit)
-        found = path.assignments[path.chosen]
-    found = _recovery(given, k, unit, L, found, path)
+        found, lambda_ = path.assignments[path.chosen], control.grid[path.chosen]
+    found = replace(_recovery(given, k, unit, L, found, path), lambda_=lambda_)
     return Proposal(replace(found, columns=able[found.columns]), errors)
 
 
@@ -178,6 +179,7 @@ def _recovery(given, k, unit, L, found, path):
     columns, own = keep(L, found, control.least, weight, control.most)
     if task == "class":
         columns, own = settle(L, columns, min(found.lambda_, ALIKE * unit), weight)
+        own = ended(own, found)
     return Recovery(
         task, views[columns], columns, own, L[:, columns], L.min(axis=1), k, found.lambda_ / unit,
         unit, path,
@@ -263,7 +265,7 @@ def _path(given, k, L, unit):
     if task == "class":
         error_of = choose.class_errors(_left_out(given, k, J), y, J)
     else:
-        near = {j: query.neighbours(X, X, views[j], k, leave_out=True) for j in J}
+        near = {j: query.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
         error_of = choose.number_errors(near, y, L, weight)
     path = choose.choose(
         found, grid, error_of, weight=weight, least=control.least, tolerance=control.tolerance,

@@ -172,6 +172,12 @@ def _notes(fit):
         notes.append("Training rows are assigned within limits, by CVXPY.")
     if fit.estimates.experts:
         notes.append("Views answer by the learner, fitted to the rows that each serves.")
+    flat = [fit.design.names[f] for f in log["flat"] if fit.design.scale[f] != 1.0]
+    if flat:
+        notes.append(
+            f"A few values set the standard deviation of {wording.listed(flat)}: distances hardly "
+            "see the others; a logarithm or ranks would help."
+        )
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.design.names if name not in used]
     if rest:

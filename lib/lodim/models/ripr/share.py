@@ -60,5 +60,5 @@ def _errors(t, L, k, J):
             counts=counts, leave_out=True, threads=t.threads,
         )  # fmt: skip
         return choose.class_errors(ratios, y, J)
-    near = {j: query.neighbours(X, X, views[j], k, leave_out=True) for j in J}
+    near = {j: query.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
     return choose.number_errors(near, y, L, t.weights)

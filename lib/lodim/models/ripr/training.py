@@ -10,12 +10,14 @@ from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import convex
+from lodim.models.ripr.assign import ended
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.order import assign_in_order
 from lodim.models.ripr.recover import ALIKE, Control, keep, largest, loss_matrix, recover
 from lodim.models.ripr.screen import most_views, screened_views
-from lodim.models.ripr.views import count
+from lodim.models.ripr.views import by_content, count, redundant
 
+FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
 
@@ -98,20 +100,33 @@ class Training:
         return min(self.settings.min_dim or 2, most), most
 
     @property
+    def views(self):
+        """Views that are compared, (d*, D) positions in the design: all, or as `screen` leaves.
+
+        Those that say a thing twice are left out, unless there are no others. Ties are won by the
+        earlier view, and so they are in an order that does not depend on that of the columns.
+        """
+        return self._enumerated[0]
+
+    @property
     def n_possible(self):
-        """Views that there are of the features that vary; `views` may be fewer."""
-        return count(int(self.varies.sum()), *self.dims)
+        """How many views there are of the features that vary; `views` may be fewer."""
+        views, complete = self._enumerated
+        return len(views) if complete else count(int(self.varies.sum()), *self.dims)
 
     @cached_property
-    def views(self):
-        """Views of the features that vary, (d*, D) positions in the design: all, or as `screen`."""
+    def _enumerated(self):
+        """The views, and whether nothing was screened away."""
         on, bound = np.flatnonzero(self.varies), self.settings.max_views
+        on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
             bound = max(most_views(len(self.used)), len(on))
-        found, _ = screened_views(
+        found, complete = screened_views(
             len(on), *self.dims, lambda some: self.losses(_named(some, on)), bound, self.weights
         )
-        return _named(found, on)
+        found = _named(found, on)
+        twice = redundant(self.X[self.weight > 0], found, levels=self.task == CLUSTERS)
+        return found if twice.all() else found[~twice], complete
 
     def losses(self, views=None, k=None):
         """Losses of the rows used in some views, all by default, (m, d*)."""
@@ -142,12 +157,14 @@ class Training:
             return convex.assign(L[:, columns], lambda_, limits, weight=self.weights)
 
         every = np.arange(len(self.views))
-        J = largest(within(every, lambda_).mass, self.control.least, self.control.most)
+        search = within(every, lambda_)
+        J = largest(search.mass, self.control.least, self.control.most)
         if self.task == CLASSES:
             lambda_ = min(lambda_, ALIKE * found.unit)
         own = within(J, lambda_)
         order = np.argsort(-own.mass, kind="stable")
-        J, own = J[order], replace(own, B=own.B[:, order], mass=own.mass[order])
+        own = replace(ended(own, search), B=own.B[:, order], mass=own.mass[order])
+        J = J[order]
         return replace(
             found, views=self.views[J], columns=J, losses=L[:, J], assignment=own, forward=False
         )
@@ -163,6 +180,7 @@ class Training:
         columns, _ = keep(L[rank], all_views, self.control.least, weight, self.control.most)
         own = assign_in_order(L[rank][:, columns], **how)
         back = np.argsort(rank, kind="stable")
+        own = ended(own, all_views)
         own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
         return replace(
             found, views=self.views[own.views], columns=own.views, assignment=own, forward=False
@@ -174,9 +192,22 @@ def task_of(family):
     return TASKS.get(family.name, CLASSES)
 
 
+def flat(batch):
+    """Positions of the features of a batch of which a few values set the standard deviation."""
+    X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.counted]
+    out = []
+    for f, x in enumerate(X.T):
+        known = x[~np.isnan(x)]
+        far = np.abs(known - np.median(known)) if len(known) else known
+        if far.any() and np.median(far[far > 0]) < FLAT * known.std():
+            out.append(f)
+    return np.array(out, np.int64)
+
+
 def _named(views, on):
-    """Views of the features `on`, as positions in the design."""
-    return np.where(views >= 0, on[views], -1)
+    """Views of the features `on`, as increasing positions in the design."""
+    named = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
+    return np.where(named > on.max(), -1, named)
 
 
 def _varies(X):

@@ -56,3 +56,51 @@ def complete(X, views):
     """Whether a row has all the features of a view, (n, d*) bool."""
     known = np.append(~np.isnan(X), np.ones((len(X), 1), bool), axis=1)
     return known[:, views].all(axis=2)
+
+
+def by_content(X):
+    """Features in an order by their values, (p,), which no permutation of rows or columns changes.
+
+    Features with the same values are told apart by the other values of their rows.
+    """
+    total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
+    keys = []
+    for x in _coarse(X.T):
+        order = np.lexsort((total, x))
+        keys.append((x[order].tobytes(), total[order].tobytes()))
+    return np.array(sorted(range(X.shape[1]), key=keys.__getitem__), np.int64)
+
+
+def _coarse(x):
+    """Values without their last digits, which may depend on the order of the rows."""
+    digits, power = np.frexp(x)
+    return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
+
+
+def rows_by_content(X, first=None):
+    """Rows in an order by what they hold, (n,), after `first` (n,) if that is given."""
+    columns = X[:, by_content(X)].T[::-1]
+    return np.lexsort(columns if first is None else (*columns, first))
+
+
+def redundant(X, views, *, levels=False):
+    """Whether a view has two features that are copies, (d*,) bool.
+
+    With `levels`, also whether all its features are levels of one factor: each has two values, and
+    no row the upper ones of two.
+    """
+    values = [x.tobytes() for x in (X + 0.0).T]
+    same = _padded(np.equal.outer(*[np.unique(values, return_inverse=True)[1]] * 2), False)
+    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
+    upper = ((high == X) & level).astype(np.float64)
+    apart = _padded((np.einsum("ia,ib->ab", upper, upper) == 0) & np.outer(level, level), True)
+    pairs = list(combinations(range(views.shape[1]), 2))
+    copied = np.any([same[views[:, a], views[:, b]] for a, b in pairs] or [False], axis=0)
+    alone = np.all([apart[views[:, a], views[:, b]] for a, b in pairs], axis=0) & (dims(views) > 1)
+    return (copied | alone if levels else copied) & np.ones(len(views), bool)
+
+
+def _padded(pairs, value):
+    """A table of pairs of features with a last row and column for what pads views."""
+    return np.pad(pairs, ((0, 1), (0, 1)), constant_values=value)
