@@ -72,7 +72,7 @@ def ripr(
         Features of a view, at most 3 and at least 2 by default (1 where there is but one).
         One-feature views lower the precision of recovery.
     k : int, optional
-        Neighbours; by default the root of the number of rows, or a third of it: see Notes.
+        Neighbours; by default the root of the number of rows, or a fourth of it: see Notes.
     lambda_ : float, optional
         Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
         fewer views. By default the method finds the number of views itself: see Notes.
