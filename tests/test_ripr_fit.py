@@ -345,6 +345,13 @@ def test_clusters_are_found_in_the_views_that_have_them():
     ]  # fmt: skip  # three by themselves
 
 
+def test_a_view_that_serves_no_row_still_has_clusters():
+    X = np.random.default_rng(3).normal(size=(2, 4)).round(0)
+    fit = ld.ripr("~ .", pd.DataFrame(X, columns=[*"abcd"]), threads=1)
+    e = fit.estimates
+    assert set(e.served) < set(range(len(e))) == set(e.centre_view)
+
+
 def test_kmeans_of_weighted_rows():
     """Against scikit-learn's, and weights as copies."""
     cluster = pytest.importorskip("sklearn.cluster")

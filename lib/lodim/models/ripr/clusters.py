@@ -14,7 +14,7 @@ def clustered(e, n_clusters, seed):
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
-        rows = (e.served == j) & (e.weight > 0)
+        rows = _rows(e, j)
         X, weight = e.X[rows][:, e.columns(j)], e.weight[rows]
         rng = np.random.default_rng([seed, j])
         found = _best(X, weight, n_clusters, rng)
@@ -63,6 +63,13 @@ def names(e):
         seen[j] += 1
         out.append(f"{j + 1}.{seen[j]}")
     return out
+
+
+def _rows(e, j):
+    """Rows that a view serves, (n,) bool; all that have its features where there are none."""
+    whole = ~np.isnan(e.X[:, e.columns(j)]).any(axis=1) & (e.weight > 0)
+    mine = whole & (e.served == j)
+    return mine if mine.any() else whole
 
 
 def _best(X, weight, n_clusters, rng):

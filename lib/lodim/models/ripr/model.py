@@ -121,6 +121,13 @@ def ripr(
 
     Notes
     -----
+    The number of views. Of a path of penalties the largest is taken at which the error of rows left
+    out is within `tolerance` standard errors of the least. For classes it has a rival: of the 60
+    views that err least by themselves, with a fourth of the root of the number of rows as k, one
+    after the other is taken that leaves the least doubt of the rows' classes, while errors fall by
+    more than their root. The rival is the model where it errs less: with as many views by more than
+    half a standard error of the difference, with more of them by one more for each.
+
     Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-s dim) vote_c^t
     with the ratios of Eq. 2.11 and the shares of the classes among the k nearest rows; s and t
     minimize the deviance of the training rows, each without itself. The most probable class need

@@ -9,7 +9,7 @@ from lodim.models.ripr import choose, greedy, losses, query
 from lodim.models.ripr.assign import Assignment, assign, restrict
 
 TASKS = ("class", "number", "cluster")
-SURE = 2.0  # standard errors that forward selection must be better by where it takes more views
+SURE = 0.5  # standard errors that as many views of forward selection must be better by
 FEWER = 4  # by this the root of n is divided where views are chosen by their errors
 ALIKE = 1.0  # lambda of clustering, in units of (1 - alpha)^2: nothing is predicted to choose it by
 
@@ -135,13 +135,14 @@ class Proposal:
 
 
 def _better(rival, best, weight):
-    """Whether the rival errs less; of more views, by SURE standard errors of the difference."""
+    """Whether the rival errs less: by SURE standard errors of the difference (McNemar's) where it
+    has as many views, by one more for each further view.
+    """
     known = ~np.isnan(rival.errors) & ~np.isnan(best.errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
-    gain = np.where(known, best.errors - rival.errors, 0.0)
-    mean = np.average(gain, weights=w)
-    sure = SURE * (len(rival.recovery.views) > len(best.recovery.views))
-    return mean > sure * np.sqrt((w * w * (gain - mean) ** 2).sum()) / w.sum()
+    gain = w * np.where(known, best.errors - rival.errors, 0.0)
+    sure = max(0.0, SURE + len(rival.recovery.views) - len(best.recovery.views))
+    return gain.sum() > sure * np.sqrt((gain**2).sum())
 
 
 def _losses(given, k):
