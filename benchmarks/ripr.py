@@ -1,6 +1,6 @@
 """ripr's numbers: speed of losses and assignment, recovery, accuracy, clusters.
 
-    python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER]
+    python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER] [--sets seeds ...] [--seed 0]
 
 PART is losses, assignment, memory, recovery, table73, regression, real, clustering or screening.
 Each prints what it measures; results/ripr_PART.txt are what this version printed.
@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
+from scipy.special import logsumexp
+from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.models.ripr import convex, losses, query, screen
@@ -25,6 +27,9 @@ from lodim.models.ripr.query import answer, class_ratios
 from lodim.models.ripr.recover import Control, recover
 from lodim.models.ripr.views import count, enumerate_views, features
 from lodim.synthetic import informative_views, informative_views_r
+
+SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
+NEIGHBOURS = (1, 3, 5, 11)  # of k-NN
 
 
 def timed(function, *args, **more):
@@ -209,34 +214,70 @@ def run_regression(args):
 
 def run_real(args):
     from sklearn.model_selection import KFold, StratifiedKFold
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-    print("10-fold, at most 3 views; accuracy (R2) ripr, its views, k-NN best of 1 3 5 11")
-    for name in ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar"):
-        for max_dim in (2, 3) if name in ("breast_tissue", "seeds") else (2,):
-            X, y = table(args.data, name)
-            y, rows = np.unique(y, return_inverse=True)[1], []
-            for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
+    print("10-fold, at most 3 views of at most max_dim features; accuracy (R2)\n"
+          "name max_dim: ripr, its views, k-NN on up to nine features chosen in the training rows "
+          "(classes), k-NN on all, the best of k = 1 3 5 11")  # fmt: skip
+    for name in args.sets:
+        X, y = table(args.data, name)
+        number = name == "concrete"
+        y = y.astype(float) if number else np.unique(y, return_inverse=True)[1]
+        folds = (KFold if number else StratifiedKFold)(10, shuffle=True, random_state=args.seed)
+        for max_dim in (2, 3):
+            rows = []
+            for train, test in folds.split(X, y):
                 A, B = standardized(X[train], X[test])
-                found = recover(A, y[train], enumerate_views(X.shape[1], 2, max_dim), "class",
-                                control=Control(most=3), threads=2)  # fmt: skip
-                ours = np.mean(said(B, A, y[train], found.views, found.k) == y[test])
-                knn = [KNeighborsClassifier(k).fit(A, y[train]).score(B, y[test])
-                       for k in (1, 3, 5, 11)]  # fmt: skip
-                rows.append([ours, len(found.views), *knn])
-            best = 2 + int(np.mean(rows, axis=0)[2:].argmax())
-            print(name, max_dim, means([[*r[:2], r[best]] for r in rows]), flush=True)
-    X, y = table(args.data, "concrete")
-    rows, y = [], y.astype(float)
-    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
-        A, B = standardized(X[train], X[test])
-        found = recover(A, y[train], enumerate_views(8, 2, 3), "number", control=Control(most=3))
-        ours = number_predictions(found, B, A, y[train], 10)
-        knn = [KNeighborsRegressor(k).fit(A, y[train]).score(B, y[test]) for k in (3, 5, 11)]
-        rows.append(
-            [1 - np.mean((ours - y[test]) ** 2) / y[test].var(), len(found.views), max(knn)]
-        )
-    print("concrete (R2)", 3, means(rows), flush=True)
+                rows.append((real_number if number else real_class)(
+                    A, y[train], B, y[test], enumerate_views(X.shape[1], 2, max_dim)
+                ))  # fmt: skip
+            best = int(np.mean(rows, axis=0)[-len(NEIGHBOURS) :].argmax()) - len(NEIGHBOURS)
+            shown = [[*r[: -len(NEIGHBOURS)], r[best]] for r in rows]
+            print(name, max_dim, means(shown), flush=True)
+
+
+def real_class(A, y, B, z, views):
+    """Accuracy of ripr, its number of views, and accuracies of k-NN: of one fold.
+
+    Three views have nine features at most: k-NN on nine says what they may give.
+    """
+    from sklearn.neighbors import KNeighborsClassifier
+
+    found = recover(A, y, views, "class", control=Control(most=3), threads=2)
+    knn = [KNeighborsClassifier(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
+    k, J = best_features(A, y)
+    nine = KNeighborsClassifier(k).fit(A[:, J], y).score(B[:, J], z)
+    return [np.mean(said(B, A, y, found.views, found.k) == z), len(found.views), nine, *knn]
+
+
+def best_features(A, y, most=9):
+    """Neighbours, 1 or 3, and features of the forward selection that errs least, rows left out."""
+    each = (A.T[:, :, None] - A.T[:, None, :]) ** 2
+    found, least = None, np.inf
+    for k in (1, 3):
+        D, J = np.diag(np.full(len(A), np.inf)), []
+        for _ in range(min(most, len(each))):
+            errors = [np.inf if j in J else left_out_errors(D + each[j], y, k)
+                      for j in range(len(each))]  # fmt: skip
+            J, D = [*J, int(np.argmin(errors))], D + each[np.argmin(errors)]
+            if min(errors) < least:
+                found, least = (k, J), min(errors)
+    return found
+
+
+def left_out_errors(D, y, k):
+    """Errors of k-NN by distances D (n, n), infinite from a row to itself."""
+    near = np.argpartition(D, k, axis=1)[:, :k]
+    return np.count_nonzero(np.eye(y.max() + 1)[y][near].sum(axis=1).argmax(axis=1) != y)
+
+
+def real_number(A, y, B, z, views):
+    """As for classes, R2."""
+    from sklearn.neighbors import KNeighborsRegressor
+
+    found = recover(A, y, views, "number", control=Control(most=3), threads=2)
+    knn = [KNeighborsRegressor(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
+    ours = number_predictions(found, B, A, y, 10)
+    return [1 - np.mean((ours - z) ** 2) / z.var(), len(found.views), *knn]
 
 
 def table(folder, name):
@@ -248,10 +289,12 @@ def run_clustering(args):
     """k-means on views beside k-means on all features, scaled to [0, 1): Table 2.2."""
     from sklearn.cluster import KMeans
 
+    print("distortion ripr, k-means; clusters; then the log of the summed volumes and the mean log "
+          "volume, ripr, k-means")  # fmt: skip
     for name, n_clusters in (("seeds", 3), ("concrete", 6)):
         X, _ = table(args.data, name)
         X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)) * (1 - 1e-9)
-        rows = []
+        rows, volumes = [], {kind: [] for kind in KINDS}
         for seed in range(args.repeats):
             found = recover(X, None, enumerate_views(X.shape[1], 2, 2), "cluster", seed=seed,
                             control=Control(most=3))  # fmt: skip
@@ -260,9 +303,22 @@ def run_clustering(args):
             ours = clusters_of(X, B, found.views, each, seed)
             plain = KMeans(each * len(found.views), n_init=5, random_state=seed).fit(X).labels_
             every = [(np.flatnonzero(plain == c), np.arange(X.shape[1])) for c in np.unique(plain)]
-            rows.append([distortion(X, ours), distortion(X, every), log_volume(X, ours),
-                         log_volume(X, every), len(ours), len(every)])  # fmt: skip
-        print(name, "distortion ripr, k-means; log volume ripr, k-means; clusters:", means(rows))
+            rows.append([distortion(X, ours), distortion(X, every), len(every)])
+            for kind, measured in volumes.items():
+                pairs = zip(*(total_and_mean(X, c, kind) for c in (ours, every)), strict=True)
+                measured.append([v for pair in pairs for v in pair])
+        print(name, means(rows))
+        for kind, measured in volumes.items():
+            print(f"  {kind} ellipsoid:", means(measured), flush=True)
+        best = [smallest_cylinder(X, r) for r, _ in every]
+        print(f"  clusters of k-means in their smallest cylinders: {logsumexp(best):.3f} "
+              f"{np.mean(best):.3f}", flush=True)  # fmt: skip
+
+
+def smallest_cylinder(X, rows):
+    """Least log volume of a cylinder around rows whose base has two or three features."""
+    views = enumerate_views(X.shape[1], 2, 3)
+    return min(log_volume(X, rows, features(view)) for view in views)
 
 
 def clusters_of(X, B, views, each, seed):
@@ -281,24 +337,6 @@ def distortion(X, clusters):
     """Mean squared distance to the centre, in the features of the cluster."""
     total = sum(((X[np.ix_(r, f)] - X[np.ix_(r, f)].mean(axis=0)) ** 2).sum() for r, f in clusters)
     return total / len(X)
-
-
-def log_volume(X, clusters):
-    """Log of the summed volumes of ellipsoids, in all features: the box's length in the others.
-
-    Half axes are two standard deviations, at least 0.01.
-    """
-    from scipy.special import gammaln, logsumexp
-
-    logs = []
-    for rows, f in clusters:
-        values = (
-            np.linalg.eigvalsh(np.cov(X[np.ix_(rows, f)].T)) if len(rows) > 1 else np.zeros(len(f))
-        )
-        axes = np.maximum(2 * np.sqrt(np.maximum(values, 0)), 0.01)
-        ball = len(f) / 2 * np.log(np.pi) - gammaln(len(f) / 2 + 1)
-        logs.append(ball + np.log(axes).sum())  # the cylinder's other sides are one
-    return logsumexp(logs)
 
 
 def run_screening(args):
@@ -337,6 +375,8 @@ def main():
     parts = {n[4:]: f for n, f in globals().items() if n.startswith("run_")}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--seed", type=int, default=0, help="of the folds of real data")
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("--data", type=Path, default=here.parent / "shared" / "data")
     args = parser.parse_args()

@@ -1,6 +1,7 @@
 """ripr's assignment: the hull against CVXPY, majorization, recovery, time order."""
 
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from lodim.models.ripr import greedy, losses
 from lodim.models.ripr.assign import assign, candidates, solve_rows
 from lodim.models.ripr.choose import assignments
 from lodim.models.ripr.order import assign_in_order, cheapest_chain
-from lodim.models.ripr.recover import Control, recover
+from lodim.models.ripr.recover import Control, Proposal, _better, recover
 from lodim.models.ripr.views import enumerate_views
 from lodim.synthetic import informative_views, informative_views_r
 
@@ -240,25 +241,63 @@ def test_permuted_features_are_recovered_permuted():
     assert np.sort(order[b.views], axis=1).tolist() == a.views.tolist()
 
 
-def test_forward_selection_is_greedy_and_ends():
+def judged(ratios, y, J, weight):
+    """Weighted doubt and errors of views J, row by row: Eq. 2.11."""
+    doubt = errors = 0.0
+    for i in np.flatnonzero(y >= 0):
+        j = min(J, key=lambda j: ratios[i, j].min())
+        if np.isfinite(ratios[i, j]).any():
+            p = np.exp(-ratios[i, j])
+            doubt += weight[i] * (1.0 - p[y[i]] / p.sum())
+            errors += weight[i] * (ratios[i, j].argmin() != y[i])
+        else:
+            doubt, errors = doubt + weight[i], errors + weight[i]
+    return doubt, errors
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0])
+def test_forward_selection_is_greedy_and_ends(tolerance):
     rng = np.random.default_rng(0)
     ratios = rng.standard_normal((100, 7, 3))
     y = rng.integers(0, 3, 100)
     ratios[np.arange(0, 60), 4, y[:60]] = -5.0  # each of two views is sure of a part of the rows
     ratios[np.arange(50, 90), 2, y[50:90]] = -5.0
+    ratios[rng.random((100, 7)) < 0.1] = np.inf  # a feature is missing
+    ratios[:, 6] = np.where(np.arange(100)[:, None] < 3, np.inf, ratios[:, 6])
+    y[::9], weight = -1, rng.uniform(0.5, 1.5, 100)
+    weight *= np.count_nonzero(y >= 0) / weight[y >= 0].sum()
 
-    def wrong(J):
-        return np.count_nonzero(ratios[:, J].reshape(100, -1).argmin(axis=1) % 3 != y)
-
-    chosen = []
+    chosen, errors = [], np.inf
     while len(chosen) < 7:
-        error = [np.inf if j in chosen else wrong([*chosen, j]) for j in range(7)]
-        if chosen and min(error) >= wrong(chosen):
+        found = [judged(ratios, y, [*chosen, j], weight) for j in range(7)]
+        j = int(np.argmin([doubt for doubt, _ in found]))
+        if chosen and found[j][1] >= errors - tolerance * np.sqrt(errors):
             break
-        chosen.append(int(np.argmin(error)))
+        chosen, errors = [*chosen, j], found[j][1]
     assert chosen[:2] == [4, 2] and len(chosen) < 7
-    assert greedy.forward(ratios, y, 7, tolerance=0.0).tolist() == chosen
-    assert greedy.forward(ratios, y, 1).tolist() == [4]
+    assert greedy.forward(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
+    assert greedy.forward(ratios, y, 1, weight).tolist() == [4]
+
+
+def test_forward_selection_prefers_the_surer_of_views_with_equal_errors():
+    y, ratios = np.arange(40) % 2, np.empty((40, 3, 2))
+    for j, sure in enumerate((0.1, 2.0, 1.0)):
+        ratios[np.arange(40), j, y], ratios[np.arange(40), j, 1 - y] = -sure, sure
+    assert greedy.forward(ratios, y, 3).tolist() == [1]
+
+
+def test_forward_selection_with_more_views_must_be_more_surely_better():
+    def proposal(n_views, wrong):
+        errors = np.zeros(100)
+        errors[:wrong], errors[-5:] = 1.0, np.nan
+        return Proposal(SimpleNamespace(views=np.zeros((n_views, 2))), errors)
+
+    best = proposal(2, 20)  # m errors less are the root of m standard errors
+    least = {n: max(m for m in range(20) if _better(proposal(n, m), best, None)) for n in (1, 2, 3)}
+    assert least == {1: 19, 2: 19, 3: 17}
+    assert not _better(proposal(1, 20), best, None)
+    weight = np.where(np.arange(100) == 19, 0.0, 1.0)  # of the only row that makes a difference
+    assert not _better(proposal(1, 19), best, weight)
 
 
 def test_forward_selection_ends_where_no_row_is_wrong():

@@ -2,12 +2,15 @@
 
 The losses of Eq. 2.5 reward confidence. Where some views are confidently wrong, as those of two
 almost equal features are, Algorithm 2.1.1 gives them all the mass; among the views that err least
-each by itself, forward selection by the errors of Eq. 2.11 does not.
+each by itself, forward selection by what Eq. 2.11 makes of them does not.
 """
 
-import numpy as np
-from numba import njit
+from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import softmax
+
+from lodim.models.ripr.answers import ABSENT
 from lodim.models.ripr.screen import row_blocks
 
 MOST = 6  # views, where no number is given
@@ -30,27 +33,33 @@ def candidates(L, weight=None, most=CANDIDATES):
     return np.sort(np.argsort(error, kind="stable")[:most])
 
 
-@njit(cache=True)
-def errors_with(ratios, y, weight, least, label, out):
-    """Weighted errors of Eq. 2.11 were each view added, (A,).
+@dataclass(frozen=True)
+class Verdicts:
+    """What each of A views says by itself of n rows left out, (n, A).
 
-    ratios (n, A, K); least, label (n,): the smallest ratio so far, and its class.
+    least : smallest log ratio of the classes: of some views that with the smallest answers
+    doubt : one less the probability of the row's own class, proportional to one over the ratio
+    wrong : 1.0 where the smallest ratio is that of another class
     """
-    n, A, K = ratios.shape
-    for j in range(A):
-        out[j] = 0.0
-    for i in range(n):
-        for j in range(A):
-            best, said = least[i], label[i]
-            for c in range(K):
-                if ratios[i, j, c] < best:
-                    best, said = ratios[i, j, c], c
-            if said != y[i]:
-                out[j] += weight[i]
+
+    least: np.ndarray
+    doubt: np.ndarray
+    wrong: np.ndarray
+
+    @classmethod
+    def of(cls, ratios, y):
+        """From log ratios (n, A, K) and classes y (n,)."""
+        own = np.maximum(y, 0)[:, None]
+        p = softmax(-np.minimum(ratios, ABSENT), axis=2)
+        doubt = 1.0 - np.take_along_axis(p, own[:, :, None], axis=2)[:, :, 0]
+        return cls(ratios.min(axis=2), doubt, (ratios.argmin(axis=2) != own).astype(float))
 
 
 def forward(ratios, y, most, weight=None, tolerance=1.0):
     """Views in the order of selection, positions among those of `ratios` (n, A, K).
+
+    Each is the one that leaves the least doubt of the rows' classes, in the view that answers each
+    of them. Counts of errors, few and often equal, would choose among the best of many by chance.
 
     Parameters
     ----------
@@ -67,15 +76,16 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     """
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
-    least, label = np.full(len(y), np.inf), np.full(len(y), -1)
-    chosen, out, error = [], np.empty(ratios.shape[1]), np.inf
+    said, chosen, errors = Verdicts.of(ratios, y), [], np.inf
+    least, doubt, wrong = np.full(len(y), np.inf), np.ones(len(y)), np.ones(len(y))
     while len(chosen) < most:
-        errors_with(ratios, y, weight, least, label, out)
-        j = int(out.argmin())
-        if chosen and out[j] >= error - tolerance * np.sqrt(error):
+        nearer = said.least < least[:, None]
+        doubts = np.where(nearer, said.doubt, doubt[:, None])
+        j = int(np.einsum("i,ij->j", weight, doubts).argmin())
+        wrong = np.where(nearer[:, j], said.wrong[:, j], wrong)
+        now = weight @ wrong
+        if chosen and now >= errors - tolerance * np.sqrt(errors):
             break
-        chosen, error = [*chosen, j], out[j]
-        here = ratios[:, j].min(axis=1)
-        label = np.where(here < least, ratios[:, j].argmin(axis=1), label)
-        least = np.minimum(least, here)
+        chosen, errors = [*chosen, j], now
+        least, doubt = np.minimum(least, said.least[:, j]), doubts[:, j]
     return np.array(chosen)

@@ -72,7 +72,7 @@ def ripr(
         Features of a view, at most 3 and at least 2 by default (1 where there is but one).
         One-feature views lower the precision of recovery.
     k : int, optional
-        Neighbours; by default the root of the number of rows, or a third of it: see Notes.
+        Neighbours; by default the root of the number of rows, or a fourth of it: see Notes.
     lambda_ : float, optional
         Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
         fewer views. By default the method finds the number of views itself: see Notes.
@@ -127,14 +127,17 @@ def ripr(
 
     Notes
     -----
-    Choice of views. With a lambda_, Algorithm 2.1.1 finds them. Without, a path of penalties is
-    compared by the errors of rows left out; for classes, views picked one by one for the errors
-    that they save (forward selection, k a third of the root of n) are taken where they are better
-    by two standard errors. No lambda_ gives these views again: it is NaN in glance(), and the print
-    says how they were found. All this is done with the rows that the fit's own errors are of. What
-    they will be of new rows, `lodim.cv` estimates, which chooses anew for each fold; beside
-    penalties its grid has None, the method's own choice. `lodim.path` walks along penalties alone.
-    Both take one response.
+    Choice of views. With a lambda_, Algorithm 2.1.1 finds them. Without, of a path of penalties the
+    largest is taken at which the error of rows left out is within `tolerance` standard errors of
+    the least. For classes it has a rival, forward selection: of the 60 views that err least by
+    themselves, with a fourth of the root of the number of rows as k, one after the other is taken
+    that leaves the least doubt of the rows' classes, while errors fall by more than their root. It
+    is the model where it errs less: with as many views by more than half a standard error of the
+    difference, with more of them by one more for each. No lambda_ gives these views again: it is
+    NaN in glance(), and the print says how they were found. All this is done with the rows that the
+    fit's own errors are of. What they will be of new rows, `lodim.cv` estimates, which chooses anew
+    for each fold; beside penalties its grid has None, the method's own choice. `lodim.path` walks
+    along penalties alone. Both take one response.
 
     Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-s dim) vote_c^t
     with the ratios of Eq. 2.11 and the shares of the classes among the k nearest rows; s and t

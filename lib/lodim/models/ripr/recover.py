@@ -10,8 +10,8 @@ from lodim.models.ripr.assign import Assignment, assign, candidates, ended, rest
 from lodim.models.ripr.screen import row_blocks
 
 TASKS = ("class", "number", "cluster")
-SURE = 2.0  # standard errors that forward selection, the best of many, must be better by
-FEWER = 3  # by this the root of n is divided where views are chosen by their errors
+SURE = 0.5  # standard errors that as many views of forward selection must be better by
+FEWER = 4  # by this the root of n is divided where views are chosen by their errors
 ALIKE = 1.0  # lambda of clustering, in units of (1 - alpha)^2: nothing is predicted to choose it by
 
 
@@ -100,7 +100,7 @@ def recover(
         See `views.enumerate_views`.
     task : {"class", "number", "cluster"}
     k : int, optional
-        Neighbours; by default the root of n, a third of it for views that forward
+        Neighbours; by default the root of n, a fourth of it for views that forward
         selection takes.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
@@ -140,12 +140,14 @@ class Proposal:
 
 
 def _better(rival, best, weight):
-    """Whether the rival errs less by more than SURE standard errors of the difference."""
+    """Whether the rival errs less: by SURE standard errors of the difference (McNemar's) where it
+    has as many views, by one more for each further view.
+    """
     known = ~np.isnan(rival.errors) & ~np.isnan(best.errors)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
-    gain = np.where(known, best.errors - rival.errors, 0.0)
-    mean = np.average(gain, weights=w)
-    return mean > SURE * np.sqrt((w * w * (gain - mean) ** 2).sum()) / w.sum()
+    gain = w * np.where(known, best.errors - rival.errors, 0.0)
+    sure = max(0.0, SURE + len(rival.recovery.views) - len(best.recovery.views))
+    return gain.sum() > sure * np.sqrt((gain**2).sum())
 
 
 def _losses(given, k):
