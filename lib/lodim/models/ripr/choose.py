@@ -87,7 +87,7 @@ def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANC
     errors = np.array(errors)
     w = np.ones(errors.shape[1]) if weight is None else weight
     w = np.where(np.isnan(errors).any(axis=0), 0.0, w)
-    w, errors = w / w.sum(), np.nan_to_num(errors)
+    w, errors = w / (w.sum() or 1.0), np.nan_to_num(errors)  # no row: all penalties are alike
     mean = np.einsum("i,qi->q", w, errors)
     allowed = np.array([most is None or len(J) <= most for J in views])
     allowed |= not allowed.any()
