@@ -1,16 +1,11 @@
-"""melm's search beside a straightforward NumPy code, and its planes beside the paper's tables.
+"""melm's search beside a straightforward NumPy code, its covariances, and many rows.
 
     python benchmarks/melm.py speed [--out FILE]
     python benchmarks/melm.py covariances [--data NAME ...] [--shared FOLDER] [--out FILE]
     python benchmarks/melm.py large [--rows 1000000] [--k 1 2 3] [--out FILE]
-    python benchmarks/melm.py accuracy [--data NAME ...] [--repeats 1] [--shared FOLDER]
-                                       [--out FILE]
 
 `speed`: one value and gradient, and searches from the same starts, against the formulas of Sec. 4
-written with array expressions and SciPy's L-BFGS-B; and what whitening saves. `accuracy`: 5-fold
-balanced accuracy of classifiers in the plane (Table 2) and visual separability (Table 3: the mean
-of three classifiers in a plane found on all rows), gamma and covariance chosen by
-cross-validation in the training rows (Table 3: in the plane), beside PCA.
+written with array expressions and SciPy's L-BFGS-B; and what whitening saves.
 `covariances`: balanced accuracy of held-out rows by the covariance of `ld.melm`, at three gammas.
 `large`: the approximation's time and error.
 """
@@ -18,17 +13,13 @@ cross-validation in the training rows (Table 3: in the plane), beside PCA.
 import argparse
 import itertools
 import time
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 from sklearn import datasets
-from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC
+from sklearn.model_selection import StratifiedKFold
 
 import lodim as ld
 from lodim.engine import single_blas
@@ -36,24 +27,17 @@ from lodim.models.melm import basis as bases
 from lodim.models.melm import manifold
 from lodim.models.melm import starts as begin
 from lodim.models.melm.approximate import Approximation
-from lodim.models.melm.grow import learn_rule
 from lodim.models.melm.manifold import Plan, find
 from lodim.models.melm.objective import Divergence, shares
 from lodim.models.melm.sample import Sample, bandwidths
-from lodim.models.melm.settings import Settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-PAPER = {  # Table 2: MELM and PCA; Table 3: MELM and PCA
-    "australian": (0.866, 0.825, 0.888, 0.845),
-    "breast_cancer_wisconsin": (0.976, 0.976, 0.985, 0.978),
-    "pima_diabetes": (0.744, 0.705, 0.806, 0.734),
-    "fourclass": (1.0, 1.0, 0.988, 0.988),
-    "ionosphere": (0.892, 0.757, 0.990, 0.798),
-    "liver_disorders": (0.710, 0.531, 0.763, 0.688),
-    "sonar": (0.766, 0.600, 0.996, 0.717),
-}
-GAMMAS = (0.25, 0.5, 1.0, 2.0)
-COVARIANCES = ("pooled", "ledoit-wolf")
+NAMES = (
+    "australian", "breast_cancer_wisconsin", "pima_diabetes", "fourclass", "ionosphere",
+    "liver_disorders", "sonar", "wine", "breast_cancer",
+)  # fmt: skip
+GAMMAS = (0.5, 1.0, 2.0)
+COVARIANCES = ("empirical", "pooled", "ledoit-wolf")
 ONE = np.zeros(1, np.int64)
 # Data of `speed`, and how many starts the slow code runs.
 CASES = [("wine", 17), ("breast_cancer", 2), ("synthetic", 1)]
@@ -75,8 +59,8 @@ def synthetic(n=1000, p=20, seed=0):
     return X @ rng.normal(size=(p, p)), y
 
 
-def data(name, folder=SHARED):
-    """Standardized features and classes."""
+def data(name, folder=SHARED, raw=False):
+    """Features that vary, standardized unless asked for raw, and classes."""
     if name in ("wine", "breast_cancer"):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     elif name == "synthetic":
@@ -85,7 +69,7 @@ def data(name, folder=SHARED):
         frame = pd.read_csv(folder / f"{name}.csv").dropna()
         X, y = frame.iloc[:, :-1], np.unique(frame.iloc[:, -1], return_inverse=True)[1]
         X = X.drop(columns="sample_code_number", errors="ignore").to_numpy(float)
-    return standardized(X), y
+    return (X[:, X.std(axis=0) > 0] if raw else standardized(X)), y
 
 
 # Speed -------------------------------------------------------------------------------------------
@@ -204,121 +188,6 @@ def speed(asked):
     return pd.DataFrame(rows)
 
 
-# Accuracy ----------------------------------------------------------------------------------------
-
-
-def balanced(predicted, y):
-    return np.mean([(predicted[y == c] == c).mean() for c in np.unique(y)])
-
-
-def by_rule(classifier, Z, y, new):
-    settings = Settings(
-        k=2, gamma=1.0, covariance="empirical", divergence="sum", entropy="max", penalty=False,
-        n_starts=1, classifier=classifier, seed=0, threads=1, prior="equal",
-    )  # fmt: skip
-    present = np.unique(y)
-    rule = learn_rule(settings, Z, y, np.ones(len(y)), present, len(present), len(present))
-    return rule.class_scores(new).argmax(axis=1)
-
-
-def by_svm(Z, y, new):
-    scale = Z.std(axis=0)
-    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.1, 0.5, 2.0, 8.0]}
-    search = GridSearchCV(SVC(class_weight="balanced"), grid, scoring="balanced_accuracy", cv=3)
-    return search.fit(Z / scale, y).predict(new / scale)
-
-
-by_density, by_neighbours = partial(by_rule, "kde"), partial(by_rule, "knn")
-CLASSIFIERS = {"kde": by_density, "knn": by_neighbours, "svm": by_svm}
-
-
-def plane(X, y, plan):
-    return find(X, y, np.ones(len(y)), plan).V
-
-
-def chosen(X, y, refit, seed):
-    """The plan of the highest balanced accuracy in folds of the rows given.
-
-    `refit` finds the plane without each fold; else there is one plane of all rows.
-    """
-    folds = StratifiedKFold(3 if refit else 5, shuffle=True, random_state=seed)
-    plans, scores = [], []
-    for covariance, gamma in itertools.product(COVARIANCES, GAMMAS):
-        plan = Plan(gamma=gamma, covariance=covariance, n_starts=9 if refit else 17)
-        V = None if refit else plane(X, y, plan)
-        fold = []
-        for train, test in folds.split(X, y):
-            W = plane(X[train], y[train], plan) if refit else V
-            fold.append(balanced(by_density(X[train] @ W, y[train], X[test] @ W), y[test]))
-        plans.append(plan)
-        scores.append(np.mean(fold))
-    return replace(plans[int(np.argmax(scores))], n_starts=17)
-
-
-def table2(X, y, seed):
-    """Balanced accuracy of each fold, way and classifier; rows (way, classifier, fold, score)."""
-    rows, folds = [], StratifiedKFold(5, shuffle=True, random_state=seed)
-    for f, (train, test) in enumerate(folds.split(X, y)):
-        plan = chosen(X[train], y[train], True, seed)
-        ways = {"melm": plane(X[train], y[train], plan)}
-        ways["pca"] = PCA(2).fit(X[train]).components_.T
-        for way, V in ways.items():
-            for name, classify in CLASSIFIERS.items():
-                predicted = classify(X[train] @ V, y[train], X[test] @ V)
-                score = balanced(predicted, y[test])
-                rows.append((2, way, name, seed, f, score))
-    return rows
-
-
-def table3(X, y, seed):
-    """The same in planes found on all rows."""
-    rows, folds = [], StratifiedKFold(5, shuffle=True, random_state=seed)
-    ways = {"melm": plane(X, y, chosen(X, y, False, seed)), "pca": PCA(2).fit(X).components_.T}
-    for way, V in ways.items():
-        Z = X @ V
-        for f, (train, test) in enumerate(folds.split(X, y)):
-            for name, classify in CLASSIFIERS.items():
-                score = balanced(classify(Z[train], y[train], Z[test]), y[test])
-                rows.append((3, way, name, seed, f, score))
-    return rows
-
-
-COLUMNS = ["table", "way", "classifier", "seed", "fold", "score"]
-
-
-def summarized(name, fits):
-    """One line a data set: means and standard errors beside the paper's figures."""
-    line = {"data": name}
-    paper = PAPER.get(name, (np.nan,) * 4)
-    for table, at in ((2, 0), (3, 2)):
-        for way, figure in zip(("melm", "pca"), paper[at : at + 2], strict=True):
-            of = fits[(fits["table"] == table) & (fits["way"] == way)]
-            by_fold = of.pivot_table(index=["seed", "fold"], columns="classifier", values="score")
-            if table == 2:
-                best = by_fold.mean().idxmax()
-                line[f"t2_{way}_kde"] = by_fold["kde"].mean()
-                line[f"t2_{way}_best"] = best
-                score = by_fold[best]
-            else:
-                score = by_fold.mean(axis=1)
-            line[f"t{table}_{way}"] = score.mean()
-            line[f"t{table}_{way}_se"] = score.std() / np.sqrt(len(score))
-            line[f"t{table}_{way}_paper"] = figure
-    return line
-
-
-def accuracy(asked):
-    lines = []
-    for name in asked.data:
-        X, y = data(name, asked.shared)
-        rows = []
-        for seed in range(asked.repeats):
-            rows += table2(X, y, seed) + table3(X, y, seed)
-        lines.append(summarized(name, pd.DataFrame(rows, columns=COLUMNS)))
-        print(pd.DataFrame(lines[-1:]).round(3).T.to_string(header=False), flush=True)
-    return pd.DataFrame(lines)
-
-
 # Covariances ------------------------------------------------------------------------------------
 
 
@@ -336,9 +205,9 @@ def of_covariance(X, y, covariance, gamma):
 
 def covariances(asked):
     rows = []
-    for name, covariance in itertools.product(asked.data, ("empirical", *COVARIANCES)):
+    for name, covariance in itertools.product(asked.data, COVARIANCES):
         X, y = data(name, asked.shared)
-        by_gamma = {f"gamma_{g:g}": of_covariance(X, y, covariance, g) for g in GAMMAS[1:]}
+        by_gamma = {f"gamma_{g:g}": of_covariance(X, y, covariance, g) for g in GAMMAS}
         mean = np.mean(list(by_gamma.values()))
         rows.append({"data": name, "covariance": covariance, **by_gamma, "mean": mean})
     return pd.DataFrame(rows)
@@ -369,14 +238,13 @@ def large(asked):
     return pd.DataFrame(rows)
 
 
-WAYS = {"speed": speed, "accuracy": accuracy, "covariances": covariances, "large": large}
+WAYS = {"speed": speed, "covariances": covariances, "large": large}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=list(WAYS))
-    parser.add_argument("--data", nargs="+", default=[*PAPER, "wine", "breast_cancer"])
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--data", nargs="+", default=NAMES)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--k", nargs="+", type=int, default=[1, 2, 3])
