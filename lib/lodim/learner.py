@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim import batches, scores
 from lodim import recipe as recipes
-from lodim import scores
 from lodim.errors import ArgumentError, DataError
 from lodim.formula import parse
 from lodim.report import Table, listing, significant
@@ -21,7 +21,7 @@ def active(
     labelled: Any,
     pool: Any,
     *,
-    score: str = "committee",
+    score: str = "diverse",
     test: Any = None,
     committee: int = 10,
     agreement: float = 0.99,
@@ -46,7 +46,7 @@ def active(
     pool : DataFrame
         Rows that can be asked for; its index says which is which, so that no label occurs twice. A
         column with the response is left out.
-    score : {"uncertainty", "committee", "infogain", "entropy", "random"}
+    score : {"diverse", "uncertainty", "committee", "infogain", "entropy", "random"}
         What `query` goes by where it is not told.
     test : DataFrame, optional
         Rows with known responses, never learnt from: for the learning curve.
@@ -187,10 +187,11 @@ class Learner:
         self._asked = score
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         value = np.asarray(getattr(scores, score)(self, rng), float)
-        # Of equal scores any row, not the first: pools are often sorted.
-        order = rng.permutation(len(value))
-        order = order[np.argsort(-np.where(np.isnan(value), -np.inf, value)[order], kind="stable")]
-        at = order[: min(int(n), len(order))]
+        if score == "diverse":
+            places = batches.features(self.fit, self.pool, self.labelled)
+            at = batches.diverse(value, *places, n, rng)
+        else:
+            at = batches.top(value, n, rng)
         rows = self.pool.iloc[at]
         new = {".score": value[at], ".class": self.fit.predict(rows, "class").to_numpy()}
         if "view" in self.fit.types:
