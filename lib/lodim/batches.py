@@ -56,7 +56,7 @@ def nearest(X, known):
 def squared(X, Z):
     """Mean squared difference of rows X to rows Z in the features that both have, (N, m).
 
-    That of a typical pair, 2, where they share none.
+    Where they share none, 2: that of a typical pair of standardized rows.
     """
     has, other = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
@@ -65,20 +65,9 @@ def squared(X, Z):
     return np.divide(np.maximum(total, 0.0), both, out=np.full(both.shape, 2.0), where=both > 0)
 
 
-def features(fit, *frames):
-    """The features that a fit reads, (rows, p) of each frame, in standard deviations of them all.
-
-    NaN where missing.
-    """
-    read = []
-    for frame in frames:
-        batch = fit.reader.apply(frame)
-        X = np.full((len(frame), len(fit.reader.names)), np.nan)
-        X[batch.rows] = tiles.unpack(batch.X, batch.n)
-        read.append(X)
-    together = np.vstack(read)
-    known = np.isfinite(together)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, together, 0.0).sum(axis=0) / count
-    sd = np.sqrt((np.where(known, together - mean, 0.0) ** 2).sum(axis=0) / count)
-    return [(X - mean) / np.where(sd > 0, sd, 1.0) for X in read]
+def features(fit, frame):
+    """The features that a fit reads, scaled as it does, (n, p); NaN where missing."""
+    batch = fit.reader.apply(frame)
+    X = np.full((len(frame), len(fit.reader.names)), np.nan)
+    X[batch.rows] = tiles.unpack(batch.X, batch.n)
+    return X

@@ -188,8 +188,8 @@ class Learner:
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         value = np.asarray(getattr(scores, score)(self, rng), float)
         if score == "diverse":
-            places = batches.features(self.fit, self.pool, self.labelled)
-            at = batches.diverse(value, *places, n, rng)
+            X, known = (batches.features(self.fit, rows) for rows in (self.pool, self.labelled))
+            at = batches.diverse(value, X, known, n, rng)
         else:
             at = batches.top(value, n, rng)
         rows = self.pool.iloc[at]
