@@ -7,7 +7,7 @@ from scipy import stats
 
 import lodim as ld
 from lodim import scores
-from lodim.learner import kappa
+from lodim.agreement import kappa
 
 CHEAP = {
     ld.gbmap: {"m": 2, "lambda_": 0.1, "threads": 1},
