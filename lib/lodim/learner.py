@@ -91,7 +91,7 @@ def active(
       rows.
     - "random".
 
-    Measured with ripr (`benchmarks/active.py`, results/active_*.txt there) in mean accuracy over the
+    Measured with ripr (`benchmarks/active.py`, results/active_*.txt there), mean accuracy over the
     learning curve beside random choice, 20 repetitions: "diverse" was above it on all five sets, by
     .003 to .031; clearly where a part of the rows cannot be learnt, be they spread out (.010, p =
     .009) or in a heap (.031, p = 2e-6, all that an oracle gains that knows these rows), less so on
