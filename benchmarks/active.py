@@ -10,7 +10,7 @@ Prints the mean height of the learning curves, the difference to random choice, 
 the paired t test; then the accuracy once all labels are known, which shows how much there is to win
 at all. Test sets of real data are small: more repetitions of a few scores show what 20 cannot.
 results/active_SET.txt are what this version printed, with 20 repetitions of all scores and, on real
-data, 40 of "diverse" and "random".
+data, 60 of "diverse" and "random".
 
     python benchmarks/active.py SET [REPETITIONS [SCORE ...]]
 """
