@@ -93,13 +93,12 @@ def active(
 
     Measured with ripr (`benchmarks/active.py`, results/active_*.txt there), mean accuracy over the
     learning curve beside random choice: "diverse" is above it on all five sets. Where a part of the
-    rows cannot be learnt, by .010 (p = .009) if these are spread out and .031 (p = 2e-6) if they are
-    a heap, all that an oracle gains that knows them; on real data little, by .005 to .009 (p =
-    .007, .02 and .07, of 60 repetitions, the others of 20), of the .02 to .06 that all labels at
-    once would gain. The committee alone gained .002 to .016 (p = .01 with the heap, elsewhere
-    .18 and above). "uncertainty" won on seeds (.009, p = .01), and as doubt finds noise it lost .007
-    and .026 where there is some; "infogain" lost .05 there, "entropy" .11 to .13. A single run shows
-    none of this.
+    rows cannot be learnt, by .010 (p = .009) if these are spread out and .031 (p = 2e-6) if they
+    are a heap, all that an oracle gains that knows them. On real data little, by .005 to .009 (p =
+    .007, .02, .07; 60 repetitions, the others 20), of the .02 to .06 that all labels would gain.
+    The committee alone gained .002 to .016 (p = .01 with the heap, else .18 and above).
+    "uncertainty" won on seeds (.009, p = .01), and lost .007 and .026 to noise; "infogain" lost .05
+    there, "entropy" .11 to .13. A single run shows none of this.
 
     When to stop, without further labels: predictions for the rows that the pool began with (at most
     2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
