@@ -7,7 +7,7 @@ from scipy import stats
 
 import lodim as ld
 from lodim import scores
-from lodim.learner import kappa
+from lodim.agreement import kappa
 
 CHEAP = {
     ld.gbmap: {"m": 2, "lambda_": 0.1, "threads": 1},
@@ -74,6 +74,37 @@ def test_a_committee_of_views_and_one_of_bootstraps():
     # Where members disagree, the row is nearer to the border than others are.
     far = (POOL["a"] + POOL["b"]).abs()
     assert far[asked.index].mean() < 0.5 * far.mean()
+
+
+def test_diverse_rows_are_the_committees_and_far_apart():
+    """Drawn from those on which views disagree, of which `top` would take any."""
+    df = ld.informative_views(2, 120, seed=3).sample(frac=1.0, random_state=0)
+    df["y"] = df["y"].astype(str)
+    one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1)
+    assert len(one.fit.estimates) > 1
+    votes = pd.Series(scores.vote_entropy(one.fit.votes(df[60:]).to_numpy()), df.index[60:])
+    asked, plain = one.query(15), one.query(15, "committee")
+    assert asked[".score"].equals(votes[asked.index].rename(".score"))
+    assert (asked[".score"] > 0).mean() > 0.8 > (votes > 0).mean()
+    x = df.drop(columns="y")
+
+    def apart(rows):
+        far = ((x.loc[rows].to_numpy()[:, None] - x.loc[rows].to_numpy()) ** 2).sum(axis=2)
+        return far[~np.eye(len(rows), dtype=bool)].mean()
+
+    assert apart(asked.index) > apart(plain.index)
+    assert one.query(15).index.equals(asked.index)
+
+
+@models
+def test_diverse_rows_of_any_classifier(model):
+    pool = POOL.copy()
+    pool.loc["r100", ["a", "b", "d"]] = np.nan
+    one = ld.active(model, "y ~ .", LABELLED, pool, committee=3, **CHEAP[model])
+    asked = one.query(len(pool))
+    assert asked.index[-1] == "r100" and asked.index.is_unique and len(asked) == len(pool)
+    one.teach(POOL.loc[asked.index[:5], "y"])
+    assert one.curve["asked"].iloc[-1] == "diverse"
 
 
 def test_votes_leave_out_members_without_one():
@@ -190,7 +221,7 @@ def test_the_frames_of_the_user_are_left_alone():
 @pytest.mark.parametrize(
     "change, error, words",
     [
-        ({"score": "loudest"}, ld.ArgumentError, "score must be one of uncertainty"),
+        ({"score": "loudest"}, ld.ArgumentError, "score must be one of diverse"),
         ({"committee": 0}, ld.ArgumentError, "committee"),
         ({"agreement": 2.0}, ld.ArgumentError, "agreement must be between"),
         ({"target": 0.1}, ld.ArgumentError, "give test="),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from lodim.errors import DataError, LodimError
 
-SCORES = ("uncertainty", "committee", "infogain", "entropy", "random")
+SCORES = ("diverse", "uncertainty", "committee", "infogain", "entropy", "random")
 CANDIDATES = 20  # rows whose gain is found by refits, of the most uncertain ones
 
 
@@ -43,6 +43,11 @@ def committee(learner, rng):
     return vote_entropy(np.column_stack([v.to_numpy(dtype=object) for v in votes]))
 
 
+def diverse(learner, rng):
+    """The committee's, by which `batches.diverse` draws rows that are far from each other."""
+    return committee(learner, rng)
+
+
 def infogain(learner, rng):
     """Expected fall of the pool's total entropy once the row's label is known.
 
@@ -70,7 +75,7 @@ def vote_entropy(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
         if len(cast):
             share = cast.value_counts(normalize=True).to_numpy(float)
-            out[i] = -(share * np.log(share)).sum()
+            out[i] = 0.0 - (share * np.log(share)).sum()
     return out
 
 
