@@ -472,7 +472,9 @@ def test_a_row_without_bounds_has_probabilities(two, classifier):
 
 @pytest.mark.parametrize("gamma", [1e-200, 1e-4, 1e4, 1e200])
 def test_gamma_has_limits(two, gamma):
-    with pytest.raises(ld.ArgumentError, match=r"gamma must be a number from 0\.001 to 1000"):
+    with pytest.raises(
+        ld.ArgumentError, match=r"gamma must be a positive number, from 0\.001 to 1000"
+    ):
         ld.melm("cultivar ~ .", two, **QUICK | {"gamma": gamma})
 
 

@@ -18,7 +18,7 @@ COARSE = 2048  # rows of the sample that all starts are searched on
 REFINED = 3  # ends that go on to all rows
 SAME = 1e-4  # relative difference of divergences up to which two ends are one
 FINE = 2**14  # rows at most that sums are exact over
-PAIRS, ROWS = 240, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_nodes`
+PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_nodes`
 TOLERANCE = 1e-3  # error of a divergence: what is farther off is summed exactly
 
 
@@ -181,7 +181,7 @@ def _objective(sample, plan, one):
 
 
 def _nodes(n, most):
-    """Nodes of a grid for n rows: a fourth of the cost of exact sums, or the cost of the rows."""
+    """Nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
     return max(min(n, most) ** 2 / PAIRS, ROWS * n)
 
 

@@ -48,7 +48,7 @@ class Settings:
         if self.gamma is not None:
             least, most = GAMMA
             check(self, "gamma", (int, float), lambda v: least <= v <= most,
-                  f"a number from {least:g} to {most:g}")  # fmt: skip
+                  f"a positive number, from {least:g} to {most:g}")  # fmt: skip
         check(self, "tol", (int, float), lambda v: 0 <= v < INFINITY, "0 or more")
         check(self, "penalty", bool, lambda v: True, "True or False")
         check(self, "calibrate", bool, lambda v: True, "True or False")
