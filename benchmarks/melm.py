@@ -126,6 +126,7 @@ class Counted:
     def __init__(self, objective):
         self.objective, self.count = objective, 0
         self.l1, self.precision, self.scaled = objective.l1, objective.precision, objective.scaled
+        self.potentials, self.error = objective.potentials, objective.error
 
     def __call__(self, theta, active):
         self.count += len(active)

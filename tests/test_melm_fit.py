@@ -620,3 +620,24 @@ def test_a_row_without_bounds_has_probabilities(two, classifier):
     p = fit.predict(two.head(2).assign(hue=1e300), "prob")
     assert np.isfinite(p).all(axis=None)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("gamma", [1e-200, 1e-4, 1e4, 1e200])
+def test_gamma_has_limits(two, gamma):
+    with pytest.raises(
+        ld.ArgumentError, match=r"gamma must be a positive number, from 0\.001 to 1000"
+    ):
+        ld.melm("cultivar ~ .", two, **QUICK | {"gamma": gamma})
+
+
+@pytest.mark.parametrize("small, held, note", [(1e-6, 1.0, False), (1e-9, 0.6, True)])
+def test_classes_that_part_where_hardly_a_row_varies(small, held, note):
+    """A feature that all but depends on others counts; if it is rounding, summary() says so."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(200, 3))).add_prefix("v")
+    bad = np.arange(200) % 2
+    df["w"] = df["v0"] + small * (rng.normal(size=200) + 5.0 * bad)
+    df["y"] = np.where(bad, "bad", "good")
+    fit = ld.melm("y ~ .", df, **QUICK)
+    assert abs(fit.measures["held_balanced_accuracy"] - held) < 0.1
+    assert ("Class means differ in directions" in str(fit.summary())) == note

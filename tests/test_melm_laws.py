@@ -7,9 +7,11 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm import basis, density, neighbours, starts, widths
+from lodim.models.melm import approximate, basis, density, manifold, neighbours, starts, widths
+from lodim.models.melm.approximate import Approximation
 from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
 from lodim.models.melm.manifold import Plan, _distinct, find
+from lodim.models.melm.objective import Divergence
 from lodim.models.melm.rule import Background, Rows
 from lodim.models.melm.sample import Sample, bandwidths
 
@@ -99,7 +101,7 @@ def test_entropy_of_a_kernel_density():
     X = rng.normal(size=(150, 4))
     X[:, 2] = np.sign(X[:, 2]) + 0.02 * X[:, 1]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    plan = Plan(k=1, density="kernel", smallest=True, n_starts=12)
+    plan = Plan(k=1, density="kernel", smallest=True, n_starts=40)
     end = find(X, np.zeros(150, int), np.ones(150), plan)
     assert abs(end.V[2, 0]) > 0.99
     largest = find(X, np.zeros(150, int), np.ones(150), replace(plan, smallest=False))
@@ -128,6 +130,83 @@ def test_many_rows_by_a_sample_and_a_grid():
     assert wide.V.shape == (4, 4) and wide.error == 0.0
 
 
+def two(n, apart=1.5, flat=1.0, p=4):
+    """Classes apart along the first feature; along the second one of them may be flat."""
+    code = np.arange(n) % 2
+    X = np.random.default_rng(0).normal(size=(n, p))
+    X[:, 0] += apart * code
+    X[code == 0, 1] *= flat
+    return X, code, np.ones(n)
+
+
+@pytest.mark.parametrize("k, apart, flat", [(2, 1.5, 1.0), (2, 50.0, 1.0), (3, 1.5, 1e-4)])
+def test_one_row_more_than_sums_are_exact_for(k, apart, flat):
+    """Where classes are far apart, or one is flat, no grid has the digits: sums are exact."""
+    X, code, weight = two(1501, apart, flat)
+    plan = replace(QUICK, k=k, n_starts=2, max_iter=200)
+    exact, near = (find(X, code, weight, replace(plan, exact_rows=m)) for m in (1501, 1500))
+    assert near.rows == exact.rows == 1501 and exact.error == 0.0
+    assert 0.0 <= near.error <= manifold.TOLERANCE
+    assert (near.error == 0.0) == (apart > 2.0 or flat < 1.0)
+    np.testing.assert_allclose(near.divergence, exact.divergence, rtol=2e-3)
+
+
+def test_a_sample_where_exact_sums_take_too_long(monkeypatch):
+    monkeypatch.setattr(manifold, "FINE", 1000)
+    X, code, weight = two(2000, apart=50.0)
+    end = find(X, code, weight, replace(QUICK, n_starts=2, exact_rows=800))
+    whole = find(X, code, weight, replace(QUICK, n_starts=2))
+    assert end.rows == 1000 and end.error == 0.0
+    # The divergence is as the squared distance in widths, and those are of 1,000 rows.
+    np.testing.assert_allclose(end.divergence, 0.5 ** (1 / 3) * whole.divergence, rtol=0.1)
+
+
+def test_an_error_that_is_large_is_not_put_up_with(monkeypatch):
+    X, code, weight = two(1200)
+    plan = replace(QUICK, n_starts=2, exact_rows=800)
+    assert find(X, code, weight, plan).error > 0.0
+    monkeypatch.setattr(Approximation, "error", lambda self, V: 2.0 * manifold.TOLERANCE)
+    assert find(X, code, weight, plan).error == 0.0
+
+
+def test_starts_are_searched_on_a_sample(monkeypatch):
+    """Of rows that sums are exact for as well; their divergences are those of all rows."""
+    monkeypatch.setattr(manifold, "COARSE", 600)
+    rows, call = [], Divergence.__call__
+
+    def counted(self, theta, active):
+        rows.append((len(self._sample.weight), len(active)))
+        return call(self, theta, active)
+
+    monkeypatch.setattr(Divergence, "__call__", counted)
+    X, code, weight = two(1000)
+    end = find(X, code, weight, replace(QUICK, n_starts=9))
+    assert rows[0] == (600, 9) and rows[-1][0] == 1000
+    assert all(of <= manifold.REFINED for n, of in rows[-5:])
+    assert end.rows == 1000 and end.divergences.max() == pytest.approx(end.divergence, rel=1e-9)
+    slow = find(X, code, weight, replace(QUICK, n_starts=9, exact_rows=1000))
+    np.testing.assert_allclose(end.divergence, slow.divergence, rtol=1e-4)
+
+
+def test_a_rare_class_does_not_drive_the_grid(monkeypatch):
+    """Two rows have the covariance of the floor: a grid costs no more than exact sums."""
+    nodes, made = [], approximate._grid
+
+    def watched(*args):
+        nodes.append(np.prod(made(*args).nodes))
+        return made(*args)
+
+    monkeypatch.setattr(approximate, "_grid", watched)
+    X, code, weight = two(3000)
+    code[:2] = 2
+    order = np.argsort(code, kind="stable")
+    plan = replace(QUICK, n_starts=2, exact_rows=1000, max_iter=50)
+    end = find(X[order], code[order], weight, plan)
+    most = manifold._nodes(3000, manifold.FINE)
+    assert 9 * max(nodes, default=0) <= 1.2 * most < 2e5
+    assert np.isfinite(end.divergence) and end.error <= manifold.TOLERANCE
+
+
 def test_ends_that_are_one():
     value = np.array([-3.0, -5.0, -5.0 + 1e-6, -2.0, -3.0 - 1e-5, -5.0])
     np.testing.assert_array_equal(_distinct(value), [1, 4, 3])
@@ -145,6 +224,49 @@ def test_directions_without_variance_are_dropped(n, p):
     assert np.isfinite(end.divergence) and end.separates == (n < p)
     X[:, 5] = code
     assert find(X, code, np.ones(n), Plan(n_starts=2, max_iter=5)).separates
+
+
+@pytest.mark.parametrize("penalty", [False, True])
+def test_units_of_the_features_change_nothing(penalty):
+    """One feature in units a million times as small, one as large: rank, span and divergence."""
+    X, code, weight = two(200, p=3)
+    unit = np.array([1e-6, 1e6, 1.0])
+    plan = replace(QUICK, n_starts=8, penalty=penalty)
+    known = basis.learn(X * unit, code, weight, whiten=not penalty)
+    assert known.rank == 3 and not known.separates
+    np.testing.assert_allclose(known.back @ known.into, np.eye(3), atol=1e-9)
+    rest = basis.within(X, code, weight)[0]
+    cov = rest.T @ rest / 200.0
+    if penalty:
+        # Variances along axes multiply to the determinant, 1e12 of it in one and 1e-12 in another.
+        np.testing.assert_allclose(np.prod(known.scale**2), np.linalg.det(cov), rtol=1e-3)
+    else:
+        white = known.into * unit[:, None]
+        np.testing.assert_allclose(white.T @ cov @ white, np.eye(3), atol=1e-9)
+        one, other = find(X, code, weight, plan), find(X * unit, code, weight, plan)
+        np.testing.assert_allclose(other.divergence, one.divergence, rtol=1e-8)
+        same_span(other.V * unit[:, None], one.V, 1e-4)
+
+
+@pytest.mark.parametrize("small, rank", [(1e-4, 4), (1e-6, 4), (1e-8, 3), (0.0, 3)])
+def test_a_direction_of_little_variance(small, rank):
+    """It counts where it is more than rounding; else it is said that classes part there."""
+    X, code, weight = two(200, apart=0.0, p=3)
+    own = np.random.default_rng(1).normal(size=200)
+    for apart in (5.0, 0.0):
+        last = X[:, 0] + small * (own + apart * code)
+        end = find(np.column_stack([X, last]), code, weight, replace(QUICK, n_starts=4))
+        assert end.rank == rank
+        assert end.separates == (rank == 3 and small * apart > 0.0)
+        assert (end.divergence > 10.0) == (rank == 4 and apart > 0.0)
+
+
+def test_dependent_features_in_single_precision():
+    """What rounding leaves of a feature that depends on others is no direction."""
+    X, code, weight = two(300)
+    X = np.column_stack([X, X[:, 0] - X[:, 1]]).astype(np.float32).astype(np.float64)
+    known = basis.learn(X, code, weight)
+    assert known.rank == 4 and not known.separates
 
 
 def test_fewer_dimensions_than_asked_for():

@@ -229,7 +229,7 @@ def test_the_error_of_an_approximation_is_measured(monkeypatch):
         off = rough.potentials(case.theta) - exact
         assert least <= np.abs(off).max() < most
         np.testing.assert_allclose(
-            rough.error(case.theta), off, atol=1e-6 + 0.2 * np.abs(off).max()
+            rough.errors(case.theta), off, atol=1e-6 + 0.2 * np.abs(off).max()
         )
 
 
@@ -243,18 +243,40 @@ def test_grids_that_stripes_share(monkeypatch):
     np.testing.assert_allclose(slope, gradient, atol=1e-11)
 
 
-def test_rows_beyond_the_grid_are_folded_back(monkeypatch):
+def test_rows_beyond_the_grid_are_folded_back():
     """A row far out costs the others neither their grid nor more than its share."""
     case = Case(n=2000, k=2)
     case.X[0] += 100.0
     case.sample = Sample.of(case.X, case.code, case.weight, case.basis)
     value = case()[0]
     np.testing.assert_allclose(case(kind=Approximation)[0], value, atol=1e-5)
-    monkeypatch.setitem(approximate.NODES, 2, 128)
-    folded = case.objective(kind=Approximation)
+    folded = Approximation(case.sample, case.share, case.h2, case.k, most=5 * 128**2)
     off = (folded.potentials(case.theta) * case.share).sum() - value
     assert 1e-5 < abs(off) < 2e-3
-    np.testing.assert_allclose((folded.error(case.theta) * case.share).sum(), off, rtol=0.2)
+    np.testing.assert_allclose((folded.errors(case.theta) * case.share).sum(), off, rtol=0.2)
+
+
+@pytest.mark.parametrize("apart, flat", [(60.0, 1.0), (1.0, 1e-4)])
+def test_where_no_grid_serves(apart, flat):
+    """Kernels between classes vanish, or a class is too flat for the nodes: it is said."""
+    case = Case(n=800, p=3, apart=0.0)
+    rng = np.random.default_rng(0)
+    case.X = rng.normal(size=(800, 3))
+    case.X[:, 0] += apart * case.code
+    case.X[case.code == 0, 1] *= flat
+    case.basis = basis.learn(case.X, case.code, case.weight)
+    case.sample = Sample.of(case.X, case.code, case.weight, case.basis)
+    case.theta = case.basis.of_directions(np.eye(3)[:, :2])
+    with pytest.raises(approximate.Rough):
+        case(kind=Approximation)
+
+
+def test_a_potential_without_digits_is_wholly_off():
+    case = Case(n=300, p=3, apart=200.0)
+    case.theta = case.basis.of_directions(np.linalg.inv(case.basis.into).T[:, :2])
+    near = case.objective(kind=Approximation)
+    assert case()[0] > 1000.0
+    assert near.error(case.theta) == np.inf
 
 
 # The bound ---------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 Of densities with characteristic functions phi_A, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
 exp(-w' S w / 2) dw: rows are spread on a grid of half a kernel's width by cubic B-splines, whose
 own spectrum is divided out, and a pass costs O(n) and a Fourier transform for each class instead
-of n^2. Value and gradient are those of the same approximation; `error` measures it against exact
-sums over a sample of the rows.
+of n^2. Value and gradient are those of the same approximation; `errors` measures it against exact
+sums over a sample of the rows. Where no grid serves, `Rough` says so.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,16 @@ from lodim.models.melm.spread import SUPPORT, gather, look_up, project, scatter
 
 STEP = 0.5  # of the grid, in standard deviations of the narrowest kernel
 REACH = 7.0  # deviations of the widest kernel that keep rows from their periodic images
-NODES = {1: 2**16, 2: 2**11, 3: 160}  # along an axis at most: rows beyond are folded back
+SPAN = 6.0  # deviations within classes that a grid must have room for, or most rows are folded
 STRIPES = 16  # of rows
 ROOM = 2**24  # nodes of the grids that the stripes fill, each its own
-FAINT = 1e-13  # of what classes have with themselves: a potential that has lost its digits
+MOST = 2**22  # nodes of all classes and pairs of them
+FAINT = 1e-9  # of what classes have with themselves: a potential that has lost its digits
 SAMPLE = 1000  # rows of each class on which the error is measured
+
+
+class Rough(Exception):
+    """No grid that is small enough has the digits: classes are too flat or too far apart."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,16 @@ class Grid:
     volume: float
 
 
-def _grid(inverse, cov, low, high, step, pad):
-    """The grid about rows within [low, high]."""
+def _grid(inverse, cov, low, high, step, pad, most):
+    """The grid about rows within [low, high], of `most` nodes along an axis: others are folded."""
     from scipy.fft import next_fast_len
 
-    k = len(low)
-    most, nodes = NODES[k], [1, 1, 1]
+    k, nodes = len(low), [1, 1, 1]
+    if most * step < max(SPAN, pad):
+        raise Rough
     for j in range(k):
-        nodes[j] = min(most, next_fast_len(int((high[j] - low[j] + pad) / step) + SUPPORT, True))
+        wanted = min(most, (high[j] - low[j] + pad) / step + SUPPORT)
+        nodes[j] = next_fast_len(int(wanted), True)
     frequency, splines = [], np.ones((1, 1, 1))
     for j in range(k):
         m = np.fft.rfftfreq(nodes[j]) if j == 2 else np.fft.fftfreq(nodes[j])
@@ -72,18 +79,30 @@ def _grid(inverse, cov, low, high, step, pad):
     return Grid(low, step, tuple(nodes), inverse, cov, tuple(frequency), splines, times, volume)
 
 
+def _each(most, C, k):
+    """Nodes along an axis where the grids of C classes and of their pairs have `most`."""
+    return (most / (C * (C + 3) / 2.0)) ** (1.0 / k)
+
+
 class Approximation:
     """Minus the divergence of q projections V (r, k), approximately, as the solver takes it.
 
-    Parameters are those of `objective.Divergence`; k is at most 3.
+    Parameters are those of `objective.Divergence`; k is at most 3. A pass costs what classes and
+    pairs of them have nodes, and these are `most`: rows that are far from the others are folded
+    back onto the grid, which costs digits, but not many where such rows are few.
+
+    Raises
+    ------
+    Rough
+        From a call: no grid of so many nodes serves.
     """
 
     # Its own noise, from where the grid happens to lie: a line search sees nothing finer.
     precision, scaled = 1e-7, False
 
-    def __init__(self, sample, share, h2, k, threads=1, penalty=False):
+    def __init__(self, sample, share, h2, k, threads=1, penalty=False, most=MOST):
         self._sample, self._share, self._h2, self.k = sample, share, h2, k
-        self.r = len(sample.Z)
+        self.r, self._most = len(sample.Z), max(2 * SUPPORT, int(_each(most, len(h2), k)))
         self._threads, self._penalty = threads, penalty
         self.l1 = np.zeros(self.r * k)
 
@@ -132,7 +151,8 @@ class Approximation:
             threads=self._threads,
         )  # fmt: skip
         low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-        return P, _grid(inverse, cov, low, high, STEP * widths.min(), REACH * widths.max())
+        step, pad = STEP * widths.min(), REACH * widths.max()
+        return P, _grid(inverse, cov, low, high, step, pad, self._most)
 
     def _spectra(self, P, grid):
         """Characteristic functions of the classes, times their sizes, at the frequencies."""
@@ -182,7 +202,8 @@ class Approximation:
             total = product.sum() / grid.volume
             if a == b:
                 own[a] = total
-            total = max(total, FAINT * np.sqrt(own[a] * own[b]))
+            if not total > FAINT * np.sqrt(own[a] * own[b]):
+                raise Rough
             sizes = self._sample.size[a] * self._sample.size[b]
             potential[a, b] = np.log(total) - np.log(sizes) + base
             share = self._share[a, b] / total
@@ -200,8 +221,12 @@ class Approximation:
         form = sum(S[i, j] * w[i] * w[j] for i in range(self.k) for j in range(self.k))
         return np.exp(-0.5 * form)
 
-    def error(self, V, rows=SAMPLE, seed=0):
-        """How far the logarithms of the potentials are off, (C, C) for A <= B.
+    def error(self, V):
+        """How far the divergence is off at one projection."""
+        return float((np.abs(self.errors(V)) * np.abs(self._share)).sum())
+
+    def errors(self, V, rows=SAMPLE, seed=0):
+        """How far the logarithms of the potentials are off, (C, C) for A <= B; inf: wholly.
 
         Measured on the sums of a random sample of rows with all rows, exact and approximate.
         """
@@ -220,5 +245,6 @@ class Approximation:
                 other = slice(s.start[b], s.start[b + 1])
                 exact = exact_sums(P[:, chosen], P[:, other], s.weight[other], S, self._threads)
                 w = s.weight[chosen]
-                off[a, b] = np.log((w @ near) / (w @ exact))
+                near, exact = w @ near, w @ exact
+                off[a, b] = np.log(near / exact) if min(near, exact) > 0.0 else np.inf
         return off

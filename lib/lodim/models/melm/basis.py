@@ -2,26 +2,30 @@
 
 In whitened coordinates the problem is round, and every start is a rotation of every other; the
 divergence is that of the features, as it does not change under affine maps (Observation 1).
-Directions in which no class varies are dropped: no kernel has a width there.
+Directions in which no class varies are dropped: no kernel has a width there. Which these are is
+seen in features of unit variance within classes, so that it does not depend on their units.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-NULL = 1e-10  # of the largest eigenvalue: variance below is rounding
+NULL = 1e-13  # of the largest eigenvalue: variance below may be rounding, in float32 as well
+CONSTANT = 1e-13  # of a feature's largest value: a deviation below is rounding
 
 
 @dataclass(frozen=True)
 class Basis:
     """z = (x - mean) into, and V = into theta for a direction theta of z.
 
-    mean (p,); into (p, r); scale (r,) the standard deviations of z within classes; separates says
-    that class means differ in a direction that was dropped: there classes do not touch.
+    mean (p,); into (p, r); back (r, p), its left inverse; scale (r,) the standard deviations of z
+    within classes; separates says that class means differ, by more than classes vary, in the
+    directions that were dropped: there classes do not touch.
     """
 
     mean: np.ndarray
     into: np.ndarray
+    back: np.ndarray
     scale: np.ndarray
     separates: bool
 
@@ -40,7 +44,7 @@ class Basis:
 
     def of_directions(self, V):
         """theta (r, k) of V (p, k); what lies in dropped directions is lost."""
-        return np.linalg.pinv(self.into) @ V
+        return self.back @ V
 
 
 def within(X, code, weight):
@@ -64,20 +68,37 @@ def learn(X, code, weight, whiten=True):
     whiten : bool
         Whether z has unit variances within classes, or is X rotated.
     """
-    total = weight.sum()
-    mean = weight @ X / total
+    share = weight / weight.sum()
+    mean = share @ X
     rest, means = within(X, code, weight)
-    rows = rest * np.sqrt(weight / total)[:, None]
+    unit = _units(X, rest, share)
+    rows = rest / unit * np.sqrt(share)[:, None]
     values, vectors = _principal(rows)
     keep = values > NULL * max(values.max(initial=0.0), 1e-300)
-    values, vectors = values[keep], vectors[:, keep]
-    apart = means - means.mean(axis=0)
-    beyond = apart - apart @ vectors @ vectors.T
-    separates = bool((beyond**2).sum() > 1e-8 * (values.sum() + (apart**2).sum()))
-    scale = np.sqrt(values)
+    root, vectors = np.sqrt(values[keep]), vectors[:, keep]
+    apart = (means - mean) / unit * np.sqrt(np.bincount(code, share))[:, None]
+    separates = len(vectors) > len(root) and _separates(rows, apart, vectors)
     if whiten:
-        return Basis(mean, vectors / scale, np.ones_like(scale), separates)
-    return Basis(mean, vectors, scale, separates)
+        into, back = vectors / root / unit[:, None], (vectors * root).T * unit
+        return Basis(mean, into, back, np.ones_like(root), separates)
+    # Of the square root, as variances in units far from each other would lose their digits.
+    axes, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
+    return Basis(mean, axes, axes.T, scale, separates)
+
+
+def _units(X, rest, share):
+    """Standard deviations within classes (p,); where that is nothing, the largest value."""
+    deviation, largest = np.sqrt(share @ rest**2), np.abs(X).max(axis=0)
+    deviation = np.where(deviation > CONSTANT * largest, deviation, largest)
+    return np.where(deviation > 0.0, deviation, 1.0)
+
+
+def _separates(rows, apart, vectors):
+    """Whether class means differ by more than rows do beyond the directions that are kept."""
+    left = rows - rows @ vectors @ vectors.T
+    beyond = apart - apart @ vectors @ vectors.T
+    rounding = NULL**2 * ((apart**2).sum() + (rows**2).sum())
+    return bool((beyond**2).sum() > (left**2).sum() + rounding)
 
 
 def _principal(rows):

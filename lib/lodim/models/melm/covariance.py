@@ -39,10 +39,11 @@ def estimated(X, weight, kind, into):
     Eigenvalues below FLOOR are raised to it: a direction in which one class is constant would have
     an infinite divergence.
     """
-    if kind == POOLED:
-        cov = ledoit_wolf(X @ into, weight)
+    if kind == LEDOIT_WOLF:
+        cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
-        cov = into.T @ (ledoit_wolf if kind == LEDOIT_WOLF else empirical)(X, weight) @ into
+        # Of white rows: where features almost depend on each other theirs has lost its digits.
+        cov = (ledoit_wolf if kind == POOLED else empirical)(X @ into, weight)
     values, vectors = np.linalg.eigh(cov)
     if values[0] >= FLOOR:
         return cov

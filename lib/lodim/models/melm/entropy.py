@@ -34,3 +34,12 @@ class NormalEntropy:
         gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
         orthonormalize(V, active, -1.0, False, value, gradient)
         return -self._sign * value, -self._sign * gradient.reshape(len(V), -1)
+
+    def potentials(self, V):
+        """Minus the entropy of one projection: the logarithm of its potential, (1, 1)."""
+        value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
+        return self._sign * value.reshape(1, 1)
+
+    def error(self, V):
+        """None: it is exact."""
+        return 0.0

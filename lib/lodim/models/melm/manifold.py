@@ -1,6 +1,6 @@
 """The search: from many starts to the projection of the largest divergence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,20 +8,18 @@ from lodim import solve
 from lodim.engine import single_blas
 from lodim.models.melm import basis as bases
 from lodim.models.melm import starts as begin
-from lodim.models.melm.approximate import Approximation
+from lodim.models.melm.approximate import Approximation, Rough
 from lodim.models.melm.covariance import EMPIRICAL
 from lodim.models.melm.entropy import NormalEntropy
-from lodim.models.melm.objective import (
-    Divergence,
-    shares,
-    terms,
-)  # fmt: skip
+from lodim.models.melm.objective import Divergence, shares, terms
 from lodim.models.melm.sample import Sample, bandwidths
 
 COARSE = 2048  # rows of the sample that all starts are searched on
 REFINED = 3  # ends that go on to all rows
 SAME = 1e-4  # relative difference of divergences up to which two ends are one
-FINE = 2**14  # rows where a projection has more dimensions than a grid
+FINE = 2**14  # rows at most that sums are exact over
+PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_nodes`
+TOLERANCE = 1e-3  # error of a divergence: what is farther off is summed exactly
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,9 @@ class Plan:
     smallest : bool
         Of one class: seek the smallest entropy.
     exact_rows : int
-        Up to so many rows sums over pairs are exact. Of more, all starts are searched on a random
-        sample, and the best of them on all rows by `approximate.Approximation`; beyond three
-        dimensions, on a larger sample.
+        Up to so many rows sums over pairs are exact. Of more they are `approximate.Approximation`s
+        where k is three at most, these cost less than exact sums and their measured error is small;
+        else exact over all rows, or over a random sample where that takes too long.
     n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
     engine : str
         Where exact sums over pairs run: "cpu", "cuda" or "auto".
@@ -77,8 +75,8 @@ class Manifold:
     fitting and regularizing terms, and potential (C, C), log ip_AB for A <= B, all of which belong
     to V. Of each start: names, divergences, n_iter, converged. n_eval passes; separates as in
     `basis.Basis`. rows is how many the divergence was summed over, error its measured error there
-    (zero: exact); divergences of starts are those on the sample where there was one;
-    settled, whether the last search converged.
+    (zero: exact); divergences of starts are those of the ends on these rows; settled, whether the
+    last search converged.
     """
 
     V: np.ndarray
@@ -101,6 +99,8 @@ class Manifold:
 def find(X, code, weight, plan):
     """Search the projection in which the classes overlap least.
 
+    All starts are searched on a sample of 2,048 rows, and the best ends of these on more.
+
     Parameters
     ----------
     X : array (n, p)
@@ -118,20 +118,46 @@ def find(X, code, weight, plan):
         one = not code.any()
         basis = bases.learn(X, code, weight, whiten=not (plan.penalty or one))
         sample = Sample.of(X, code, weight, basis, plan.covariance)
-        k, closed = min(plan.k, basis.rank), one and plan.density == "normal"
-        theta, names = begin.starts(sample, basis, k, plan.n_starts, plan.seed, plan.smallest)
-        theta, last = theta.reshape(len(theta), -1), sample
-        large = not closed and len(sample.weight) > plan.exact_rows
-        if not large:
-            end = all_ends = _ends(_objective(sample, plan, k, one), theta, plan)
+        plan = replace(plan, k=min(plan.k, basis.rank))
+        theta, names = begin.starts(sample, basis, plan.k, plan.n_starts, plan.seed, plan.smallest)
+        if one and plan.density == "normal":
+            few = sample
         else:
-            coarse = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
-            all_ends = _ends(_objective(coarse, plan, k, one), theta, plan)
-            best = _distinct(all_ends.value)[:REFINED]
-            last = sample if k <= 3 else sample.thinned(FINE, plan.seed + 1)
-            objective = _objective(last, plan, k, one, approximate=k <= 3)
-            end = _ends(objective, all_ends.theta[best], plan)
-        return _manifold(last, basis, plan, k, names, end, all_ends, one)
+            few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
+        objective = _objective(few, plan, one)
+        ends = _ends(objective, theta.reshape(len(theta), -1), plan)
+        made = _manifold(few, objective, ends, names, basis, plan)
+        return made if few is sample else _refined(sample, ends, names, basis, plan, one)
+
+
+def _refined(sample, ends, names, basis, plan, one):
+    """The best of the ends on more rows, by sums that cost less and are near enough."""
+    most = max(FINE, plan.exact_rows)
+    if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
+        try:
+            objective = _near(sample, plan, _nodes(len(sample.weight), most))
+            near = _manifold(sample, objective, _on(objective, ends, plan), names, basis, plan)
+            if near.error <= TOLERANCE:
+                return near
+        except Rough:
+            pass
+    sample = sample.thinned(most, plan.seed + 1)
+    objective = _objective(sample, plan, one)
+    return _manifold(sample, objective, _on(objective, ends, plan), names, basis, plan)
+
+
+def _on(objective, ends, plan):
+    """The ends with their values by another objective, of which the best are searched further."""
+    value = objective(ends.theta, np.arange(len(ends.theta)))[0]
+    best = _distinct(value)[:REFINED]
+    more = _ends(objective, ends.theta[best], plan)
+    theta, n_iter, converged = ends.theta.copy(), ends.n_iter.copy(), ends.converged.copy()
+    value[best], theta[best], converged[best] = more.value, more.theta, more.converged
+    n_iter[best] += more.n_iter
+    return replace(
+        ends, theta=theta, value=value, n_iter=n_iter, converged=converged,
+        n_eval=ends.n_eval + len(value) + more.n_eval,
+    )  # fmt: skip
 
 
 def _distinct(value):
@@ -147,46 +173,42 @@ def _ends(objective, theta, plan):
     )  # fmt: skip
 
 
-def _objective(sample, plan, k, one, approximate=False):
-    sign = -1.0 if plan.smallest else 1.0
+def _objective(sample, plan, one):
+    """The objective by sums over all pairs, or by no sums at all."""
     if one and plan.density == "normal":
-        return NormalEntropy(sample.cov[0], k, sign)
-    share, h2 = sign * shares(sample.size, plan.average), bandwidths(sample.size, k, plan.gamma)
-    if approximate:
-        return Approximation(sample, share, h2, k, plan.threads, plan.penalty)
-    return Divergence(sample, share, h2, k, plan.threads, plan.penalty, plan.engine)
+        return NormalEntropy(sample.cov[0], plan.k, -1.0 if plan.smallest else 1.0)
+    return Divergence(sample, *_terms(sample, plan), plan.penalty, plan.engine)
 
 
-def _manifold(sample, basis, plan, k, names, end, all_ends, one):
+def _nodes(n, most):
+    """Nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
+    return max(min(n, most) ** 2 / PAIRS, ROWS * n)
+
+
+def _near(sample, plan, nodes):
+    return Approximation(sample, *_terms(sample, plan), plan.penalty, nodes)
+
+
+def _terms(sample, plan):
+    share = (-1.0 if plan.smallest else 1.0) * shares(sample.size, plan.average)
+    return share, bandwidths(sample.size, plan.k, plan.gamma), plan.k, plan.threads
+
+
+def _manifold(sample, objective, ends, names, basis, plan):
     """The record of the lowest of the ends."""
-    first = int(np.argmin(end.value))
-    V = axes(basis.directions(end.theta[first].reshape(-1, k)), basis, sample)
-    potential, error = _potential(sample, plan, k, one, basis.of_directions(V))
+    first = int(np.argmin(ends.value))
+    V = axes(basis.directions(ends.theta[first].reshape(-1, plan.k)), basis, sample)
+    theta = basis.of_directions(V)
+    potential = objective.potentials(theta)
     fitting, regularizing = terms(potential, shares(sample.size, plan.average))
-    sign = -1.0 if plan.smallest else 1.0
     return Manifold(
         V=V, divergence=fitting + regularizing, fitting=fitting, regularizing=regularizing,
-        potential=potential, starts=tuple(names), divergences=-sign * all_ends.value,
-        n_iter=all_ends.n_iter, converged=all_ends.converged,
-        n_eval=all_ends.n_eval + (0 if end is all_ends else end.n_eval), rank=basis.rank,
-        separates=basis.separates, rows=len(sample.weight), error=error,
-        settled=bool(end.converged[first]),
+        potential=potential, starts=tuple(names),
+        divergences=(1.0 if plan.smallest else -1.0) * ends.value, n_iter=ends.n_iter,
+        converged=ends.converged, n_eval=ends.n_eval, rank=basis.rank, separates=basis.separates,
+        rows=len(sample.weight), error=objective.error(theta),
+        settled=bool(ends.converged[first]),
     )  # fmt: skip
-
-
-def _potential(sample, plan, k, one, theta):
-    """Logarithms of the potentials at the end, and the error of their sum."""
-    if one and plan.density == "normal":
-        entropy = NormalEntropy(sample.cov[0], k)
-        return entropy(theta.reshape(1, -1), np.zeros(1, np.int64))[0].reshape(1, 1), 0.0
-    large = k <= 3 and len(sample.weight) > plan.exact_rows
-    share, h2 = shares(sample.size, plan.average), bandwidths(sample.size, k, plan.gamma)
-    if not large:
-        exact = Divergence(sample, share, h2, k, plan.threads, engine=plan.engine)
-        return exact.potentials(theta), 0.0
-    near = Approximation(sample, share, h2, k, plan.threads)
-    error = float((np.abs(near.error(theta)) * np.abs(share)).sum())
-    return near.potentials(theta), error
 
 
 def axes(V, basis, sample):

@@ -58,6 +58,8 @@ class Sample:
 
         Covariances stay those of all rows.
         """
+        if len(self.weight) <= most:
+            return self
         rng, rows, counts = np.random.default_rng(seed), [], np.diff(self.start)
         for c, count in enumerate(counts):
             wanted = min(count, max(LEAST, round(most * count / counts.sum())))

@@ -12,6 +12,7 @@ DIVERGENCES = ("sum", "mean")
 ENTROPIES = ("max", "min")
 CLASSIFIERS = ("kde", "knn")
 PRIORS = ("shares", "equal")
+GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Settings:
         check_count(self, "reference_rows", 10)
         check_count(self, "seed", 0)
         if self.gamma is not None:
-            check(self, "gamma", (int, float), lambda v: 0 < v < INFINITY, "a positive number")
+            least, most = GAMMA
+            check(self, "gamma", (int, float), lambda v: least <= v <= most,
+                  f"a positive number, from {least:g} to {most:g}")  # fmt: skip
         check(self, "tol", (int, float), lambda v: 0 <= v < INFINITY, "0 or more")
         check(self, "penalty", bool, lambda v: True, "True or False")
         check(self, "calibrate", bool, lambda v: True, "True or False")

@@ -67,10 +67,9 @@ def _principal(mean, cov, sample, basis, k, smallest):
     """theta of the principal components of the features, in the directions that are kept."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
-    back = np.linalg.pinv(basis.into)
-    root = back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     own = np.linalg.eigh(root.T @ root)[1]
-    return back @ root @ (own[:, :k] if smallest else own[:, ::-1][:, :k])
+    return basis.back @ root @ (own[:, :k] if smallest else own[:, ::-1][:, :k])
 
 
 def _between(mean, cov, sample, basis):
