@@ -279,8 +279,8 @@ class MelmFit(Fit):
     def starts(self) -> pd.DataFrame:
         """A row a start of the search, the best first: what it was, divergence, iterations.
 
-        Without a response divergence is the entropy. Of more than 5,000 rows it is the divergence
-        of a sample of 2,048, on which all starts are searched.
+        Without a response divergence is the entropy. Of more than 2,048 rows all starts are
+        searched on so many, and it is the divergence of all rows where each of them ended.
         """
         return pd.DataFrame({name: list(values) for name, values in self.log.items()})
 

@@ -133,10 +133,11 @@ def melm(
     random. The scores of a fold are first calibrated, by one factor: a view that was made for the
     training rows is too sure of others, and all the more the narrower its kernels are.
 
-    Up to 5,000 rows sums over pairs are exact. Of more, all starts are searched on a sample of
-    2,048, and the best three of their ends go on: up to three dimensions over all rows, by an
-    approximation whose error is measured, and beyond on a sample of 16,384. `summary()` says so;
-    the divergences of `starts()` are those of the first sample.
+    All starts are searched on 2,048 rows, drawn at random where there are more, and the best three
+    of their ends go on over all. Up to 5,000 rows sums over pairs are exact. Of more they are
+    approximated in up to three dimensions, where that costs less and the error, which is measured,
+    is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
+    beyond. `summary()` says which.
 
     Few rows for the features: `ld.cv(ld.melm, ..., grid={"gamma": [0.5, 1, 2], "covariance":
     ["pooled", "ledoit-wolf"]})` chooses the covariance too.

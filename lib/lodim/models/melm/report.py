@@ -242,14 +242,13 @@ def _held(fit):
 
 def _sums(view):
     """How the divergence was summed over pairs of rows, where not over all and exactly."""
-    starts = "Starts were searched on a smaller sample: their divergences are of that."
     if view.drawn:
-        return [f"The divergence is that of {view.drawn} rows, drawn at random. {starts}"]
+        return [f"The divergence is that of {view.drawn} rows, drawn at random."]
     if view.error:
         off = significant(view.error, 2)
         return [
             f"The divergence is approximate, off by {off} where that was measured, on a sample of "
-            f"rows. {starts}"
+            "rows."
         ]
     return []
 
