@@ -169,7 +169,7 @@ def test_teaching_is_fitting_to_the_rows_taught(model):
     assert curve["n_labelled"].tolist() == [24, 31]
     assert curve["asked"].tolist() == ["", "uncertainty"]
     expected = by_hand.evaluate(TEST).iloc[0]
-    assert curve["accuracy"][1] == expected["accuracy"]
+    assert curve["accuracy"][1] == pytest.approx(expected["accuracy"], rel=1e-12)
     assert curve["log_loss"][1] == expected["log_loss"]
     right = by_hand.predict(TEST, "class") == TEST["y"]
     np.testing.assert_array_equal(one.hits[1], right)
@@ -202,10 +202,33 @@ def test_labels_refused(labels, words):
     assert len(one.pool) == len(POOL) and len(one.curve) == 1
 
 
+def test_a_class_that_no_labelled_row_has_is_meant_to_be_new():
+    one = learner()
+    with pytest.raises(ld.DataError, match="row 'r100' is said to be 'yess', and labelled rows"):
+        one.teach({"r100": "yess"})
+    assert len(one.pool) == len(POOL)
+    one.teach({"r100": "perhaps", "r101": "perhaps"}, new=True)
+    assert "perhaps" in one.fit.levels
+
+
+def test_rows_without_an_answer_count_as_wrong_in_curve_and_hits():
+    features = [c for c in TEST if c != "y"]
+    blind = TEST.copy()
+    blind.loc[blind.index[:5], features] = np.nan
+    one = learner(test=blind)
+    assert not one.hits[0][:5].any() and one.hits[0][5:].any()
+    assert one.curve["accuracy"][0] == one.hits[0].mean()
+
+
+def test_arguments_that_cannot_grow_are_refused():
+    with pytest.raises(ld.ArgumentError, match="weights must be the name of a column"):
+        learner(weights=np.ones(len(LABELLED)))
+
+
 def test_a_failed_fit_leaves_the_learner_as_it_was():
     one = learner()
     with pytest.raises(ld.DataError):
-        one.teach({"r100": 7})  # a number among texts
+        one.teach({"r100": 7}, new=True)  # a number among texts
     assert len(one.labelled) == 24 and len(one.pool) == 60 and len(one.curve) == 1
     one.teach({"r100": "yes"})
     assert len(one.curve) == 2

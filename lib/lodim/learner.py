@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import batches, scores
+from lodim import batches, scores, wording
 from lodim import recipe as recipes
 from lodim.agreement import kappa
 from lodim.errors import ArgumentError, DataError
@@ -126,7 +126,11 @@ def active(
     response = _response(formula)
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if frame is not None and not isinstance(frame, pd.DataFrame):
-            raise DataError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
+            kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
+            raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
+    for name in ("weights", "offset", "order"):
+        if not isinstance(arguments.get(name), str | None):
+            raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
     if not pool.index.is_unique:
         twice = _plain(pool.index[pool.index.duplicated()][0])
         raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
@@ -149,8 +153,9 @@ class Learner:
         What is known, what can be asked for, and what the curve is measured on (or None).
     curve : DataFrame
         A row for each fit: n_labelled; asked, the score that chose the rows it learnt last;
-        accuracy and log_loss on the test rows; entropy, mean over the pool; agreement, Cohen's
-        kappa with the predictions of the fit before.
+        accuracy on the test rows, of which those without an answer count as wrong, and log_loss of
+        the others; entropy, mean over the pool; agreement, Cohen's kappa with the predictions of
+        the fit before.
     hits : list of (n_test,) bool arrays
         Which test rows each fit got right.
     """
@@ -207,15 +212,18 @@ class Learner:
             new[".view"] = self.fit.predict(rows, "view").to_numpy()
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
-    def teach(self, labels: Any) -> "Learner":
+    def teach(self, labels: Any, *, new: bool = False) -> "Learner":
         """Add rows of the pool with their labels, and fit anew; returns the learner.
 
         Parameters
         ----------
         labels : Series or mapping
             Classes by row label of the pool, such as a Series with (part of) the index of `query`.
+        new : bool
+            Whether classes may be named that no labelled row has; else they are refused, as
+            misspelt.
         """
-        labels = self._checked(labels)
+        labels = self._checked(labels, new)
         new = self.pool.loc[labels.index].assign(**{self.response: labels})
         columns = [c for c in self.labelled.columns if c in new]
         labelled, pool = self.labelled, self.pool
@@ -246,7 +254,7 @@ class Learner:
         """
         done = 0
         while len(self.pool) and (rounds is None or done < rounds):
-            self.teach(pd.Series(labels).loc[self.query(n, score).index])
+            self.teach(pd.Series(labels).loc[self.query(n, score).index], new=True)
             done += 1
         return self
 
@@ -315,9 +323,10 @@ class Learner:
         row = {"n_labelled": len(self.labelled), "asked": asked, "accuracy": np.nan,
                "log_loss": np.nan, "entropy": np.nan, "agreement": np.nan}  # fmt: skip
         if self.test is not None:
-            row |= fit.evaluate(self.test).iloc[0][["accuracy", "log_loss"]].to_dict()
+            row["log_loss"] = float(fit.evaluate(self.test)["log_loss"].iloc[0])
             said = fit.predict(self.test, "class").to_numpy(dtype=object)
             self.hits.append(said == self.test[self.response].to_numpy(dtype=object))
+            row["accuracy"] = float(np.mean(self.hits[-1]))
         if len(self.pool):
             known = scores.entropies(fit, self.pool)
             row["entropy"] = float(np.nanmean(known)) if np.isfinite(known).any() else np.nan
@@ -326,7 +335,7 @@ class Learner:
         self.fit, self._before, self._asked = fit, now, ""
         self._rows.append(row)
 
-    def _checked(self, labels):
+    def _checked(self, labels, new):
         """Labels as a Series by row label of the pool."""
         if isinstance(labels, pd.DataFrame):
             if self.response not in labels:
@@ -350,6 +359,14 @@ class Learner:
         if labels.isna().any():
             missing = _plain(labels.index[labels.isna()][0])
             raise DataError(f"row {missing!r} has no label")
+        known = pd.unique(self.labelled[self.response].dropna())
+        strange = labels[~labels.isin(known)]
+        if len(strange) and not new:
+            raise DataError(
+                f"row {_plain(strange.index[0])!r} is said to be {_plain(strange.iloc[0])!r}, and "
+                f"labelled rows are {wording.listed([repr(_plain(c)) for c in known])}; new=True "
+                "takes other classes"
+            )
         return labels
 
     def _name(self):
