@@ -224,10 +224,10 @@ class Learner:
             misspelt.
         """
         labels = self._checked(labels, new)
-        new = self.pool.loc[labels.index].assign(**{self.response: labels})
-        columns = [c for c in self.labelled.columns if c in new]
+        rows = self.pool.loc[labels.index].assign(**{self.response: labels})
+        columns = [c for c in self.labelled.columns if c in rows]
         labelled, pool = self.labelled, self.pool
-        self.labelled = pd.concat([labelled, new[columns]])
+        self.labelled = pd.concat([labelled, rows[columns]])
         self.pool = pool.drop(index=labels.index)
         try:
             self._learn(self._asked)
