@@ -21,7 +21,8 @@ from lodim.models.ripr.screen import row_blocks
 
 ROWS = 256  # of a block that a thread takes
 SHARE = 0.05  # of the mass, which a view must exceed to be kept
-TOLERANCE = 1e-8  # largest change of a penalty, and relative fall of F, at convergence
+TOLERANCE = 1e-8  # largest change of a penalty at convergence
+FALL = 1e-12  # relative fall of F in a round below which it is at its end: steps may be slow
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
         log.append(_objective(active, best, first, second, share, weight, c, lambda_))
         moved = np.abs(1.0 - c / W - delta).max()
         delta = 1.0 - c / W
-        if moved <= tol or (len(log) > 1 and log[-2] - log[-1] <= tol**2 * abs(log[-1])):
+        if moved <= tol or (len(log) > 1 and log[-2] - log[-1] <= FALL * abs(log[-1])):
             converged = True
             break
     used = np.flatnonzero(c > 0.0)
