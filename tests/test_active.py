@@ -220,6 +220,21 @@ def test_rows_without_an_answer_count_as_wrong_in_curve_and_hits():
     assert one.curve["accuracy"][0] == one.hits[0].mean()
 
 
+def test_a_class_of_test_rows_may_be_unknown_at_first():
+    rare = TEST.copy()
+    rare.loc[rare.index[:7], "y"] = "perhaps"
+    one = learner(test=rare)
+    assert not one.hits[0][:7].any()
+    known = one.fit.evaluate(rare[7:])
+    assert one.curve["accuracy"][0] == pytest.approx(known["accuracy"][0] * 73 / 80)
+    assert one.curve["log_loss"][0] == known["log_loss"][0]
+
+
+def test_test_rows_have_labels():
+    with pytest.raises(ld.DataError, match="row 'r1000' of test has no label"):
+        learner(test=TEST.assign(y=TEST["y"].where(TEST.index != "r1000")))
+
+
 def test_arguments_that_cannot_grow_are_refused():
     with pytest.raises(ld.ArgumentError, match="weights must be the name of a column"):
         learner(weights=np.ones(len(LABELLED)))

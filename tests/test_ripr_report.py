@@ -95,7 +95,7 @@ def test_cv_compares_what_the_method_does_by_itself():
     )  # fmt: skip
     assert cv.frame["mean"][2] == pytest.approx(by_hand, rel=1e-6)
     alone = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=2, grid={"lambda_": [None]}, threads=1)
-    assert np.isnan(alone.lambda_min) and "NaN" in str(alone) and alone.index_1se == 0
+    assert np.isnan(alone.lambda_min) and "None" in str(alone) and alone.index_1se == 0
     assert alone.best.view_names == fit_of("forward").view_names
     assert "forward selection" in str(alone.best)
     assert ld.cv(ld.ripr, "y ~ .", TWO, folds=2, lambda_=1.0, threads=1).lambda_min == 1.0

@@ -302,3 +302,23 @@ def test_a_given_penalty_is_the_one_that_is_cross_validated(df):
     got = ld.cv(ld.gbmap, "y ~ x1 + x2", df, lambda_=0.03, **arguments)
     in_grid = ld.cv(ld.gbmap, "y ~ x1 + x2", df, grid={"lambda_": [0.03]}, **arguments)
     assert got.frame.equals(in_grid.frame) and got.best.settings.lambda_ == 0.03
+
+
+def test_grids_hold_none_where_the_model_has_its_own_choice(df):
+    for grid in ({"lambda_": [None, 0.1]}, pd.DataFrame({"lambda_": [np.nan, 0.1]})):
+        with pytest.raises(ld.ArgumentError, match="lambda_ cannot be None in the grid"):
+            ld.cv(ld.gbmap, "y ~ x1", df, folds=2, grid=grid, m=1)
+    made = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid={"lambda_": [None, 1.0]}, threads=1)
+    again = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid=made.frame[["lambda_"]], threads=1)
+    assert made.frame["mean"].equals(again.frame["mean"])
+
+
+def test_an_estimator_with_a_length_is_one_value_of_a_grid(df):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    grid = {"learner": [pipe, LogisticRegression()]}
+    made = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid=grid, lambda_=1.0, threads=1)
+    assert len(made.frame) == 2

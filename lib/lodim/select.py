@@ -281,11 +281,18 @@ class CV:
     def __repr__(self):
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
-        formats = {name: significant for name in show.columns if show[name].dtype.kind == "f"}
+        formats = dict.fromkeys(show.columns, _shown)
         lines = [
             f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'",
         ]
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
+
+
+def _shown(value):
+    """A setting or a loss; None is the model's own choice."""
+    if not np.ndim(value) and pd.isna(value):
+        return "None"
+    return significant(value) if isinstance(value, float) else str(value)
 
 
 def _penalties(problem, n):
@@ -317,19 +324,32 @@ def _combinations(grid, recipe):
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
+        rows = grid.astype(object).where(grid.notna(), None).to_dict("records")
+        _check_needed(grid.columns[grid.isna().any()], recipe)
         return [
             {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
-            for row in grid.to_dict("records")
+            for row in rows
         ]
     values = {}
     for name, tried in dict(grid).items():
-        tried = list(np.atleast_1d(np.asarray(tried)))
+        # A pipeline of scikit-learn is one value, though it has a length.
+        several = isinstance(tried, list | tuple | range | pd.Series | pd.Index)
+        tried = list(np.atleast_1d(tried) if isinstance(tried, np.ndarray) else tried if several
+                     else [tried])  # fmt: skip
         if not tried:
             raise ArgumentError(f"the grid has no value for {name!r}")
+        _check_needed([name] if any(v is None for v in tried) else [], recipe)
         if name in (*recipe.penalties, recipe.stages, recipe.budget):
             tried = ordered(tried, name in recipe.penalties)
         values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
     return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]
+
+
+def _check_needed(names, recipe):
+    """None is no value of a penalty that a fit needs."""
+    for name in names:
+        if name in recipe.penalties and recipe.penalties[name].needed:
+            raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
 
 
 def _summarize(problem, points, combinations, losses):

@@ -110,9 +110,9 @@ class RiprFits:
         """The printed report: the shared views, and how each response does in them."""
         glance = self.glance().set_index("response").rename_axis(None)
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
-            ["Family", "Rows", "Unlabelled", "Error", "Dev. ratio"], axis=1
+            ["Family", "Rows", "Unlabelled", "Error or MSE", "Dev. ratio"], axis=1
         )
-        formats: dict[Any, Any] = {"Error": significant, "Dev. ratio": significant}
+        formats: dict[Any, Any] = {"Error or MSE": significant, "Dev. ratio": significant}
         first = self._first
         return Report(
             title="Informative Projection Results",
