@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import batches, scores, wording
+from lodim import batches, scores
 from lodim import recipe as recipes
 from lodim.agreement import kappa
 from lodim.errors import ArgumentError, DataError
 from lodim.formula import parse
+from lodim.labels import check, checked
 from lodim.report import Table, listing, significant
 
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
@@ -123,19 +124,10 @@ def active(
     if target is not None and test is None:
         raise ArgumentError("target is an error on test rows: give test= too")
     response = _response(formula)
-    for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
-        if frame is not None and not isinstance(frame, pd.DataFrame):
-            kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
-            raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
     for name in ("weights", "offset", "order"):
         if not isinstance(arguments.get(name), str | None):
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
-    if test is not None and response in test and test[response].isna().any():
-        row = _plain(test.index[test[response].isna()][0])
-        raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
-    if not pool.index.is_unique:
-        twice = _plain(pool.index[pool.index.duplicated()][0])
-        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
+    check(response, labelled, pool, test)
     if "seed" in recipes.of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     return Learner(
@@ -225,12 +217,12 @@ class Learner:
             Whether classes may be named that no labelled row has; else they are refused, as
             misspelt.
         """
-        labels = self._checked(labels, new)
-        rows = self.pool.loc[labels.index].assign(**{self.response: labels})
+        said = checked(labels, self, new)
+        rows = self.pool.loc[said.index].assign(**{self.response: said})
         columns = [c for c in self.labelled.columns if c in rows]
         labelled, pool = self.labelled, self.pool
         self.labelled = pd.concat([labelled, rows[columns]])
-        self.pool = pool.drop(index=labels.index)
+        self.pool = pool.drop(index=said.index)
         try:
             self._learn(self._asked)
         except Exception:
@@ -339,40 +331,6 @@ class Learner:
         self.fit, self._before, self._asked = fit, now, ""
         self._rows.append(row)
 
-    def _checked(self, labels, new):
-        """Labels as a Series by row label of the pool."""
-        if isinstance(labels, pd.DataFrame):
-            if self.response not in labels:
-                raise DataError(f"labels are a frame without the column {self.response!r}")
-            labels = labels[self.response]
-        if not isinstance(labels, pd.Series | Mapping):
-            raise DataError(
-                "labels must be a Series or a mapping by row label, such as "
-                f"pd.Series(['yes', 'no'], index=rows.index), not {type(labels).__name__}"
-            )
-        labels = pd.Series(labels)
-        if labels.empty:
-            raise DataError("there are no labels to learn from")
-        if not labels.index.is_unique:
-            twice = labels.index[labels.index.duplicated()][0]
-            raise DataError(f"row {_plain(twice)!r} is labelled twice")
-        unknown = labels.index.difference(self.pool.index)
-        if len(unknown):
-            known = "labelled already" if unknown[0] in self.labelled.index else "not in the pool"
-            raise DataError(f"row {_plain(unknown[0])!r} is {known}")
-        if labels.isna().any():
-            missing = _plain(labels.index[labels.isna()][0])
-            raise DataError(f"row {missing!r} has no label")
-        known = pd.unique(self.labelled[self.response].dropna())
-        strange = labels[~labels.isin(known)]
-        if len(strange) and not new:
-            raise DataError(
-                f"row {_plain(strange.index[0])!r} is said to be {_plain(strange.iloc[0])!r}, and "
-                f"labelled rows are {wording.listed([repr(_plain(c)) for c in known])}; new=True "
-                "takes other classes"
-            )
-        return labels
-
     def _name(self):
         """What the run has asked by."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
@@ -396,11 +354,6 @@ class Learner:
 
 def _shown(value):
     return "" if pd.isna(value) else significant(value)
-
-
-def _plain(label):
-    """A row label as Python shows it."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _check_score(score):
