@@ -324,32 +324,32 @@ def _combinations(grid, recipe):
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
-        rows = grid.astype(object).where(grid.notna(), None).to_dict("records")
-        _check_needed(grid.columns[grid.isna().any()], recipe)
-        return [
-            {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
-            for row in rows
+        points = grid.astype(object).where(grid.notna(), None).to_dict("records")
+    else:
+        values = {name: _tried(name, tried, recipe) for name, tried in dict(grid).items()}
+        points = [
+            dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())
         ]
-    values = {}
-    for name, tried in dict(grid).items():
-        # A pipeline of scikit-learn is one value, though it has a length.
-        several = isinstance(tried, list | tuple | range | pd.Series | pd.Index)
-        tried = list(np.atleast_1d(tried) if isinstance(tried, np.ndarray) else tried if several
-                     else [tried])  # fmt: skip
-        if not tried:
-            raise ArgumentError(f"the grid has no value for {name!r}")
-        _check_needed([name] if any(v is None for v in tried) else [], recipe)
-        if name in (*recipe.penalties, recipe.stages, recipe.budget):
-            tried = ordered(tried, name in recipe.penalties)
-        values[name] = [v.item() if isinstance(v, np.generic) else v for v in tried]
-    return [dict(zip(values, c, strict=True)) for c in itertools.product(*values.values())]
-
-
-def _check_needed(names, recipe):
-    """None is no value of a penalty that a fit needs."""
-    for name in names:
-        if name in recipe.penalties and recipe.penalties[name].needed:
+    for name, penalty in recipe.penalties.items():
+        if penalty.needed and any(point.get(name, 0) is None for point in points):
             raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
+    return [
+        {k: v.item() if isinstance(v, np.generic) else v for k, v in point.items()}
+        for point in points
+    ]
+
+
+def _tried(name, tried, recipe):
+    """Values of a setting, in order where that means something; one by itself is a value too."""
+    if isinstance(tried, np.ndarray):
+        tried = np.atleast_1d(tried)
+    elif not isinstance(tried, list | tuple | range | pd.Series | pd.Index):
+        tried = [tried]  # a pipeline of scikit-learn is one value, though it has a length
+    if not len(tried):
+        raise ArgumentError(f"the grid has no value for {name!r}")
+    if name in (*recipe.penalties, recipe.stages, recipe.budget):
+        return ordered(tried, name in recipe.penalties)
+    return list(tried)
 
 
 def _summarize(problem, points, combinations, losses):

@@ -25,8 +25,8 @@ def boxes(Z, weight, width):
 
     width (k,) standard deviations of its kernel
     """
-    share, order = weight / weight.sum(), np.sort(Z, axis=0)
-    cut = np.array([np.quantile(order, (c, 1.0 - c), axis=0) for c in CUT])
+    share = weight / weight.sum()
+    cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width
     box = (cut[:, None] + np.array(MARGIN)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
     beyond = [share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box]

@@ -89,18 +89,29 @@ def redundant(X, views, *, levels=False):
     With `levels`, also whether all its features are levels of one factor: each has two values, and
     no row the upper ones of two.
     """
+    pairs = list(combinations(range(views.shape[1]), 2))
     values = [x.tobytes() for x in (X + 0.0).T]
-    same = _padded(np.equal.outer(*[np.unique(values, return_inverse=True)[1]] * 2), False)
+    same = np.append(np.unique(values, return_inverse=True)[1], -1)  # the last pads views
+    out = np.zeros(len(views), bool)
+    for a, b in pairs:
+        out |= (same[views[:, a]] == same[views[:, b]]) & (views[:, [a, b]] >= 0).all(axis=1)
+    if levels:
+        place, apart = _levels_apart(X)
+        alone = [apart[place[views[:, a]], place[views[:, b]]] for a, b in pairs]
+        out |= np.all(alone, axis=0) & (dims(views) > 1)
+    return out
+
+
+def _levels_apart(X):
+    """Places (p + 1,) of features, the last of what pads views, in a table of whether no row has
+    the upper values of two features of two values; features of more share a place, apart from none.
+    """
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
-    upper = ((high == X) & level).astype(np.float64)
-    apart = _padded((np.einsum("ia,ib->ab", upper, upper) == 0) & np.outer(level, level), True)
-    pairs = list(combinations(range(views.shape[1]), 2))
-    copied = np.any([same[views[:, a], views[:, b]] for a, b in pairs] or [False], axis=0)
-    alone = np.all([apart[views[:, a], views[:, b]] for a, b in pairs], axis=0) & (dims(views) > 1)
-    return (copied | alone if levels else copied) & np.ones(len(views), bool)
-
-
-def _padded(pairs, value):
-    """A table of pairs of features with a last row and column for what pads views."""
-    return np.pad(pairs, ((0, 1), (0, 1)), constant_values=value)
+    on = np.flatnonzero(level)
+    m, upper = len(on), (X[:, on] == high[on]).astype(np.float64)
+    place, apart = np.full(X.shape[1] + 1, m), np.zeros((m + 2, m + 2), bool)
+    place[on], place[-1] = np.arange(m), m + 1
+    apart[:m, :m] = upper.T @ upper == 0
+    apart[m + 1], apart[:, m + 1] = True, True
+    return place, apart
