@@ -183,8 +183,7 @@ def both(formula, data, most, **arguments):
 
 
 @pytest.mark.parametrize("response, m, most", [("y", 2, 3), ("two", 1, 4), ("three", 1, 2)])
-def test_a_fit(response, m, most, monkeypatch):
-    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+def test_a_fit(response, m, most):
     data = frame()
     here, there = both(f"{response} ~ a + b", data, most, m=m, weights="weight")
     assert "engine='cuda'" in there.call
@@ -197,15 +196,13 @@ def test_a_fit(response, m, most, monkeypatch):
 
 def test_starts_on_a_sample(monkeypatch):
     """More rows than the sample, for which the GPU hands back the scores of the sample alone."""
-    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
     monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 14)
     data = frame()
     here, there = both("y ~ a + b", data, 2, m=2)
     np.testing.assert_allclose(there.predict(data), here.predict(data), rtol=1e-8)
 
 
-def test_wide_data_are_rotated(monkeypatch):
-    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
+def test_wide_data_are_rotated():
     rng = np.random.default_rng(2)
     data = {f"x{k}": rng.normal(size=6) for k in range(8)} | {"y": rng.normal(size=6)}
     here, there = both("y ~ .", data, 2, m=2)
@@ -213,7 +210,6 @@ def test_wide_data_are_rotated(monkeypatch):
 
 
 def test_a_path_moves_the_features_once(monkeypatch):
-    monkeypatch.setattr("lodim.models.gbmap.boost.DRAWS", 1)
     moved = []
     monkeypatch.setattr(device, "upload", lambda v, real=device.upload: moved.append(v) or real(v))
     data, arguments = frame(), {k: v for k, v in SMALL.items() if k != "lambda_"}

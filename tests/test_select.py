@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim import choice, recipe, select
 from lodim import fold as folding
-from lodim import recipe, select
 
 GRID = [0.3, 0.03, 0.003]
 SHARED = {"m": 2, "beta": 3.0, "n_starts": 1}
@@ -241,12 +241,40 @@ def test_choose_is_deterministic(df):
         np.testing.assert_array_equal(runs[0].calibration, other.calibration)
 
 
-def test_choose_takes_the_least_loss(df):
+def test_choose_takes_the_centre_of_what_cannot_be_told_apart(df):
     one = ld.gbmap("y ~ x1 + x2 + x3", df, control={"max_stages": 8})
-    row = one.selection.loc[one.selection["mean"].idxmin()]
-    assert one.settings.lambda_ == row["lambda_"] and one.settings.m == row["m"]
+    tried = one.selection
+    assert tried["weight"].sum() == pytest.approx(1) and tried["weight"].idxmax() < len(tried)
+    half = int(2 * (tried["weight"] @ np.arange(len(tried))) + 0.5)
+    low, high = tried["lambda_"][half // 2], tried["lambda_"][(half + 1) // 2]
+    assert one.settings.lambda_ == pytest.approx(np.sqrt(low * high))
+    assert one.settings.m == tried["m"][(half + 1) // 2]
     again = ld.gbmap("y ~ x1 + x2 + x3", df, m=one.settings.m, lambda_=one.settings.lambda_)
     np.testing.assert_array_equal(one.estimates.theta, again.estimates.theta)
+
+
+def test_weights_are_of_the_standard_error():
+    """Two points, of four folds each: the second is one standard error behind."""
+    first = [[(mean, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]
+    error = np.std([1, 2, 3, 4]) / np.sqrt(3)
+    second = [[(mean + error, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]
+    a, b = choice.weights([first, second], 1, True)
+    assert b[0] / a[0] == pytest.approx(np.exp(-2)) and a[0] + b[0] == pytest.approx(1)
+    # Two draws of two folds have the standard error of two folds.
+    a, b = choice.weights([first, second], 2, True)
+    assert b[0] / a[0] == pytest.approx(np.exp(-2 / np.sqrt(3)))
+
+
+@pytest.mark.parametrize(
+    "weight, nearest, value",
+    [([1, 0, 0], 0, {}), ([0.5, 0.5, 0], 1, {"lambda_": 2.0}),
+     ([0.1, 0.1, 0.8], 2, {"lambda_": 0.5}), ([0.05, 0.05, 0.9], 2, {}), ([0.4, 0.2, 0.4], 1, {})],
+)  # fmt: skip
+def test_centre_of_a_grid(weight, nearest, value):
+    assert choice.centre({"lambda_": [4.0, 1.0, 0.25]}, np.array(weight), ("lambda_",)) == (
+        nearest, value,
+    )  # fmt: skip
+    assert choice.centre({"k": [1, 2, 3]}, np.array(weight), ()) == (nearest, {})
 
 
 def test_choose_leaves_what_is_given(df):

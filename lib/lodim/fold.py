@@ -5,16 +5,24 @@ import numpy as np
 from lodim import tiles
 from lodim.design import Batch
 from lodim.errors import ArgumentError
+from lodim.row_order import row_keys
 
 
 def assign(batch, folds, classes, seed):
     """Fold of each row of a batch, (n,) of 0..K-1, or -1 where the response is missing.
 
     `folds` is a number, drawn at random and balanced within classes, or an array that gives the
-    fold of every row of the data: rows of a value are held out together.
+    fold of every row of the data: rows of a value are held out together. A draw belongs to the rows
+    as a set: their order, that of the columns and the names of classes make no difference to it.
     """
     fold = _assign(batch, folds, classes, seed)
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
+
+
+def draws(batch, folds, classes, seed, n):
+    """`assign` n times, each draw of its own: n arrays (n_rows,)."""
+    seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
+    return [assign(batch, folds, classes, int(one)) for one in seeds]
 
 
 def _assign(batch, folds, classes, seed):
@@ -25,9 +33,12 @@ def _assign(batch, folds, classes, seed):
     counted = len(batch.counted)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
-    order = np.random.default_rng(seed).permutation(batch.n)
+    keys, of_class = row_keys(batch, len(classes or ()))
+    order = np.argsort(keys, kind="stable")[np.random.default_rng(seed).permutation(batch.n)]
     if classes:
-        order = order[np.argsort(batch.y[order], kind="stable")]
+        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
+        code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
+        order = order[np.argsort(rank[code], kind="stable")]
     if batch.weights is not None:
         # Rows of weight zero are dealt last, so that each fold has rows that count.
         order = order[np.argsort(batch.weights[order] == 0, kind="stable")]

@@ -6,15 +6,17 @@ from dataclasses import replace
 import numpy as np
 from joblib import Parallel, delayed
 
+from lodim.engine import single_blas
 from lodim.errors import MissingExtraError
 
 HEAT = 10  # stages between two looks at the race, at most
 
 
-def grid_losses(problem, splits, points, loss, n_jobs, progress):
+def grid_losses(problem, splits, points, loss, n_jobs, progress, draws=1):
     """For each point a list with a row a stage; see StageLosses.rows.
 
-    Points that differ in their number of stages, or in their budget, alone share one run.
+    The splits are the folds of one draw after the other. Points that differ in their number of
+    stages, or in their budget, alone share one run.
     """
     recipe = problem.recipe
     name = recipe.stages or recipe.budget
@@ -23,7 +25,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress):
         key, value = _apart(point, name)
         wanted.setdefault(key, set()).add(value)
     runs = {
-        key: StageLosses(problem, splits, *_served(recipe, key, values), loss)
+        key: StageLosses(problem, splits, *_served(recipe, key, values), loss, draws)
         for key, values in wanted.items()
     }
     _race(list(runs.values()), n_jobs, progress)
@@ -42,7 +44,7 @@ def _race(runs, n_jobs, progress):
     standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
     """
     running, heat = runs, min(HEAT, runs[0].patience)
-    with _bar(len(runs), progress) as bar:
+    with single_blas(), _bar(len(runs), progress) as bar:
         while running:
             Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(heat) for r in running)
             loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
@@ -103,10 +105,11 @@ class StageLosses:
     the weight, and the standard error of that mean.
     """
 
-    def __init__(self, problem, splits, settings, n_stages, loss):
+    def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.recipe.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.draws = draws
         self.growers = [
             problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
             for train, test in splits
@@ -141,7 +144,7 @@ class StageLosses:
         """Lowest mean so far, and its standard error."""
         means = fold_means(self.rows)
         at = int(np.argmin(means))
-        return means[at], standard_error(np.array(self.rows[at]), means[at])
+        return means[at], standard_error(np.array(self.rows[at]), means[at], self.draws)
 
 
 def fold_means(rows):
@@ -150,9 +153,13 @@ def fold_means(rows):
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
-def standard_error(row, mean):
-    """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean."""
-    if len(row) == 1:
+def standard_error(row, mean, draws=1):
+    """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean.
+
+    Of several draws of K folds it is that of one: they hold out the same rows.
+    """
+    K = len(row) // draws
+    if K == 1:
         return float(row[0, 2])
     variance = np.average((row[:, 0] - mean) ** 2, weights=row[:, 1])
-    return float(np.sqrt(variance / (len(row) - 1)))
+    return float(np.sqrt(variance / (K - 1)))

@@ -11,6 +11,7 @@ import pandas as pd
 from lodim import fold as folding
 from lodim import paths
 from lodim import recipe as recipes
+from lodim.choice import centre, weights
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.race import fold_means, grid_losses, ordered, standard_error
@@ -19,6 +20,7 @@ from lodim.report import Table, listing, significant
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
+MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
 
 
 def deviance(family, y, weight, score):
@@ -41,10 +43,11 @@ def absolute(family, y, weight, score):
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
-def quick_splits(problem):
+def quick_splits(problem, draws=1):
     """Training and held-out batches for a quick look: [(Batch, Batch)].
 
-    Five folds; beyond QUICK_ROWS rows one fold of five is held out, of at most MOST_ROWS rows.
+    Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
+    MOST_ROWS rows.
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
@@ -57,9 +60,12 @@ def quick_splits(problem):
         open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    fold = folding.assign(batch, min(5, counted), problem.design.levels, seed)
-    held_out = range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0]
-    return [folding.split(batch, fold == k, problem.standardize) for k in held_out]
+    drawn = folding.draws(batch, min(5, counted), problem.design.levels, seed, draws)
+    return [
+        folding.split(batch, fold == k, problem.standardize)
+        for fold in drawn
+        for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
+    ]
 
 
 def side_by_side(problem):
@@ -68,15 +74,29 @@ def side_by_side(problem):
 
 
 def choose(problem, grid):
-    """The problem with settings of least held-out deviance over `quick_splits`, and the table."""
-    grid = _combinations(grid, problem.recipe)
-    points = [replace(problem.settings, **point) for point in grid]
+    """The problem with settings in the centre of those that held-out deviance cannot tell apart.
+
+    A point weighs exp(-(loss - least loss) / s), s half of the standard error of the least loss.
+    The weighted mean of the positions in each list is taken, rounded (of a penalty to halves), and
+    then that of the number of stages. The point of least loss itself would jump, between settings
+    that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
+    a row for each point, with its weight.
+    """
+    grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
+    combinations = _combinations(grid, problem.recipe)
+    points = [replace(problem.settings, **point) for point in combinations]
+    draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
     losses = grid_losses(
-        problem, quick_splits(problem), points, _loss(problem, "deviance"),
-        side_by_side(problem), False,
+        problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
+        side_by_side(problem), False, draws,
     )  # fmt: skip
-    frame, chosen = _summarize(problem, points, grid, losses)
-    return problem.settle(chosen[int(frame["mean"].idxmin())], chosen=_open(problem, frame)), frame
+    stages = problem.recipe.stages
+    weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
+    stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
+    frame, chosen = _summarize(problem, points, combinations, losses, stage, draws)
+    frame["weight"] = [w.sum() for w in weight]
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
+    return problem.settle(replace(chosen[at], **between), chosen=_open(problem, frame)), frame
 
 
 def _loss(problem, name):
@@ -192,7 +212,8 @@ def _held_out(problem, combinations, fold, loss, n_jobs, progress):
     ]
     jobs = n_jobs or side_by_side(problem)
     losses = grid_losses(problem, splits, points, loss, jobs, progress)
-    return _summarize(problem, points, combinations, losses)
+    least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
+    return _summarize(problem, points, combinations, losses, least)
 
 
 def _chosen(frame):
@@ -352,20 +373,23 @@ def _tried(name, tried, recipe):
     return list(tried)
 
 
-def _summarize(problem, points, combinations, losses):
-    """A row for each point with mean and standard error, and its settings with stages chosen."""
+def _summarize(problem, points, combinations, losses, stage, draws=1):
+    """A row for each point with mean and standard error, and its settings with `stage` of each.
+
+    Where the number of stages is not open it is as given.
+    """
     stages = problem.recipe.stages
     rows, chosen = [], []
-    for settings, combination, curve in zip(points, combinations, losses, strict=True):
-        curve, means = np.array(curve), fold_means(curve)
-        at = len(means) - 1
+    for settings, combination, curve, last in zip(points, combinations, losses, stage, strict=True):
+        at = len(curve) - 1
         if stages and getattr(settings, stages) is None:
-            at = int(np.argmin(means))
-            settings = replace(settings, **{stages: at + 1})
+            at, settings = last - 1, replace(settings, **{stages: last})
+        mean = fold_means(curve)[at]
         open_ = [k for k in problem.recipe.penalties if combination.get(k, 0) is None]
         row = combination | dict.fromkeys(open_, np.nan)
         if stages:
             row[stages] = getattr(settings, stages)
-        rows.append(row | {"mean": means[at], "se": standard_error(curve[at], means[at])})
+        error = standard_error(np.array(curve[at]), mean, draws)
+        rows.append(row | {"mean": mean, "se": error})
         chosen.append(settings)
     return pd.DataFrame(rows), chosen

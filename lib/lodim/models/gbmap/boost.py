@@ -12,13 +12,16 @@ from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
+from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import Training
 from lodim.objective import ElasticNet, Preconditioned
 from lodim.solve import lbfgs
 
 MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth its cost
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
-DRAWS = 8  # random starts scored for each restart; the best of them are followed
+ROUND = 40  # evaluations after which the curvature is taken anew
+LEAD = 1e-5  # relative fall of the loss at which starts have led far enough to be compared
+TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
 def grow(batch, family, settings, watch=None, warm=None):
@@ -31,18 +34,17 @@ def grow(batch, family, settings, watch=None, warm=None):
     """
     training = Training.of(batch, family, settings)
     watched = None if watch is None else watch.base(family.n_scores)
-    rng = np.random.default_rng(settings.seed)
+    rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
     for stage in count(1):
-        learners, log = [], []
-        for k in range(family.n_scores):
+        learners, log = [None] * family.n_scores, [{}] * family.n_scores
+        for k in training.class_order:
             one, entry = _boost(training, family, settings, stage, k, rng, warm)
             training.add(one, batch.X)
             if stage == 1:  # the training score has the null model already
                 one.theta[0, 0] += training.level[k]
             if watch is not None:
                 watched = watched + rows.score(one, watch.X, watch.n, training.threads)
-            learners.append(one)
-            log.append(entry)
+            learners[k], log[k] = one, entry
         log = {name: np.array([entry[name] for entry in log]) for name in log[0]}
         log["deviance"] = np.full(family.n_scores, training.deviance(family))
         yield join(learners), log, watched
@@ -50,14 +52,18 @@ def grow(batch, family, settings, watch=None, warm=None):
 
 def _boost(training, family, settings, stage, k, rng, warm):
     """The learner of score k in a stage, and how its fit ended."""
-    full = _objective(*training.whole(family, k), family, settings, training)
-    part = None
+    penalty = _penalty(training, settings)
+    full = _objective(*training.whole(family, k), family, settings, training, penalty)
+    part = full
     if training.sample is not None:
-        part = _objective(*training.part(family, k), family, settings, training)
+        part = _objective(*training.part(family, k), family, settings, training, penalty)
     followed = settings.n_starts if warm is None else 1  # beside the neighbour's learner
-    theta, sign = _draw_starts(rng, training.spread, followed)
+    theta, sign = draw_starts(
+        *training.start_rows(family, k), penalty.ridge[-1], settings.activation == "softplus",
+        followed, rng,
+    )  # fmt: skip
     theta, sign = _add_warm(theta, sign, warm, stage, k, training)
-    theta, sign, entry = _fit_stage(full, part, theta, sign, followed, settings)
+    theta, sign, entry = _fit_stage(full, part, theta, sign, settings, training)
     if training.rotation is not None:
         theta = training.rotation.lengthen(theta)
     one = Boosts(
@@ -86,27 +92,20 @@ def join(learners):
     )  # fmt: skip
 
 
-def _objective(X, y, base, weight, family, settings, training):
-    """The stage's objective on the rows of some tiles as a function of the signs b."""
-    penalized = np.ones(2 + X.shape[1])
+def _penalty(training, settings):
+    """The penalty of one learner's theta = (a, intercept of w, w)."""
+    penalized = np.ones(2 + len(training.spread))
     # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.activation != "identity"
     n_penalized = training.p + settings.penalize_intercept
-    penalty = ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
+    return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
+
+
+def _objective(X, y, base, weight, family, settings, training, penalty):
+    """The stage's objective on the rows of some tiles as a function of the signs b."""
     loss = SQUARED if family.name == "gaussian" else LOGISTIC
     shape = float(settings.beta), ACTIVATIONS[settings.activation], loss
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
-
-
-def _draw_starts(rng, spread, n_starts):
-    """Random starts for both signs: w ~ N(0, I / p) where x varies, so that w'x has variance 1."""
-    draws = DRAWS * n_starts
-    theta = rng.standard_normal((draws, 2 + len(spread)))
-    theta[:, 2:] *= spread
-    sign = np.repeat([1.0, -1.0], draws)
-    theta = np.concatenate([theta, theta])
-    theta[:, 0] = -0.6 * sign  # 0.6 is about the mean of g over standard normal w'x
-    return theta, sign
 
 
 def _add_warm(theta, sign, warm, stage, k, training):
@@ -121,50 +120,64 @@ def _add_warm(theta, sign, warm, stage, k, training):
     return np.concatenate([theta, learner]), np.concatenate([sign, warm.sign[same]])
 
 
-def _fit_stage(full, part, theta, sign, followed, settings):
-    """Follow the best starts of each sign: the best end's theta (1, d) and b, and how it ended.
+def _fit_stage(full, part, theta, sign, settings, training):
+    """Follow starts to their ends: the lowest end's theta (1, d) and b, and how it ended.
 
-    Where all end above the learner that adds nothing, as they may under a penalty beside which
-    their start was far out, they go on from there.
+    A part of the rows, or all of few, leads to ends that can be told apart; the best of each sign
+    goes on over all rows. Where none lowers the loss, as under a penalty beside which the starts
+    were far out, the learner that adds nothing takes their place.
     """
-    stop = {"max_iter": settings.max_iter} | settings.tolerances
-    value, _ = (part or full)(sign)(theta, np.arange(len(sign)))
-    keep = _best_of_each(sign, value, followed)
-    sign, theta = sign[keep], theta[keep]
-    if part is None:
-        end = lbfgs(full(sign), theta, **stop)
-    else:
-        sign, theta = _lead(part, sign, theta, stop)
-        curved = settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED
-        end = _refine(full(sign), part(sign) if curved else None, theta, stop)
+    exact = training.exact
+    curved = settings.l1_ratio == 0.0 and theta.shape[1] <= MOST_CURVED
+    stop = {"max_iter": settings.max_iter} | settings.tolerances(exact, curved)
+    sign, theta, value, n_eval = _lead(part(sign), sign, theta, stop, exact)
+    # Of a loss near zero no share counts, but of one: that of a standardized response.
+    stop["ftol"] /= min(max(value.min(), 1e-6), 1.0)
+    end = _refine(full(sign), part(sign) if curved else None, theta, stop, exact)
     nothing = _nothing(sign, theta.shape[1], settings)
-    if end.value.min() > full(sign)(nothing, np.arange(1))[0][0]:
+    null = full(sign)(nothing, np.arange(1))[0][0]
+    if end.value.min() > null:
         end = lbfgs(full(sign), nothing, **stop)
-    best = int(np.argmin(end.value))
+    lowest = end.value.min()
+    tied = end.value <= lowest + TIED * abs(lowest)
+    best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
+    adds = null - lowest > stop["ftol"] * abs(null)
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
         "n_iter": end.n_iter[best], "converged": end.converged[best],
-        "n_eval": end.n_eval + 1 + (part is None),
+        "n_eval": n_eval + end.n_eval + 1,
     }  # fmt: skip
-    return end.theta[[best]], sign[best], entry
+    return (end.theta if adds else nothing)[[best]], sign[best], entry
 
 
-def _lead(part, sign, theta, stop):
-    """Best learner of each sign on a random part of the rows, as far as the part can tell."""
-    objective = part(sign)
-    unresolved = UNRESOLVED * theta.shape[1] / objective.n
-    end = lbfgs(objective, theta, **stop | {"ftol": max(stop["ftol"], unresolved)})
-    keep = _best_of_each(sign, end.value, 1)
-    return sign[keep], end.theta[keep]
+def _lead(objective, sign, theta, stop, exact):
+    """The best learner of each sign, as far as the objective's rows can tell.
+
+    Signs (2,), learners (2, d), their objectives (2,), and passes over all rows.
+    """
+    least = LEAD if exact else UNRESOLVED * theta.shape[1] / objective.n
+    end = lbfgs(objective, theta, **stop | {"ftol": max(stop["ftol"], least)})
+    keep = _best_of_each(sign, end.value)
+    return sign[keep], end.theta[keep], end.value[keep], end.n_eval if exact else 0
 
 
-def _refine(objective, part, theta, stop):
-    """The end on all rows of what a part of them led to, by the part's curvature if it is given."""
+def _refine(objective, part, theta, stop, exact):
+    """The end on all rows of what a part of them led to, by the part's curvature if it is given.
+
+    An exact end is sought in rounds, each with the curvature where it begins.
+    """
     if part is None:
         return lbfgs(objective, theta, **stop)
-    curved = Preconditioned(objective, part.hessian(theta))
-    end = lbfgs(curved, curved.to(theta), **stop, race=True)
-    return replace(end, theta=curved.back(end.theta))
+    most = ROUND if exact else stop["max_iter"]
+    n_iter, n_eval, left = 0, 0, stop["max_iter"]
+    while True:
+        curved = Preconditioned(objective, part.hessian(theta))
+        limits = stop | {"max_iter": min(left, most)}
+        end = lbfgs(curved, curved.to(theta), **limits, race=not exact)
+        theta, n_iter = curved.back(end.theta), n_iter + end.n_iter
+        n_eval, left = n_eval + end.n_eval, left - end.n_eval
+        if left <= 0 or not exact or end.converged.all():
+            return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
 
 
 def _nothing(sign, d, settings):
@@ -175,13 +188,10 @@ def _nothing(sign, d, settings):
     return theta
 
 
-def _best_of_each(sign, value, n):
-    """Positions of the n lowest values of each sign."""
-    lowest = [
-        of[np.argsort(value[of], kind="stable")[:n]]
-        for of in (np.flatnonzero(sign == b) for b in (1.0, -1.0))
-    ]
-    return np.concatenate(lowest)
+def _best_of_each(sign, value):
+    """Positions of the lowest value of each sign, b = 1 first."""
+    signs = np.unique(sign)[::-1]
+    return np.array([np.flatnonzero(sign == b)[np.argmin(value[sign == b])] for b in signs])
 
 
 def lambda_max(batch, family, settings):

@@ -26,7 +26,7 @@ class Settings:
     max_iter: int = 500
     tol: float | None = None
     ftol: float | None = None
-    max_stages: int = 100
+    max_stages: int = 50
     path_stages: int = 10
     reference_rows: int = 10_000
 
@@ -47,10 +47,15 @@ class Settings:
         check_choice(self, "activation", ACTIVATIONS)
         check_choice(self, "engine", ENGINES)
 
-    @property
-    def tolerances(self):
-        """tol and ftol, given or by default: with the identity, estimates are compared by digit."""
-        tol, ftol = (1e-8, 1e-13) if self.activation == "identity" else (1e-5, 1e-6)
+    def tolerances(self, exact, curved):
+        """tol and ftol, given or by default; `curved` problems are solved in whitened coordinates.
+
+        An `exact` fit, of rows so few that it costs little, is a smooth function of the data: what
+        the boosts before left of rounding does not decide where the next one ends.
+        """
+        tol, ftol = (1e-8, 1e-12 if curved else 1e-8) if exact else (1e-5, 1e-6)
+        if self.activation == "identity":  # estimates are compared by digit
+            tol, ftol = 1e-8, 1e-13
         return {
             "tol": tol if self.tol is None else self.tol,
             "ftol": ftol if self.ftol is None else self.ftol,

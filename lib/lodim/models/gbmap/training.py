@@ -10,7 +10,10 @@ from lodim import tiles
 from lodim.engine import available_threads, dot, on_host, place
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
+from lodim.models.gbmap.starts import derivatives
+from lodim.row_order import row_keys
 
+START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
 
 
@@ -27,8 +30,10 @@ class Training:
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
     spread : sd of each start's weight, zero for a column that is constant
-    sample, sample_X : positions of random rows and their tiles, always on the host; None where rows
-        are few
+    sample, sample_X : positions of random rows and their tiles, always on the host; all rows where
+        they are few and X is on a GPU, None where they are few and it is not
+    start_at : positions, in the sample or among all rows, of those that starts are drawn from
+    class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
     resident : Resident, the rows beside an X on a GPU, or None
     """
@@ -43,6 +48,8 @@ class Training:
     spread: np.ndarray
     sample: np.ndarray | None
     sample_X: np.ndarray | None
+    start_at: np.ndarray
+    class_order: np.ndarray
     rotation: Rotation | None
     threads: int
     resident: Any = None
@@ -63,15 +70,18 @@ class Training:
             X = rotation.X
             varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
+        start_at, class_order = _ordered(batch, sample, family)
         threads = settings.threads or available_threads()
-        X, resident = place(X, settings.engine), None
+        host, X, resident = X, place(X, settings.engine), None
         if not on_host(X):
+            if sample is None:
+                sample, sample_X = np.arange(batch.n), host
             from lodim.models.gbmap.resident import Resident  # loads CUDA
 
             resident = Resident.of(X, y, weight, score, family, sample)
         return cls(
             X, y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
-            rotation, threads, resident,
+            start_at, class_order, rotation, threads, resident,
         )  # fmt: skip
 
     def whole(self, family, k):
@@ -83,10 +93,29 @@ class Training:
 
     def part(self, family, k):
         """The same of the sample, on the host."""
+        y, base, weight = self._known(family, k)
+        return _one_score(self.sample_X, y, base, weight)
+
+    @property
+    def exact(self):
+        """Whether the rows are so few that starts are followed on all of them, to the last bit."""
+        return self.sample is None or len(self.sample) == len(self.y)
+
+    def start_rows(self, family, k):
+        """Features of the rows that starts are drawn from, slope and curvature of their loss."""
+        i = self.start_at
+        y, base, weight = (v[i] for v in self._known(family, k))
+        X = tiles.rows(self.X if self.sample is None else self.sample_X, i).astype(np.float64)
+        weight = weight / max(weight.sum(), 1e-300)
+        return X, *derivatives(y, base, weight, family.name == "gaussian")
+
+    def _known(self, family, k):
+        """Response, score and weights of the sample for score k, or of all rows without one."""
+        if self.sample is None:
+            return *self.margin(family, k), self.weight
         i = self.sample
         score = tiles.rows(self.score, i) if self.resident is None else self.resident.sample_score()
-        y, base = margin(family, self.y[i], score, k)
-        return _one_score(self.sample_X, y, base, self.weight[i] / self.weight[i].sum())
+        return *margin(family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def margin(self, family, k):
         """Response and score of the one-score problem for score k, (n,) each."""
@@ -129,6 +158,16 @@ def _sample(X, weight, seed):
     size = min(SAMPLE, counted.size)
     sample = np.sort(np.random.default_rng(seed).choice(counted, size, replace=False))
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
+
+
+def _ordered(batch, sample, family):
+    """Up to START_ROWS positions, in the sample or among all rows, and the order of classes."""
+    rng = np.random.default_rng(0)
+    if sample is not None:
+        return rng.permutation(len(sample))[:START_ROWS], np.arange(family.n_scores)
+    keys, classes = row_keys(batch, 0 if family.name == "gaussian" else max(2, family.n_scores))
+    order = np.argsort(keys, kind="stable")[rng.permutation(batch.n)[:START_ROWS]]
+    return order, np.argsort(classes) if family.n_scores > 1 else np.arange(1)
 
 
 def _scale(residual, weight):
