@@ -180,4 +180,5 @@ class Path:
         table = pd.DataFrame(
             {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
         )
-        return listing(self.call, [], Table("", table, {"%Dev": ".2f", name: significant}))
+        shown = Table("", table, {"%Dev": ".2f", name: significant})
+        return listing(self.call, [], shown, whole="glance()")
