@@ -411,8 +411,8 @@ def test_open_settings_are_chosen():
     fit = ld.proset("kind ~ .", df, lambda_v=None, n_batches=None, control={"max_stages": 2})
     assert fit.chosen == ("n_batches", "lambda_v") or fit.chosen == ("lambda_v", "n_batches")
     assert fit.settings.lambda_v in set(fit.selection["lambda_v"])
-    with pytest.raises(ld.ArgumentError, match="lambda_w is open"):
-        ld.cv(ld.proset, "kind ~ .", df, lambda_w=None)
+    with pytest.raises(ld.ArgumentError, match="lambda_w is open, and the path is over lambda_v"):
+        ld.path(ld.proset, "kind ~ .", df, lambda_w=None)
 
 
 @pytest.mark.parametrize("penalty", ["lambda_v", "lambda_w"])
