@@ -1,0 +1,247 @@
+"""README.md and the vignettes: the code runs as the page stands and prints what the page shows.
+
+As a program, `python tests/test_documents.py`, this writes into README.md what its code prints.
+"""
+
+import ast
+import builtins
+import contextlib
+import inspect
+import io
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lodim as ld
+from lodim.__main__ import main
+from lodim.fit import KINDS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+VIGNETTES = sorted((ROOT / "vignettes").glob("*.py"))
+
+# Numbers are the same if they differ by no more than this share and one unit of the last digit
+# shown; whole numbers are the same if they are equal.
+RTOL = 1e-3
+# But what the work of a solver came to hangs on the last bit: here the size is what counts.
+WORK = re.compile(r"\d+ (?:passes|iterations|evaluations)|largest (?:projected )?gradient [\d.e-]+")
+WORK_COLUMNS = ("Iter.", "Eval.")
+WORK_FACTOR = 3.0
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+FORMULAS = {"C", "I", "Q", "bs", "cr", "cc", "te", "center", "scale"}  # what only these may call
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+# What is the same -------------------------------------------------------------------------------
+
+
+def unit(text):
+    """One unit of the last digit of a number as it is shown."""
+    digits, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def same_number(a, b, work=False):
+    if work:
+        return float(a) <= WORK_FACTOR * float(b) and float(b) <= WORK_FACTOR * float(a)
+    if a.lstrip("+-").isdigit() and b.lstrip("+-").isdigit():
+        return int(a) == int(b)
+    most = max(abs(float(a)), abs(float(b)))
+    return abs(float(a) - float(b)) <= RTOL * most + 1.001 * min(unit(a), unit(b))
+
+
+def parts(text):
+    """Each line as its words, its numbers, and whether each of these is of a solver's work."""
+    flat = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+    spans = [found.span() for found in WORK.finditer(re.sub(r"\s", " ", flat))]
+    column, start, out = False, 0, []
+    for line in flat.splitlines():
+        found = list(NUMBER.finditer(line))
+        of_work = [any(a <= start + n.start() < b for a, b in spans) for n in found]
+        if line.endswith(WORK_COLUMNS):
+            column = True
+        elif line.startswith("=") or (line.startswith("-") and out and out[-1][1]):
+            column = False
+        elif column and found:
+            of_work[-1] = True
+        words = NUMBER.sub("#", line).split()
+        out.append((words, [n.group() for n in found], of_work, line))
+        start += len(line) + 1
+    return out
+
+
+def differences(shown, printed):
+    """Lines that are not the same, of both texts."""
+    a, b = parts(shown), parts(printed)
+    if len(a) != len(b):
+        return [f"{len(a)} lines are shown, and {len(b)} printed:\n{printed}"]
+    return [
+        f"shown:   {x[3]}\nprinted: {y[3]}"
+        for x, y in zip(a, b, strict=True)
+        if x[0] != y[0] or not all(map(same_number, x[1], y[1], x[2]))
+    ]
+
+
+SHOWN = """\
+Rows: 392, lambda: 0.005025
+Dev. ratio:  0.9119
+      a   |w|   Iter.
+---------------------
+1  14.13  7.7      53
+2  -0.32  4.4      50
+---------------------
+x  0.0025  1e-08   60
+Optimizer: 741 passes over the data, 74
+    iterations at most, largest gradient 0.00021."""
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ("53", "71"), ("741", "912"), ("74", "60"), ("0.00021", "0.0004"), ("7.7  ", "7.699"),
+        ("0.9119", "0.9120"), ("0.005025", "0.005027"), ("0.0025", "0.002501"), ("1 ", "1    "),
+    ],
+)  # fmt: skip
+def test_what_is_the_same(a, b):
+    assert SHOWN.count(a) >= 1 and differences(SHOWN, SHOWN.replace(a, b, 1)) == []
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ("392", "393"), ("0.9119", "0.9149"), ("0.9119", "0.919"), ("14.13", "14.18"), ("53", "5"),
+        ("-0.32", "0.32"), ("0.0025", "0.0031"), ("1e-08", "1e-07"), ("60", "61"), ("741", "7410"),
+        ("0.00021", "0.021"), ("lambda", "gamma"), ("\nDev. ratio:  0.9119", ""), ("1  ", "2  "),
+        ("4.4", "4.4  5"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_same(a, b):
+    assert SHOWN.count(a) >= 1 and differences(SHOWN, SHOWN.replace(a, b, 1)) != []
+
+
+# README.md --------------------------------------------------------------------------------------
+
+
+def run_readme():
+    """Runs each block of Python in order, in one namespace: its text, what it printed."""
+    names = {}
+    for kind, code in BLOCK.findall(README):
+        if kind == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, "README.md", "exec"), names)
+            yield code, printed.getvalue()
+
+
+def shown_by():
+    """For each block of Python the block of text that follows it, empty where none does."""
+    kinds = BLOCK.findall(README)
+    after = [*kinds[1:], ("", "")]
+    return [
+        text if of == "text" else ""
+        for (kind, _), (of, text) in zip(kinds, after, strict=True)
+        if kind == "python"
+    ]
+
+
+def test_readme_prints_what_it_shows(tmp_path, monkeypatch, axes):
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for (code, printed), shown in zip(run_readme(), shown_by(), strict=True):
+        wrong += [f"{code.splitlines()[-1]}\n{line}" for line in differences(shown, printed)]
+    assert not wrong, "python tests/test_documents.py writes what is printed:\n" + "\n".join(wrong)
+
+
+def write_readme():
+    """README.md with what its code prints in the place of what it shows."""
+    text, end, out = README, 0, []
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        printed = [p for (_, p), s in zip(run_readme(), shown_by(), strict=True) if s]
+    blocks = [b for b in BLOCK.finditer(text) if b[1] == "text"]
+    for block, new in zip(blocks, printed, strict=True):
+        out += [text[end : block.start(2)], new]
+        end = block.end(2)
+    (ROOT / "README.md").write_text("".join([*out, text[end:]]))
+
+
+# Commands and names in README.md ----------------------------------------------------------------
+
+
+def commands():
+    """The commands of README.md that are lodim's, as lists of words."""
+    lines = "".join(code for kind, code in BLOCK.findall(README) if kind == "sh").splitlines()
+    words = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
+    return [w[3:] for w in words if w[0].endswith("python") and w[1:3] == ["-m", "lodim"]]
+
+
+@pytest.mark.parametrize("argv", commands(), ids=" ".join)
+def test_commands_run(argv, tmp_path, monkeypatch, capsys, axes):
+    """On a part of the data, response first: a file comes before the data set of its name."""
+    monkeypatch.chdir(tmp_path)
+    files = {"cars.csv": "autompg", "new.csv": "autompg"} | {n: n for n in ld.data()["name"]}
+    for file in set(argv) & set(files):
+        data = ld.data(files[file])
+        data.iloc[:: len(data) // 40, :6].to_csv(file, index=False)
+    try:
+        assert main(argv) == 0
+    except SystemExit as stop:  # of --help
+        assert stop.code == 0
+    out, err = capsys.readouterr()
+    assert out and not err
+    for option, made in (("--output", "predicted.csv"), ("--plots", "out/cv.png")):
+        assert (option in argv) == (tmp_path / made).exists()
+
+
+def test_the_commands_are_found():
+    assert len(commands()) == 8 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
+
+
+def spans():
+    """What README.md has in backquotes outside of its blocks."""
+    return re.findall(r"`` ?(.+?) ?``|`(.+?)`", BLOCK.sub("", README))
+
+
+def calls():
+    """Every call in backquotes: (the span, its function as text, names of its keywords)."""
+    for text in (a or b for a, b in spans()):
+        with contextlib.suppress(SyntaxError):
+            tree = ast.parse(text.replace("[...]", "[]"))
+            for node in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+                yield text, ast.unparse(node.func), [k.arg for k in node.keywords]
+
+
+def objects():
+    """What the variables of README.md are."""
+    from importlib import import_module
+
+    from lodim.paths import Path as LambdaPath
+    from lodim.report import Report
+    from lodim.select import CV
+
+    fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in KINDS]
+    several = [*fits, LambdaPath, CV, Report]
+    return {"ld": [ld], "fit": fits, "path": [LambdaPath], "cv": [CV], "": several, "np": [np]}
+
+
+def test_every_call_named_in_the_readme_is_there():
+    seen, kinds = set(), objects()
+    for text, function, keywords in calls():
+        of, _, name = function.rpartition(".")
+        if name in FORMULAS or hasattr(builtins, name):
+            continue
+        found = [getattr(kind, name) for kind in kinds[of] if hasattr(kind, name)]
+        assert found, f"{text}: there is no {function}()"
+        parameters = [p for f in found for p in inspect.signature(f).parameters.values()]
+        any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        assert any_name or set(keywords) <= {p.name for p in parameters}, text
+        seen.add(function)
+    assert {"fit.plot", "ld.cv", "prices", "drift_threshold", "votes"} <= seen
+
+
+if __name__ == "__main__":
+    write_readme()
