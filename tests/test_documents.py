@@ -5,11 +5,13 @@ As a program, `python tests/test_documents.py`, this writes into README.md what 
 
 import ast
 import builtins
+import configparser
 import contextlib
 import inspect
 import io
 import re
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from lodim.fit import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
-VIGNETTES = sorted((ROOT / "vignettes").glob("*.py"))
+VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
 
 # Numbers are the same if they differ by no more than this share and one unit of the last digit
 # shown; whole numbers are the same if they are equal.
@@ -241,6 +243,64 @@ def test_every_call_named_in_the_readme_is_there():
         assert any_name or set(keywords) <= {p.name for p in parameters}, text
         seen.add(function)
     assert {"fit.plot", "ld.cv", "prices", "drift_threshold", "votes"} <= seen
+
+
+# Vignettes --------------------------------------------------------------------------------------
+
+SMALLER = {  # what is done fewer times here, to save time: in the document, here
+    "active": {"range(8)": "range(2)", "range(6)": "range(1)", "24, rounds=7": "24, rounds=2",
+               "30, rounds=6": "30, rounds=2", '"infogain", "entropy")': '"infogain")'},
+    "costnet_monitoring": {"range(1, 6)": "range(1, 3)"},
+    "proset": {"n_lambda=60": "n_lambda=8", "n_lambda=25": "n_lambda=5", "1e-3, 7)": "1e-3, 4)"},
+    "melm": {"n_lambda=7": "n_lambda=3"},
+    "ripr": {"0.05, 25)": "0.05, 6)", "0.1, 9), None]": "0.1, 3), None]"},
+}  # fmt: skip
+
+
+def cells(name):
+    """The cells of code of a vignette."""
+    text = (ROOT / "vignettes" / f"{name}.py").read_text()
+    for old, new in SMALLER.get(name, {}).items():
+        assert old in text, f"{name}.py has no {old!r}"
+        text = text.replace(old, new)
+    parts = re.split(r"^# %%", text, flags=re.M)[1:]
+    return [part.partition("\n")[2] for part in parts if not part.startswith(" [markdown]")]
+
+
+@pytest.mark.parametrize("name", VIGNETTES)
+def test_vignettes_run(name, axes):
+    """Cell by cell; what ends a cell is shown, as a notebook does."""
+    names = {}
+    for code in cells(name):
+        tree = ast.parse(code)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), names)
+        if last is not None:
+            shown = eval(compile(ast.Expression(last.value), name, "eval"), names)
+            assert shown is None or getattr(shown, "_repr_html_", shown.__repr__)()
+
+
+def test_what_renders_the_vignettes():
+    """The command names every document, and the extra `docs` has all that they import."""
+    command = BLOCK.findall((ROOT / "vignettes/README.md").read_text())[0][1]
+    assert set(re.search(r"for name in (.*?);", command)[1].split()) == set(VIGNETTES)
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    needs = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
+    packages = {re.split("[<>=]", line)[0].strip() for line in needs.splitlines()}
+    for name in VIGNETTES:
+        nodes = [n for code in cells(name) for n in ast.walk(ast.parse(code))]
+        used = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
+        used |= {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+        used = {module.split(".")[0].replace("sklearn", "scikit-learn") for module in used}
+        assert used <= packages | {"lodim", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("page", ["README.md", "vignettes/README.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\((.+?)\)", text) if "://" not in link]
+    assert links and all((ROOT / page).parent.joinpath(link).exists() for link in links)
 
 
 if __name__ == "__main__":
