@@ -11,8 +11,10 @@ os.environ["MPLBACKEND"] = "Agg"
 
 # The same examples in every run, so that no check fails by chance; nothing is kept between runs.
 # Other ones are drawn by hand, with the profile "campaign": see campaign/README.md.
-hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None)
-hypothesis.settings.register_profile("campaign", database=None, deadline=None, print_blob=True)
+# How long one takes says what else the machine is doing.
+timeless = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("same", derandomize=True, database=None, **timeless)
+hypothesis.settings.register_profile("campaign", database=None, print_blob=True, **timeless)
 hypothesis.settings.load_profile("same")
 
 PIMA = Path(__file__).resolve().parents[2] / "shared/data/pima_diabetes.csv"

@@ -37,6 +37,7 @@ WORK_FACTOR = 3.0
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 FORMULAS = {"C", "I", "Q", "bs", "cr", "cc", "te", "center", "scale"}  # what only these may call
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 
 
 # What is the same -------------------------------------------------------------------------------
@@ -126,49 +127,101 @@ def test_what_is_not_the_same(a, b):
     assert SHOWN.count(a) >= 1 and differences(SHOWN, SHOWN.replace(a, b, 1)) != []
 
 
+# What is said -----------------------------------------------------------------------------------
+
+# What the prose says of results, and whether it is so once the code that follows has run.
+CLAIMS = {
+    "README": {
+        "Of thirteen measurements four tell the cultivar, in two views":
+            "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 4, 2)",
+        "`path` fits 100 decreasing penalties": "len(path.fits) == 100",
+        "`cv` tries 25 penalties by 10 folds": "len(cv.frame) == 25",
+    },
+    "gbmap": {
+        "`m` (10 by default)": "path.fits[0].settings.m == 10",
+        "the richer model looks better here": "both['dev_ratio'].is_monotonic_decreasing",
+        "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
+    },
+    "proset": {
+        "model has a fraction of the prototypes": "len(tumour.estimates) < len(fit.estimates) / 2",
+        "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
+        "Here it is not, so that": "explanation.quantile > 0.05",
+    },
+    "costnet": {
+        "303 patients": "len(heart) == 303",
+        "For four dollars, three questions and a blood pressure cuff":
+            "set(fit.at(4).inputs) == {'age', 'sex', 'chest_pain', 'resting_bp'}",
+        "more than half of what can be explained":
+            "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
+    },
+    "costnet_monitoring": {
+        "From 2 on the lasso pays": "(curves['all'] < curves['lasso'])[2:].all()",
+    },
+    "melm": {
+        "34 numbers describe a radar echo": "echoes.shape[1] == 34 + 1",
+        "among 33 features": "len(fit.design.names) == 33",
+        "as Barbera and Barolo, has by far the largest divergence":
+            "set(cultivars.pairs().nlargest(1, 'divergence').iloc[0, :2]) == {'Barbera', 'Barolo'}",
+    },
+    "ripr": {
+        "Of thirty measurements the model needs only a few": "fit.df < len(fit.design.names) / 4",
+        "There are more views than before": "len(partial.estimates) > len(fit.estimates)",
+        "Three features at a time see more": "deep.evaluate(new)['deviance'][0] < "
+                                             "strength.evaluate(new)['deviance'][0]",
+    },
+}  # fmt: skip
+
+
+def words(prose):
+    """Prose in one line, without the marks of a comment."""
+    return " ".join(re.sub(r"^# ?", "", prose, flags=re.M).split())
+
+
+def broken(page, prose, names):
+    """Claims of a page that are made in this prose and do not hold."""
+    made = {said: so for said, so in CLAIMS.get(page, {}).items() if said in words(prose)}
+    return [said for said, so in made.items() if not eval(so, names)]
+
+
+@pytest.mark.parametrize("page", CLAIMS)
+def test_what_is_claimed_is_said(page):
+    file = ROOT / ("README.md" if page == "README" else f"vignettes/{page}.py")
+    assert all(said in words(file.read_text()) for said in CLAIMS[page])
+
+
 # README.md --------------------------------------------------------------------------------------
 
 
 def run_readme():
-    """Runs each block of Python in order, in one namespace: its text, what it printed."""
+    """Each block of Python, in one namespace: its code, what is shown, what it prints, claims."""
     names = {}
-    for kind, code in BLOCK.findall(README):
-        if kind == "python":
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(compile(code, "README.md", "exec"), names)
-            yield code, printed.getvalue()
+    prose, *blocks = PYTHON.split(README)
+    for code, shown, after in zip(blocks[::3], blocks[1::3], blocks[2::3], strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), names)
+        yield code, shown or "", printed.getvalue(), broken("README", prose, names)
+        prose = after
 
 
-def shown_by():
-    """For each block of Python the block of text that follows it, empty where none does."""
-    kinds = BLOCK.findall(README)
-    after = [*kinds[1:], ("", "")]
-    return [
-        text if of == "text" else ""
-        for (kind, _), (of, text) in zip(kinds, after, strict=True)
-        if kind == "python"
-    ]
-
-
-def test_readme_prints_what_it_shows(tmp_path, monkeypatch, axes):
+def test_readme_prints_what_it_shows_and_does_what_it_says(tmp_path, monkeypatch, axes):
     monkeypatch.chdir(tmp_path)
     wrong = []
-    for (code, printed), shown in zip(run_readme(), shown_by(), strict=True):
-        wrong += [f"{code.splitlines()[-1]}\n{line}" for line in differences(shown, printed)]
+    for code, shown, printed, claims in run_readme():
+        said = [*differences(shown, printed), *claims]
+        wrong += [f"{code.splitlines()[-1]}\n{line}" for line in said]
     assert not wrong, "python tests/test_documents.py writes what is printed:\n" + "\n".join(wrong)
 
 
 def write_readme():
     """README.md with what its code prints in the place of what it shows."""
-    text, end, out = README, 0, []
+    text = README
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        printed = [p for (_, p), s in zip(run_readme(), shown_by(), strict=True) if s]
-    blocks = [b for b in BLOCK.finditer(text) if b[1] == "text"]
-    for block, new in zip(blocks, printed, strict=True):
-        out += [text[end : block.start(2)], new]
-        end = block.end(2)
-    (ROOT / "README.md").write_text("".join([*out, text[end:]]))
+        for code, shown, printed, _ in run_readme():
+            if shown:
+                block = "```python\n{}```\n\n```text\n{}```\n"
+                text = text.replace(block.format(code, shown), block.format(code, printed))
+    (ROOT / "README.md").write_text(text)
 
 
 # Commands and names in README.md ----------------------------------------------------------------
@@ -258,26 +311,34 @@ SMALLER = {  # what is done fewer times here, to save time: in the document, her
 
 
 def cells(name):
-    """The cells of code of a vignette."""
+    """The cells of code of a vignette, each with the prose before it; what ends it has no code."""
     text = (ROOT / "vignettes" / f"{name}.py").read_text()
     for old, new in SMALLER.get(name, {}).items():
         assert old in text, f"{name}.py has no {old!r}"
         text = text.replace(old, new)
-    parts = re.split(r"^# %%", text, flags=re.M)[1:]
-    return [part.partition("\n")[2] for part in parts if not part.startswith(" [markdown]")]
+    prose = ""
+    for part in re.split(r"^# %%", text, flags=re.M)[1:]:
+        if part.startswith(" [markdown]"):
+            prose += part
+        else:
+            yield prose, part.partition("\n")[2]
+            prose = ""
+    yield prose, ""
 
 
 @pytest.mark.parametrize("name", VIGNETTES)
-def test_vignettes_run(name, axes):
+def test_vignettes_run_and_do_what_they_say(name, axes):
     """Cell by cell; what ends a cell is shown, as a notebook does."""
-    names = {}
-    for code in cells(name):
+    names, wrong = {}, []
+    for prose, code in cells(name):
         tree = ast.parse(code)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), names)
         if last is not None:
             shown = eval(compile(ast.Expression(last.value), name, "eval"), names)
             assert shown is None or getattr(shown, "_repr_html_", shown.__repr__)()
+        wrong += broken(name, prose, names)
+    assert not wrong
 
 
 def test_what_renders_the_vignettes():
@@ -289,7 +350,7 @@ def test_what_renders_the_vignettes():
     needs = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
     packages = {re.split("[<>=]", line)[0].strip() for line in needs.splitlines()}
     for name in VIGNETTES:
-        nodes = [n for code in cells(name) for n in ast.walk(ast.parse(code))]
+        nodes = [n for _, code in cells(name) for n in ast.walk(ast.parse(code))]
         used = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
         used |= {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
         used = {module.split(".")[0].replace("sklearn", "scikit-learn") for module in used}

@@ -14,9 +14,9 @@ TESTS = Path(__file__).resolve().parents[1]
 
 def run(seed):
     """How many tests have passed with a seed, and the lines on those that have not."""
+    which = ["-m", "hypothesis", "--hypothesis-profile=campaign", f"--hypothesis-seed={seed}"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-o", "addopts=", "-m", "hypothesis", "-p", "no:cacheprovider",
-         "--hypothesis-profile=campaign", f"--hypothesis-seed={seed}", str(TESTS)],
+        [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", *which, TESTS],
         capture_output=True, text=True,
     )  # fmt: skip
     bad = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.M)
