@@ -155,7 +155,7 @@ CLAIMS = {
             "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
     },
     "costnet_monitoring": {
-        "From 2 on the lasso pays": "(curves['all'] < curves['lasso']).loc[2:].all()",
+        "From 3 on the lasso pays": "(curves['all'] < curves['lasso']).loc[3:].all()",
     },
     "melm": {
         "34 numbers describe a radar echo": "echoes.shape[1] == 34 + 1",
