@@ -1,21 +1,31 @@
-"""What the tests share: real data, and a matplotlib without a screen."""
+"""What the tests share: examples that are drawn alike everywhere, and plots without a screen."""
 
 import os
 from pathlib import Path
 
+import hypothesis
+import pandas as pd
 import pytest
 
 os.environ["MPLBACKEND"] = "Agg"
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+# The same examples in every run, so that no check fails by chance; nothing is kept between runs.
+# Other ones are drawn by hand, with the profile "campaign": see campaign/README.md.
+# How long one takes says what else the machine is doing.
+timeless = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("same", derandomize=True, database=None, **timeless)
+hypothesis.settings.register_profile("campaign", database=None, print_blob=True, **timeless)
+hypothesis.settings.load_profile("same")
+
+PIMA = Path(__file__).resolve().parents[2] / "shared/data/pima_diabetes.csv"
 
 
 @pytest.fixture(scope="session")
-def shared_data():
-    """Folder of the real data sets beside the repository; skips where it is not."""
-    if not SHARED.is_dir():
-        pytest.skip(f"no data sets at {SHARED}")
-    return SHARED
+def pima():
+    """The diabetes of the Pima, the one data set of the tests that does not come with lodim."""
+    if not PIMA.is_file():
+        pytest.skip(f"its licence is not known, so lodim does not ship it, and there is no {PIMA}")
+    return pd.read_csv(PIMA)
 
 
 @pytest.fixture

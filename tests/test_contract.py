@@ -111,6 +111,30 @@ def fit_of(model, kind):
     return _fits[model, kind]
 
 
+LONG = {
+    ld.gbmap: ("c ~ .", {"m": 32, "lambda_": 0.1, "n_starts": 1}),
+    ld.proset: ("c ~ .", {"lambda_v": 1e-5}),
+    ld.costnet: ("c ~ .", {"budget": 45, "rules": "greedy", "control": {"criterion": "deviance"}}),
+    ld.melm: ("c ~ .", {"gamma": 1.0, "n_starts": 12}),
+    ld.ripr: ("~ . - c", {"n_clusters": 40, "lambda_": 0.1}),
+}
+
+
+@models
+def test_long_tables_of_a_summary_are_cut_unless_it_is_full(model, monkeypatch):
+    monkeypatch.setattr("lodim.models.proset.report.MOST_FEATURES", 3)  # it hardly uses more
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(150, 45))).add_prefix("v")
+    df["c"] = np.where(df.to_numpy().sum(axis=1) + 6 * rng.normal(size=150) > 0, "a", "b")
+    formula, arguments = LONG[model]
+    fit = model(formula, df, threads=1, **arguments)
+    short, full = fit.summary(), fit.summary(full=True)
+    said = [" ".join(str(report).split()) for report in (short, full)]
+    assert "are left out; " in said[0] and "are left out; " not in said[1]
+    assert len(said[0]) < len(said[1])
+    assert fit._repr_html_() == short.as_html() != full.as_html()
+
+
 @cases
 def test_print_and_summary(model, kind):
     fit = fit_of(model, kind)

@@ -424,7 +424,10 @@ def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
     assert len(fit.prices()) > 32
     lines = str(fit.at(25)).splitlines()
     assert len(lines) < 45 and any("*" in line and " 25 " in line for line in lines)
-    assert "rows are left out; prices() has them all" in str(fit.at(25))
+    assert "rows that are left out; summary(full=True) has them all." in str(fit.at(25))
+    assert sum(line.startswith("...") for line in lines) == 3  # two gaps, and what they are
+    for n in range(1, len(fit.prices()) + 1):
+        assert f"\n{n} " in str(fit.summary(full=True))
     report = str(fit.summary())
     assert max(map(len, report.splitlines())) <= 78 and "…" in report
 

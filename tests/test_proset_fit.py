@@ -412,8 +412,8 @@ def test_open_settings_are_chosen():
     assert fit.chosen == ("n_batches", "lambda_v") or fit.chosen == ("lambda_v", "n_batches")
     tried = fit.selection["lambda_v"]
     assert tried.min() <= fit.settings.lambda_v <= tried.max()
-    with pytest.raises(ld.ArgumentError, match="lambda_w is open"):
-        ld.cv(ld.proset, "kind ~ .", df, lambda_w=None)
+    with pytest.raises(ld.ArgumentError, match="lambda_w is open, and the path is over lambda_v"):
+        ld.path(ld.proset, "kind ~ .", df, lambda_w=None)
 
 
 @pytest.mark.parametrize("penalty", ["lambda_v", "lambda_w"])

@@ -224,14 +224,38 @@ def test_listing_snapshot():
     assert listing('gbmap("mpg ~ .", data=df)', lines, path_table(3)) == LISTING
 
 
-def test_listing_elides_the_middle():
-    full, short = (listing("f()", [], path_table(n)).split("\n") for n in (30, 100))
-    assert len(full) == 4 + 30 and "..." not in full
-    assert len(short) == 4 + 16
-    labels = [line.split()[0] for line in short[4:]]
-    assert labels == [*map(str, range(1, 11)), "...", "96", "97", "98", "99", "100"]
-    assert "..." in listing("f()", [], path_table(16), max_rows=3)
-    assert "..." not in listing("f()", [], path_table(15), max_rows=3)
+def labels(lines):
+    return [line.split()[0] for line in lines]
+
+
+ENDS = [*map(str, range(1, 11)), "...", "96", "97", "98", "99", "100"]
+CUT = "... stands for rows that are left out; {} has them all."
+
+
+def test_listing_cuts_the_middle_and_says_what_is_whole():
+    full, short = (listing("f()", [], path_table(n), "g()").split("\n") for n in (30, 100))
+    assert len(full) == 4 + 30 and "..." not in " ".join(full)
+    assert labels(short[4:-1]) == ENDS and short[-1] == CUT.format("g()")
+
+
+def test_a_report_cuts_long_tables_as_the_listing_does_unless_it_is_full():
+    table = Table("Path", path_table(100).frame, {}, ("A note.",))
+    short, full = (report(tables=(table,), full=full) for full in (False, True))
+    lines = str(short).split("\n")
+    start, end = lines.index("-" * 78) + 3, lines.index("A note.")
+    assert labels(lines[start : end - 1]) == ENDS
+    assert lines[end + 1] == CUT.format("summary(full=True)")
+    for shown in (short.as_html(), short.as_latex()):
+        assert "7.27" in shown and "8.08" not in shown and "summary(full=True)" in shown
+    for shown in (str(full), full.as_html(), full.as_latex()):
+        assert "8.08" in shown and "left out" not in shown
+
+
+@pytest.mark.parametrize("keep", [[k in (0, 20, 21, 39) for k in range(40)], [True] * 40])
+def test_a_table_says_which_rows_are_to_stay(keep):
+    lines = listing("f()", [], Table("", path_table(40).frame, keep=keep), "g()").split("\n")
+    some = ["1", "...", "21", "22", "...", "40", "..."]  # the last begins the note
+    assert labels(lines[4:]) == ([*map(str, range(1, 41))] if all(keep) else some)
 
 
 def test_listing_wraps_long_calls_and_shows_title_and_notes():

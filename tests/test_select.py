@@ -210,14 +210,29 @@ def test_refuses_what_is_no_model(df):
         ld.cv("gbmap", "y ~ x1", df)
 
 
-def test_a_grid_without_lambda_needs_one(df):
-    """Neither given nor in the grid: words, or a choice, but no TypeError."""
-    try:
-        got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid={"m": [1, 2]}, folds=3)
-    except ld.ArgumentError as error:
-        assert "lambda_" in str(error)
-    else:
-        assert got.best.settings.lambda_ > 0
+@pytest.mark.parametrize("frame", [False, True])
+def test_an_open_penalty_joins_the_grid(df, frame):
+    """Largest first, each value with all points of the grid, as if it had been given."""
+    grid = {"m": [1, 2], "beta": [1.0, 10.0]}
+    if frame:
+        grid = pd.DataFrame({"m": [1, 1, 2, 2], "beta": [1.0, 10.0] * 2})
+    shared = {"folds": np.arange(len(df)) % 3, "n_starts": 1}
+    got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid=grid, n_lambda=3, **shared)
+    lambdas = ld.path(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=3, m=1, n_starts=1).lambdas
+    assert got.frame["lambda_"].tolist() == np.repeat(lambdas, 4).tolist()
+    assert got.frame["m"].tolist() == [1, 1, 2, 2] * 3 and got.lambda_1se >= got.lambda_min
+    given = {"lambda_": lambdas, "m": [1, 2], "beta": [1.0, 10.0]}
+    again = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, grid=given, **shared)
+    assert again.frame.equals(got.frame) and again.index_1se == got.index_1se
+    assert set(got.best.chosen) == {"lambda_", "m", "beta"}
+    assert f"lambda_={got.lambda_min:.6g}" in got.best.call
+
+
+def test_every_open_penalty_joins_the_grid(df):
+    melm = ld.cv(ld.melm, "c ~ x1 + x2", df, grid={"k": [1, 2]}, n_lambda=2, folds=2, n_starts=2)
+    assert melm.frame["gamma"].nunique() == 2 and melm.frame["k"].tolist() == [1, 2, 1, 2]
+    both = ld.cv(ld.proset, "y ~ x1", df, lambda_v=None, lambda_w=None, n_lambda=2, folds=2)
+    assert len(both.frame.groupby(["lambda_v", "lambda_w"])) == 4
 
 
 def test_lambda_min_of_a_grid_without_lambda(df):

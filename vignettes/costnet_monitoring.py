@@ -129,7 +129,7 @@ ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# At a cost of 1 all that can be bought is one reading. From 2 on the lasso pays: it takes a derived
+# At a cost of 1 all that can be bought is one reading. From 3 on the lasso pays: it takes a derived
 # feature for as dear as the feature and its signal together, so it does not see that the second
 # feature of a signal is cheap. The group penalty sees it, but shrinks what it keeps, so that it is
 # no reliable gain by itself; its reweighted form shrinks less, and buying greedily not at all. The

@@ -161,7 +161,7 @@ ax = fit.plot("embedding")
 #
 # and are never below the difference of the predictions; the path distance (Eq. 6), the total change
 # of f on the way from x to x', is between the two (Eq. 8). Rows with about the same prediction for
-# different reasons are apart in the embedding, as the last but one pair is here.
+# different reasons are apart in the embedding.
 
 # %%
 some = cars.dropna().iloc[[0, 60, 120, 240]]
@@ -222,7 +222,7 @@ cars.loc[[0, 320]]
 
 # %% [markdown]
 # Coefficients per unit of each feature come from `predict`; the learners' values are the embedding.
-# Where the first and steepest learner is flat, what is left is the sum of the small ones.
+# A learner that is flat at x has no part in the coefficients there.
 
 # %%
 fit.predict(cars.loc[[0, 320]], type="local").T

@@ -157,7 +157,7 @@ class LearningCurves:
         frame = self.areas().rename_axis(None)
         frame.columns = ["Area", "se", "Difference", "se ", "p"]
         formats = {c: ".4f" for c in frame.columns[:4]} | {"p": significant}
-        return listing("learning curves", lines, Table("", frame, formats))
+        return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
 
 
 def _area(n, values):

@@ -70,8 +70,8 @@ class Fit(ABC):
         """One row of what describes the whole fit."""
 
     @abstractmethod
-    def summary(self) -> report.Report:
-        """A Report that prints as text, and as HTML in notebooks."""
+    def _summary(self, full):
+        """The Report that summary() returns."""
 
     @abstractmethod
     def _listing(self):
@@ -214,6 +214,17 @@ class Fit(ABC):
             return batch, score
         at = np.flatnonzero(known)
         return fold.subset(batch, at), score[at]
+
+    def summary(self, *, full: bool = False) -> report.Report:
+        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+
+        Parameters
+        ----------
+        full : bool
+            Whether every table is whole. By default one of more than 30 rows shows the first 10
+            and the last 5, and one that is in order of size the largest.
+        """
+        return self._summary(full)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""

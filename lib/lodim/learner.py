@@ -349,7 +349,7 @@ class Learner:
         frame.index = range(len(frame))
         formats = {c: _shown for c in ("Accuracy", "Log-loss", "Entropy", "Kappa") if c in frame}
         call = f"active({self.model.__name__}, {self.formula!r}, labelled, pool)"
-        return listing(call, lines, Table("", frame, formats))
+        return listing(call, lines, Table("", frame, formats), whole="curve")
 
 
 def _shown(value):

@@ -70,7 +70,7 @@ def path(
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
     problem = recipes.prepare(model, formula, data, arguments)
-    check_open(problem, (penalty,))
+    _check_others(problem, penalty)
     stages = problem.recipe.stages
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
@@ -93,12 +93,11 @@ def path(
     return Path(problem.call, tuple(fits), penalty)
 
 
-def check_open(problem, varied):
-    """Raise where a penalty that is not varied has no value."""
-    for name in problem.recipe.penalties:
-        needed = problem.recipe.penalties[name].needed
-        if needed and name not in varied and getattr(problem.settings, name) is None:
-            raise ArgumentError(f"{name} is open: give {name}=, or put its values in the grid")
+def _check_others(problem, varied):
+    """Raise where a penalty other than the varied one has no value."""
+    for name, penalty in problem.recipe.penalties.items():
+        if penalty.needed and name != varied and getattr(problem.settings, name) is None:
+            raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
 
 
 def _decreasing(lambdas):
@@ -180,4 +179,5 @@ class Path:
         table = pd.DataFrame(
             {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
         )
-        return listing(self.call, [], Table("", table, {"%Dev": ".2f", name: significant}))
+        shown = Table("", table, {"%Dev": ".2f", name: significant})
+        return listing(self.call, [], shown, whole="glance()")

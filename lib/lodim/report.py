@@ -18,7 +18,8 @@ from .errors import ArgumentError
 
 WIDTH = 78
 _MAX_LABEL, _MAX_CELL, _MAX_GAP = 32, 40, 8
-_HEAD, _TAIL = 10, 5  # rows kept of a table that is elided
+_LONG, _HEAD, _TAIL = 30, 10, 5  # rows of a table that is not cut; and those kept of one that is
+_FULL = "summary(full=True)"  # what shows all rows of a fit's tables
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -49,6 +50,9 @@ class Table:
         Shown below the table.
     index : bool
         Whether to show the index.
+    keep : sequence of bool, optional
+        Which rows stay where long tables are cut: by default all of up to 30, of more the first 10
+        and the last 5.
 
     Raises
     ------
@@ -61,6 +65,7 @@ class Table:
     formats: Mapping[Hashable, Format] = field(default_factory=dict)
     notes: Sequence[str] = ()
     index: bool = True
+    keep: Sequence[bool] | None = None
 
     def __post_init__(self) -> None:
         unknown = [c for c in self.formats if c not in self.frame.columns]
@@ -82,12 +87,15 @@ class Report:
         Shown one after the other.
     notes : sequence of str
         Numbered, at the end.
+    full : bool
+        Whether long tables are whole; else they are cut, and say that summary(full=True) has all.
     """
 
     title: str
     header: Sequence[tuple[str, str]] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+    full: bool = True
 
     def __str__(self) -> str:
         return self.as_text()
@@ -104,9 +112,9 @@ class Report:
         rule = "=" * width
         lines = [line.center(width).rstrip() for line in _wrap(self.title, width)]
         lines += [rule, *_header_text(self.header, width)]
-        for table in self.tables:
+        for title, grid, below in self._shown():
             lines += [rule] if lines[-1] != rule else []
-            lines += _table_text(table, width)
+            lines += _table_text(title, grid, below, width)
         lines += [rule] if lines[-1] != rule else []
         lines += ["", "Notes:"] if self.notes else []
         for k, note in enumerate(self.notes, start=1):
@@ -123,7 +131,7 @@ class Report:
                 for r in pairs
             )
             parts.append(_html_table([], rows, ""))
-        parts += [_html_of(table) for table in self.tables]
+        parts += [_html_of(*shown) for shown in self._shown()]
         if self.notes:
             items = "".join(f"<li>{_html(note)}</li>" for note in self.notes)
             parts.append(f"<p>Notes:</p><ol>{items}</ol>")
@@ -135,13 +143,16 @@ class Report:
         pairs = _two_columns(self.header)
         if pairs:
             parts.append(_latex_tabular("lrlr", [], pairs))
-        parts += [_latex_of(table) for table in self.tables]
+        parts += [_latex_of(*shown) for shown in self._shown()]
         parts += [r"\end{center}"]
         parts += [rf"\par {{[{k}]}} {_latex(note)}" for k, note in enumerate(self.notes, start=1)]
         return "\n".join([*parts, r"\end{table}"])
 
+    def _shown(self):
+        return [_shown(table, "" if self.full else _FULL) for table in self.tables]
 
-def listing(call: str, lines: Sequence[str], table: Table, max_rows: int = 30) -> str:
+
+def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
     """What `print(fit)` shows, in the manner of R's glmnet: the call, a few lines, a table.
 
     Parameters
@@ -151,9 +162,9 @@ def listing(call: str, lines: Sequence[str], table: Table, max_rows: int = 30) -
     lines : sequence of str
         What to say before the table.
     table : Table
-        With its title, if it has one, above and its notes below.
-    max_rows : int
-        A table of more rows (never one of 15 or fewer) shows its first 10 and its last 5.
+        With its title, if it has one, above and its notes below; cut where it is long.
+    whole : str
+        What has all rows of a table that was cut.
 
     Returns
     -------
@@ -163,12 +174,12 @@ def listing(call: str, lines: Sequence[str], table: Table, max_rows: int = 30) -
     for line in lines:
         parts += _wrap(line, WIDTH, hang=2)
     parts += [""] if lines else []
-    parts += [_clean(table.title)] if table.title else []
-    grid = _elide(_grid(table), max(max_rows, _HEAD + _TAIL))
+    title, grid, notes = _shown(table, whole)
+    parts += [_clean(title)] if title else []
     for k, block in enumerate(_blocks(grid, WIDTH)):
         parts += [""] if k else []
         parts += [_line(row, block, gap=1) for row in (block.heads, *block.rows)]
-    for note in table.notes:
+    for note in notes:
         parts += _wrap(note, WIDTH)
     return "\n".join(parts)
 
@@ -182,6 +193,19 @@ class _Grid:
     rows: list[list[str]]
     right: list[bool]  # per column: numbers stand on the right
     labels: int  # how many of the first columns label the row
+
+
+def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
+    """Title, grid and notes of a table, cut where it is long and `whole` names what is not."""
+    grid, notes = _grid(table), list(table.notes)
+    if not whole or (table.keep is None and len(grid.rows) <= _LONG):
+        return table.title, grid, notes
+    last = len(grid.rows) - _TAIL
+    ends = [k < _HEAD or k >= last for k in range(len(grid.rows))]
+    keep = ends if table.keep is None else list(table.keep)
+    if not all(keep):
+        notes.append(f"... stands for rows that are left out; {whole} has them all.")
+    return table.title, _elide(grid, keep), notes
 
 
 def _grid(table: Table) -> _Grid:
@@ -214,11 +238,12 @@ def _name(name):
     return "" if name is None else str(name)
 
 
-def _elide(grid, max_rows):
-    if len(grid.rows) <= max_rows:
-        return grid
-    dots = ["...", *[""] * (len(grid.heads) - 1)]
-    rows = [*grid.rows[:_HEAD], dots, *grid.rows[-_TAIL:]]
+def _elide(grid, keep):
+    """The grid with three dots in the place of rows that are not kept."""
+    dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
+    for row, on in zip(grid.rows, keep, strict=True):
+        if on or not rows or rows[-1] is not dots:
+            rows.append(row if on else dots)
     return _Grid(grid.heads, rows, grid.right, grid.labels)
 
 
@@ -237,19 +262,19 @@ def _label(label):
 # Text
 
 
-def _table_text(table, width):
+def _table_text(title, grid, notes, width):
     lines = []
-    if table.title:
-        lines += [line.center(width).rstrip() for line in _wrap(table.title, width)]
+    if title:
+        lines += [line.center(width).rstrip() for line in _wrap(title, width)]
         lines += ["-" * width]
-    for k, block in enumerate(_blocks(_grid(table), width)):
+    for k, block in enumerate(_blocks(grid, width)):
         used = sum(_widths(block))
         gap = min((width - used) // max(len(block.heads) - 1, 1), _MAX_GAP)
         lines += ["-" * width] if k else []
         lines += [_line(block.heads, block, gap), "-" * width]
         lines += [_line(row, block, gap) for row in block.rows]
-    lines += ["-" * width] if table.notes else []
-    for note in table.notes:
+    lines += ["-" * width] if notes else []
+    for note in notes:
         lines += _wrap(note, width)
     return lines
 
@@ -323,13 +348,12 @@ def _cut(text, limit):
 # HTML
 
 
-def _html_of(table):
-    grid = _grid(table)
+def _html_of(title, grid, notes):
     heads = [_html_cell(h, "th", r) for h, r in zip(grid.heads, grid.right, strict=True)]
     tags = ["th"] * grid.labels + ["td"] * (len(grid.heads) - grid.labels)
     rows = ("".join(map(_html_cell, row, tags, grid.right)) for row in grid.rows)
-    notes = "".join(f"\n<p>{_html(note)}</p>" for note in table.notes)
-    return _html_table(heads, rows, table.title) + notes
+    below = "".join(f"\n<p>{_html(note)}</p>" for note in notes)
+    return _html_table(heads, rows, title) + below
 
 
 def _html_table(heads, rows, title):
@@ -350,12 +374,10 @@ def _html(text):
 # LaTeX
 
 
-def _latex_of(table):
-    grid = _grid(table)
-    tabular = _latex_tabular(
-        "".join("r" if r else "l" for r in grid.right), [grid.heads], grid.rows, table.title
-    )
-    return "\n".join([tabular, *(rf"\par {_latex(note)}" for note in table.notes)])
+def _latex_of(title, grid, notes):
+    columns = "".join("r" if r else "l" for r in grid.right)
+    tabular = _latex_tabular(columns, [grid.heads], grid.rows, title)
+    return "\n".join([tabular, *(rf"\par {_latex(note)}" for note in notes)])
 
 
 def _latex_tabular(columns, heads, rows, title=""):

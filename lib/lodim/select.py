@@ -135,7 +135,9 @@ def cv(
     grid : mapping or DataFrame, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, small budgets, and of others those
-        that are listed first. A DataFrame has a row for each point to try, simplest first.
+        that are listed first. A DataFrame has a row for each point to try, simplest first. A
+        penalty that a fit needs, and that is neither given nor in the grid, joins it with the
+        values that it has by default.
         Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
         among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
         the prices of the models of costnet, as budgets; of ripr further None (NaN in the frame),
@@ -182,14 +184,15 @@ def cv(
     if grid is None:
         grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
-    combinations = _combinations(grid, problem.recipe)
+    combinations = _with_penalties(_combinations(grid, problem.recipe), problem, n_lambda)
     fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
     frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
     where_min, where_1se = _chosen(frame)
-    refitted = _refitted(problem, grid, frame, chosen[where_min if rule == "min" else where_1se])
+    varied = tuple(map(str, combinations[0]))
+    refitted = _refitted(problem, varied, frame, chosen[where_min if rule == "min" else where_1se])
     best = problem.recipe.run(refitted, selection=frame)
     return CV(
-        problem.call, frame, tuple(map(str, grid)), where_min, where_1se, rule, loss, best,
+        problem.call, frame, varied, where_min, where_1se, rule, loss, best,
         penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
         budget=problem.recipe.budget,
     )  # fmt: skip
@@ -325,12 +328,20 @@ def _penalties(problem, n):
 
 
 def _check_grid(grid, problem):
-    """The grid names settings of the model, and all penalties that are open."""
+    """The grid names settings of the model."""
     own = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in own:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(own)}")
-    paths.check_open(problem, grid)
+
+
+def _with_penalties(points, problem, n):
+    """The points with n values, largest first, of each penalty that is needed and has none."""
+    for name, penalty in problem.recipe.penalties.items():
+        if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
+            values = paths.lambda_grid(problem, name, n).tolist()
+            points = [{name: value} | point for value in values for point in points]
+    return points
 
 
 def _check_single(arguments, grid):

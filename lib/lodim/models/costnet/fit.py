@@ -168,9 +168,8 @@ class CostnetFit(Fit):
         }  # fmt: skip
         return pd.DataFrame([row])
 
-    def summary(self):
-        """The printed report: header, price list, what to buy, coefficients."""
-        return report.summary(self)
+    def _summary(self, full):
+        return report.summary(self, full)
 
     def _listing(self):
         return report.listing(self)

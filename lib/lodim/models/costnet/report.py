@@ -45,19 +45,19 @@ def listing(fit):
             "Lambda": frame["lambda_"], "Rule": frame["rule"],
         }
     )  # fmt: skip
-    keep = _shown(frame)
     table.index = _numbered(frame)
     formats = {"%Dev": ".2f", "Lambda": _lambda}
-    return lines, Table("", table[keep], formats, _left_out(keep))
+    return lines, Table("", table, formats, keep=_shown(frame))
 
 
-def summary(fit):
+def summary(fit, full):
     """Header, price list, what must be bought, coefficients."""
     return Report(
         title="Costnet Results",
         header=_header(fit),
-        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit)),
+        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit, full)),
         notes=_notes(fit),
+        full=full,
     )
 
 
@@ -92,7 +92,6 @@ def _prices(fit):
     if not fit.step.number:
         return ()
     frame = pricelist.prices(fit)
-    keep = _shown(frame)
     table = pd.DataFrame(
         {
             "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
@@ -104,12 +103,13 @@ def _prices(fit):
         table = table.drop(columns="At most")
     room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
     changes = [_changes(*names, room) for names in _changed(fit)]
-    table = _with_lines(table[keep], [c for c, on in zip(changes, keep, strict=True) if on])
-    costs = dict(zip(frame["cost"][keep], aligned(frame["cost"][keep]), strict=True))
+    keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
+    table = _with_lines(table, changes)
+    costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
     formats = {"Cost": lambda v: costs.get(v, ""), "Df": _blank("d"), "%Dev": _blank(".2f"),
                "At most": _blank(".2f"), "Rule": _blank("")}  # fmt: skip
     formats = {name: formats[name] for name in table if name in formats}
-    return (Table("Price list", table, formats, (*_explained(fit, table), *_left_out(keep))),)
+    return (Table("Price list", table, formats, tuple(_explained(fit, table)), keep=keep),)
 
 
 def _explained(fit, table):
@@ -213,12 +213,13 @@ def _shopping(fit):
     return (Table("What must be bought", table, {}, (note,)),)
 
 
-def _coefficients(fit):
+def _coefficients(fit, full):
     frame = pricelist.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
     order = size[size > 0].sort_values(ascending=False, kind="stable").index
-    shown = pd.concat([frame[intercept], frame.loc[order[:MOST_TERMS]]])
+    largest = order if full else order[:MOST_TERMS]
+    shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
     table = table.set_axis(_labels(shown), axis=0).rename_axis(None)
     link = f"units of the {fit.family.link}" if fit.levels is not None else "units of the response"
@@ -226,10 +227,10 @@ def _coefficients(fit):
     zeros = int((size == 0).sum())
     if zeros:
         notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
-    if len(order) > MOST_TERMS:
-        notes.append(f"{len(order) - MOST_TERMS} smaller ones are left out; see coef().")
+    if len(order) > len(largest):
+        notes.append(f"{len(order) - len(largest)} smaller ones are left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
-    return Table("Coefficients", table, formats, (" ".join(notes),))
+    return Table("Coefficients", table, formats, (" ".join(notes),), keep=[True] * len(table))
 
 
 def _notes(fit):
@@ -282,11 +283,6 @@ def _shown(frame):
         for k in np.flatnonzero(frame["chosen"]):
             keep[max(0, k - AROUND) : k + AROUND + 1] = True
     return keep
-
-
-def _left_out(keep):
-    left = np.count_nonzero(~keep)
-    return (f"{left} rows are left out; prices() has them all.",) if left else ()
 
 
 def _numbered(frame):

@@ -123,9 +123,8 @@ class GbmapFit(Fit):
         }  # fmt: skip
         return pd.DataFrame([row])
 
-    def summary(self):
-        """The printed report: header, weak learners, effects of features, optimizer."""
-        return report.summary(self)
+    def _summary(self, full):
+        return report.summary(self, full)
 
     def _listing(self):
         return report.listing(self)

@@ -31,13 +31,17 @@ def listing(fit):
     return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
 
 
-def summary(fit):
+def summary(fit, full):
     """Header, weak learners, effects of features, and how the optimizer ended."""
     return Report(
         title="Gradient Boosting Mapping Results",
         header=_header(fit),
-        tables=(_learners(fit), *(() if np.isnan(fit.effects.mean).all() else (_effects(fit),))),
+        tables=(
+            _learners(fit),
+            *(() if np.isnan(fit.effects.mean).all() else (_effects(fit, full),)),
+        ),
         notes=_notes(fit),
+        full=full,
     )
 
 
@@ -84,10 +88,10 @@ def _learners(fit):
     return Table("Weak learners", table, formats, notes)
 
 
-def _effects(fit):
+def _effects(fit, full):
     frame = fit.tidy()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
-    shown = frame.loc[order[:MOST_FEATURES]]
+    shown = frame.loc[order if full else order[:MOST_FEATURES]]
     table = pd.DataFrame(
         {
             "Mean": shown["estimate"], "Mean |.|": shown["estimate_abs"],
@@ -100,8 +104,8 @@ def _effects(fit):
         "Mean |.| is well above |Mean|, the effect changes sign or is felt in part of the data "
         "only. For a 0/1 feature this is a slope, not the change from 0 to 1."
     ]
-    if len(frame) > MOST_FEATURES:
-        notes.append(f"{len(frame) - MOST_FEATURES} smaller effects are left out; see tidy().")
+    if len(frame) > len(shown):
+        notes.append(f"{len(frame) - len(shown)} smaller effects are left out; see tidy().")
     formats = {c: significant for c in table}
     return Table("Effects of features", table, formats, tuple(notes))
 

@@ -163,9 +163,8 @@ class MelmFit(Fit):
         )
         return frame
 
-    def summary(self):
-        """The printed report: header, loadings, pairs of classes, starts, notes."""
-        return report.summary(self)
+    def _summary(self, full):
+        return report.summary(self, full)
 
     def _listing(self):
         return report.listing(self)

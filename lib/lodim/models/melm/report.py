@@ -41,17 +41,18 @@ def listing(fit):
     return lines, Table("Loadings per SD of the features", _named(table, LABEL), {}, note)
 
 
-def summary(fit):
+def summary(fit, full):
     """Header, loadings, pairs of classes and starts."""
-    tables = [_loading_table(fit)]
+    tables = [_loading_table(fit, full)]
     if fit.levels is not None:
-        tables += [_pairs(fit), _starts(fit)]
+        tables += [_pairs(fit), _starts(fit, full)]
     return Report(
         title="Maximum Entropy Linear Manifold Results" if fit.levels is not None
         else "Principal Components Results",
         header=_header(fit),
         tables=tuple(tables),
         notes=_notes(fit),
+        full=full,
     )  # fmt: skip
 
 
@@ -118,8 +119,8 @@ def _named(table, room):
     return table.set_axis(wording.brief(table.index, room), axis=0)
 
 
-def _loading_table(fit):
-    shown, left = _loadings(fit, MOST_FEATURES)
+def _loading_table(fit, full):
+    shown, left = _loadings(fit, None if full else MOST_FEATURES)
     frame = fit.tidy().set_index(["term", "dimension"])
     columns = {}
     for axis in fit.axes:
@@ -165,7 +166,7 @@ def _pairs(fit):
     return Table("Pairs of classes", table, formats, notes)
 
 
-def _starts(fit):
+def _starts(fit, full):
     frame = fit.starts()
     top = frame["divergence"].iloc[0]
     gap = (top - frame["divergence"]) / max(abs(top), 1e-300)
@@ -175,14 +176,14 @@ def _starts(fit):
             "Below best %": 100.0 * gap, "Iter.": frame["n_iter"],
             "Converged": np.where(frame["converged"], "yes", "no"),
         }
-    ).head(MOST_STARTS)  # fmt: skip
+    ).head(len(frame) if full else MOST_STARTS)  # fmt: skip
     table.index = range(1, len(table) + 1)
     notes = [
         f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
         f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5 %."
     ]
-    if len(frame) > MOST_STARTS:
-        notes.append(f"{len(frame) - MOST_STARTS} lower ends are left out; see starts().")
+    if len(frame) > len(table):
+        notes.append(f"{len(frame) - len(table)} lower ends are left out; see starts().")
     return Table("Starts of the search", table, {"Below best %": ".3f"}, tuple(notes))
 
 

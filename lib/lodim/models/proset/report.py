@@ -34,14 +34,15 @@ def listing(fit):
     return lines, Table("", table, {"%Dev": ".2f"})
 
 
-def summary(fit):
+def summary(fit, full):
     """Header, batches, features, familiarity, and how the optimizer ended."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
         header=_header(fit),
-        tables=(_batches(fit), _features(fit), *familiarity),
+        tables=(_batches(fit), _features(fit, full), *familiarity),
         notes=_notes(fit),
+        full=full,
     )
 
 
@@ -92,12 +93,12 @@ def _batches(fit):
     return Table("Batches", table, {"Cum. %Dev": ".2f"}, notes)
 
 
-def _features(fit):
+def _features(fit, full):
     frame = fit.tidy()
     active = frame[frame["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"
     )
-    shown = active.head(MOST_FEATURES)
+    shown = active if full else active.head(MOST_FEATURES)
     table = pd.DataFrame(
         {
             "Weight": shown["estimate"].to_numpy(), "Per SD": shown["std_estimate"].to_numpy(),

@@ -202,9 +202,8 @@ class RiprFit(Fit):
         }  # fmt: skip
         return pd.DataFrame([row])
 
-    def summary(self):
-        """The printed report: header, views, how the search ended."""
-        return report.summary(self)
+    def _summary(self, full):
+        return report.summary(self, full)
 
     def _listing(self):
         return report.listing(self)

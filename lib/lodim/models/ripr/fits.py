@@ -106,8 +106,8 @@ class RiprFits:
         """Draw a plot of one response; see RiprFit.plot()."""
         return self[response].plot(kind, ax, **arguments)
 
-    def summary(self) -> Report:
-        """The printed report: the shared views, and how each response does in them."""
+    def summary(self, *, full: bool = False) -> Report:
+        """The printed report: the shared views, and each response; see `Fit.summary`."""
         glance = self.glance().set_index("response").rename_axis(None)
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
             ["Family", "Rows", "Unlabelled", "Error or MSE", "Dev. ratio"], axis=1
@@ -121,7 +121,7 @@ class RiprFits:
                     (penalty_label(self._tasks), penalty(first)),
                     ("Views compared", compared(first))),
             tables=(Table("Responses", each, formats), self._views("Views")),
-            notes=self._notes(),
+            notes=self._notes(), full=full,
         )  # fmt: skip
 
     @property

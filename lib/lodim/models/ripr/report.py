@@ -34,7 +34,7 @@ def listing(fit):
     return lines, _views(fit, "", (_caveat(fit),))
 
 
-def summary(fit):
+def summary(fit, full):
     """Header, views, clusters, and how the search ended."""
     clusters = (_clusters(fit),) if len(fit.estimates.centres) else ()
     return Report(
@@ -42,6 +42,7 @@ def summary(fit):
         header=_header(fit),
         tables=(_views(fit, "Views", notes=(_legend(fit),)), *clusters),
         notes=_notes(fit),
+        full=full,
     )
 
 

@@ -1,0 +1,368 @@
+"""README.md and the vignettes: the code runs as the page stands and prints what the page shows.
+
+As a program, `python tests/test_documents.py`, this writes into README.md what its code prints.
+"""
+
+import ast
+import builtins
+import configparser
+import contextlib
+import inspect
+import io
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lodim as ld
+from lodim.__main__ import main
+from lodim.fit import KINDS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
+
+# Numbers are the same if they differ by no more than this share and one unit of the last digit
+# shown; whole numbers are the same if they are equal.
+RTOL = 1e-3
+# But what the work of a solver came to hangs on the last bit: here the size is what counts.
+WORK = re.compile(r"\d+ (?:passes|iterations|evaluations)|largest (?:projected )?gradient [\d.e-]+")
+WORK_COLUMNS = ("Iter.", "Eval.")
+WORK_FACTOR = 3.0
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+FORMULAS = {"C", "I", "Q", "bs", "cr", "cc", "te", "center", "scale"}  # what only these may call
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+
+
+# What is the same -------------------------------------------------------------------------------
+
+
+def unit(text):
+    """One unit of the last digit of a number as it is shown."""
+    digits, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def same_number(a, b, work=False):
+    if work:
+        return float(a) <= WORK_FACTOR * float(b) and float(b) <= WORK_FACTOR * float(a)
+    if a.lstrip("+-").isdigit() and b.lstrip("+-").isdigit():
+        return int(a) == int(b)
+    most = max(abs(float(a)), abs(float(b)))
+    return abs(float(a) - float(b)) <= RTOL * most + 1.001 * min(unit(a), unit(b))
+
+
+def parts(text):
+    """Each line as its words, its numbers, and whether each of these is of a solver's work."""
+    flat = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+    spans = [found.span() for found in WORK.finditer(re.sub(r"\s", " ", flat))]
+    column, start, out = False, 0, []
+    for line in flat.splitlines():
+        found = list(NUMBER.finditer(line))
+        of_work = [any(a <= start + n.start() < b for a, b in spans) for n in found]
+        if line.endswith(WORK_COLUMNS):
+            column = True
+        elif line.startswith("=") or (line.startswith("-") and out and out[-1][1]):
+            column = False
+        elif column and found:
+            of_work[-1] = True
+        words = NUMBER.sub("#", line).split()
+        out.append((words, [n.group() for n in found], of_work, line))
+        start += len(line) + 1
+    return out
+
+
+def differences(shown, printed):
+    """Lines that are not the same, of both texts."""
+    a, b = parts(shown), parts(printed)
+    if len(a) != len(b):
+        return [f"{len(a)} lines are shown, and {len(b)} printed:\n{printed}"]
+    return [
+        f"shown:   {x[3]}\nprinted: {y[3]}"
+        for x, y in zip(a, b, strict=True)
+        if x[0] != y[0] or not all(map(same_number, x[1], y[1], x[2]))
+    ]
+
+
+SHOWN = """\
+Rows: 392, lambda: 0.005025
+Dev. ratio:  0.9119
+      a   |w|   Iter.
+---------------------
+1  14.13  7.7      53
+2  -0.32  4.4      50
+---------------------
+x  0.0025  1e-08   60
+Optimizer: 741 passes over the data, 74
+    iterations at most, largest gradient 0.00021."""
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ("53", "71"), ("741", "912"), ("74", "60"), ("0.00021", "0.0004"), ("7.7  ", "7.699"),
+        ("0.9119", "0.9120"), ("0.005025", "0.005027"), ("0.0025", "0.002501"), ("1 ", "1    "),
+    ],
+)  # fmt: skip
+def test_what_is_the_same(a, b):
+    assert SHOWN.count(a) >= 1 and differences(SHOWN, SHOWN.replace(a, b, 1)) == []
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ("392", "393"), ("0.9119", "0.9149"), ("0.9119", "0.919"), ("14.13", "14.18"), ("53", "5"),
+        ("-0.32", "0.32"), ("0.0025", "0.0031"), ("1e-08", "1e-07"), ("60", "61"), ("741", "7410"),
+        ("0.00021", "0.021"), ("lambda", "gamma"), ("\nDev. ratio:  0.9119", ""), ("1  ", "2  "),
+        ("4.4", "4.4  5"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_same(a, b):
+    assert SHOWN.count(a) >= 1 and differences(SHOWN, SHOWN.replace(a, b, 1)) != []
+
+
+# What is said -----------------------------------------------------------------------------------
+
+# What the prose says of results, and whether it is so once the code that follows has run.
+CLAIMS = {
+    "README": {
+        "Of thirteen measurements four tell the cultivar, in two views":
+            "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 4, 2)",
+        "`path` fits 100 decreasing penalties": "len(path.fits) == 100",
+        "`cv` tries 25 penalties by 10 folds": "len(cv.frame) == 25",
+    },
+    "gbmap": {
+        "`m` (10 by default)": "path.fits[0].settings.m == 10",
+        "the richer model looks better here": "both['dev_ratio'].is_monotonic_decreasing",
+        "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
+    },
+    "proset": {
+        "model has a fraction of the prototypes": "len(tumour.estimates) < len(fit.estimates) / 2",
+        "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
+        "Here it is not, so that": "explanation.quantile > 0.05",
+    },
+    "costnet": {
+        "303 patients": "len(heart) == 303",
+        "For four dollars, three questions and a blood pressure cuff":
+            "set(fit.at(4).inputs) == {'age', 'sex', 'chest_pain', 'resting_bp'}",
+        "more than half of what can be explained":
+            "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
+    },
+    "costnet_monitoring": {
+        "From 3 on the lasso pays": "(curves['all'] < curves['lasso']).loc[3:].all()",
+    },
+    "melm": {
+        "34 numbers describe a radar echo": "echoes.shape[1] == 34 + 1",
+        "among 33 features": "len(fit.design.names) == 33",
+        "as Barbera and Barolo, has by far the largest divergence":
+            "set(cultivars.pairs().nlargest(1, 'divergence').iloc[0, :2]) == {'Barbera', 'Barolo'}",
+    },
+    "ripr": {
+        "Of thirty measurements the model needs only a few": "fit.df < len(fit.design.names) / 4",
+        "There are more views than before": "len(partial.estimates) > len(fit.estimates)",
+        "Three features at a time see more": "deep.evaluate(new)['deviance'][0] < "
+                                             "strength.evaluate(new)['deviance'][0]",
+    },
+}  # fmt: skip
+
+
+def words(prose):
+    """Prose in one line, without the marks of a comment."""
+    return " ".join(re.sub(r"^# ?", "", prose, flags=re.M).split())
+
+
+def broken(page, prose, names):
+    """Claims of a page that are made in this prose and do not hold."""
+    made = {said: so for said, so in CLAIMS.get(page, {}).items() if said in words(prose)}
+    return [said for said, so in made.items() if not eval(so, names)]
+
+
+@pytest.mark.parametrize("page", CLAIMS)
+def test_what_is_claimed_is_said(page):
+    file = ROOT / ("README.md" if page == "README" else f"vignettes/{page}.py")
+    assert all(said in words(file.read_text()) for said in CLAIMS[page])
+
+
+# README.md --------------------------------------------------------------------------------------
+
+
+def run_readme():
+    """Each block of Python, in one namespace: its code, what is shown, what it prints, claims."""
+    names = {}
+    prose, *blocks = PYTHON.split(README)
+    for code, shown, after in zip(blocks[::3], blocks[1::3], blocks[2::3], strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), names)
+        yield code, shown or "", printed.getvalue(), broken("README", prose, names)
+        prose = after
+
+
+def test_readme_prints_what_it_shows_and_does_what_it_says(tmp_path, monkeypatch, axes):
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for code, shown, printed, claims in run_readme():
+        said = [*differences(shown, printed), *claims]
+        wrong += [f"{code.splitlines()[-1]}\n{line}" for line in said]
+    assert not wrong, "python tests/test_documents.py writes what is printed:\n" + "\n".join(wrong)
+
+
+def write_readme():
+    """README.md with what its code prints in the place of what it shows."""
+    text = README
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for code, shown, printed, _ in run_readme():
+            if shown:
+                block = "```python\n{}```\n\n```text\n{}```\n"
+                text = text.replace(block.format(code, shown), block.format(code, printed))
+    (ROOT / "README.md").write_text(text)
+
+
+# Commands and names in README.md ----------------------------------------------------------------
+
+
+def commands():
+    """The commands of README.md that are lodim's, as lists of words."""
+    lines = "".join(code for kind, code in BLOCK.findall(README) if kind == "sh").splitlines()
+    words = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
+    return [w[3:] for w in words if w[0].endswith("python") and w[1:3] == ["-m", "lodim"]]
+
+
+@pytest.mark.parametrize("argv", commands(), ids=" ".join)
+def test_commands_run(argv, tmp_path, monkeypatch, capsys, axes):
+    """On a part of the data, response first: a file comes before the data set of its name."""
+    monkeypatch.chdir(tmp_path)
+    files = {"cars.csv": "autompg", "new.csv": "autompg"} | {n: n for n in ld.data()["name"]}
+    for file in set(argv) & set(files):
+        data = ld.data(files[file])
+        data.iloc[:: len(data) // 40, :6].to_csv(file, index=False)
+    try:
+        assert main(argv) == 0
+    except SystemExit as stop:  # of --help
+        assert stop.code == 0
+    out, err = capsys.readouterr()
+    assert out and not err
+    for option, made in (("--output", "predicted.csv"), ("--plots", "out/cv.png")):
+        assert (option in argv) == (tmp_path / made).exists()
+
+
+def test_the_commands_are_found():
+    assert len(commands()) == 8 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
+
+
+def spans():
+    """What README.md has in backquotes outside of its blocks."""
+    return re.findall(r"`` ?(.+?) ?``|`(.+?)`", BLOCK.sub("", README))
+
+
+def calls():
+    """Every call in backquotes: (the span, its function as text, names of its keywords)."""
+    for text in (a or b for a, b in spans()):
+        with contextlib.suppress(SyntaxError):
+            tree = ast.parse(text.replace("[...]", "[]"))
+            for node in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+                yield text, ast.unparse(node.func), [k.arg for k in node.keywords]
+
+
+def objects():
+    """What the variables of README.md are."""
+    from importlib import import_module
+
+    from lodim.paths import Path as LambdaPath
+    from lodim.report import Report
+    from lodim.select import CV
+
+    fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in KINDS]
+    several = [*fits, LambdaPath, CV, Report]
+    return {"ld": [ld], "fit": fits, "path": [LambdaPath], "cv": [CV], "": several, "np": [np]}
+
+
+def test_every_call_named_in_the_readme_is_there():
+    seen, kinds = set(), objects()
+    for text, function, keywords in calls():
+        of, _, name = function.rpartition(".")
+        if name in FORMULAS or hasattr(builtins, name):
+            continue
+        found = [getattr(kind, name) for kind in kinds[of] if hasattr(kind, name)]
+        assert found, f"{text}: there is no {function}()"
+        parameters = [p for f in found for p in inspect.signature(f).parameters.values()]
+        any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        assert any_name or set(keywords) <= {p.name for p in parameters}, text
+        seen.add(function)
+    assert {"fit.plot", "ld.cv", "prices", "drift_threshold", "votes"} <= seen
+
+
+# Vignettes --------------------------------------------------------------------------------------
+
+SMALLER = {  # what is done fewer times here, to save time: in the document, here
+    "active": {"range(8)": "range(2)", "range(6)": "range(1)", "24, rounds=7": "24, rounds=2",
+               "30, rounds=6": "30, rounds=2", '"infogain", "entropy")': '"infogain")'},
+    "costnet_monitoring": {"range(1, 6)": "range(1, 3)"},
+    "proset": {"n_lambda=60": "n_lambda=8", "n_lambda=25": "n_lambda=5"},
+    "melm": {"n_lambda=7": "n_lambda=3"},
+    "ripr": {"0.05, 25)": "0.05, 6)", "0.1, 9), None]": "0.1, 3), None]"},
+}  # fmt: skip
+
+
+def cells(name):
+    """The cells of code of a vignette, each with the prose before it; what ends it has no code."""
+    text = (ROOT / "vignettes" / f"{name}.py").read_text()
+    for old, new in SMALLER.get(name, {}).items():
+        assert old in text, f"{name}.py has no {old!r}"
+        text = text.replace(old, new)
+    prose = ""
+    for part in re.split(r"^# %%", text, flags=re.M)[1:]:
+        if part.startswith(" [markdown]"):
+            prose += part
+        else:
+            yield prose, part.partition("\n")[2]
+            prose = ""
+    yield prose, ""
+
+
+@pytest.mark.parametrize("name", VIGNETTES)
+def test_vignettes_run_and_do_what_they_say(name, axes):
+    """Cell by cell; what ends a cell is shown, as a notebook does."""
+    names, wrong = {}, []
+    for prose, code in cells(name):
+        tree = ast.parse(code)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), names)
+        if last is not None:
+            shown = eval(compile(ast.Expression(last.value), name, "eval"), names)
+            assert shown is None or getattr(shown, "_repr_html_", shown.__repr__)()
+        wrong += broken(name, prose, names)
+    assert not wrong
+
+
+def test_what_renders_the_vignettes():
+    """The command names every document, and the extra `docs` has all that they import."""
+    command = BLOCK.findall((ROOT / "vignettes/README.md").read_text())[0][1]
+    assert set(re.search(r"for name in (.*?);", command)[1].split()) == set(VIGNETTES)
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    needs = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
+    packages = {re.split("[<>=]", line)[0].strip() for line in needs.splitlines()}
+    for name in VIGNETTES:
+        nodes = [n for _, code in cells(name) for n in ast.walk(ast.parse(code))]
+        used = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
+        used |= {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+        used = {module.split(".")[0].replace("sklearn", "scikit-learn") for module in used}
+        assert used <= packages | {"lodim", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("page", ["README.md", "vignettes/README.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\((.+?)\)", text) if "://" not in link]
+    assert links and all((ROOT / page).parent.joinpath(link).exists() for link in links)
+
+
+if __name__ == "__main__":
+    write_readme()
