@@ -137,10 +137,10 @@ class LearningCurves:
         if kind == "curve":
             if of is not None:
                 raise ArgumentError("of is for kind='winloss'")
-            return plot.learning(self.tidy(), self.measure, ax)
+            return plot.learning(self.tidy(), ax, measure=self.measure)
         if kind == "winloss":
             of = self._known(of)
-            return plot.winloss(self.wins(of), of, list(self.values), ax)
+            return plot.winloss(self.wins(of), ax, of=of, runs=list(self.values))
         raise ArgumentError(f"kind must be curve or winloss, not {kind!r}")
 
     def _known(self, name):
