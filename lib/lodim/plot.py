@@ -5,12 +5,14 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 
+from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
 from lodim.lettering import legend, literal
 from lodim.report import significant
 from lodim.wording import brief
 
 BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
+COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that count
 LONGEST = 32  # characters of a name at the end of a line, and in a legend
 
 
@@ -24,15 +26,23 @@ def _axes(ax, size=(7.0, 4.5)):
 
 def draw(kinds, kind, fit, ax, arguments):
     """Draw a kind of plot of a fit, the first of `kinds` by default, and return the Axes."""
-    if kind is None:
-        kind = next(iter(kinds))
-    if kind not in kinds:
-        raise ArgumentError(f"kind must be one of {', '.join(kinds)}, not {kind!r}")
+    kind = next(iter(kinds)) if kind is None else kind
+    one_of("kind", kind, kinds)
+    for name in COUNTS & arguments.keys():
+        arguments = arguments | {name: whole(name, arguments[name], least=int(name != "named"))}
     try:
         signature(kinds[kind]).bind(fit, ax, **arguments)
     except TypeError as error:
         raise ArgumentError(f"plot of kind {kind!r}: {error}") from None
     return literal(kinds[kind])(fit, ax, **arguments)
+
+
+def one_row(data, row):
+    """The row of a frame at a position, as a frame."""
+    right = isinstance(data, pd.DataFrame) and isinstance(row, int | np.integer)
+    if not right or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
+    return data.iloc[[row]]
 
 
 def _tidy(ax):
@@ -46,7 +56,7 @@ def path(path, ax=None, top=10):
 
     Per standard deviation of the feature, where that means something.
     """
-    frame = path.tidy()
+    frame, top = path.tidy(), whole("top", top)
     keys = list(path.fits[0].coef().index.names)
     standard = "std_estimate" in frame
     wide = frame.pivot_table(

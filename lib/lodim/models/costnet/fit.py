@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -307,7 +308,7 @@ class CostnetFit(Fit):
             raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
         trace = self.estimates.trace
         logs = np.log(np.maximum(trace.lambdas, 1e-300))
-        k = int(np.argmin(np.abs(logs - np.log(max(lambda_, 1e-300)))))
+        k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
         step = steps.of_trace(trace, k, self.paid)
         if not within(step.cost, self.limit):
             raise ArgumentError(
@@ -318,4 +319,4 @@ class CostnetFit(Fit):
 
 
 def _is_number(value):
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
