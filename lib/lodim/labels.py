@@ -15,7 +15,9 @@ def check(response, labelled, pool, test):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name == "test"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
             raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
-    if test is not None and response in test and test[response].isna().any():
+    if test is not None and response not in test:
+        raise DataError(f"test lacks the column {response!r}: accuracy could not be measured")
+    if test is not None and test[response].isna().any():
         row = plain(test.index[test[response].isna()][0])
         raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
     if not pool.index.is_unique:

@@ -291,6 +291,7 @@ class Learner:
         """
         from lodim.curves import learning_curves
 
+        one_of("kind", kind, ("curve", "winloss"))
         name = self._name()
         if against is not None and not isinstance(against, Mapping):
             raise ArgumentError(f"against must be a dict of learners by name, not {against!r:.80}")
