@@ -134,13 +134,13 @@ class CostnetFit(Fit):
         costs = [model.cost for model in pricelist.listed(self)]
         return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
 
-    def coef(self, lambda_: float | None = None, cost: float | None = None) -> pd.Series:
+    def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
 
         Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
-        model that costs at most `cost`.
+        model that costs at most `budget`.
         """
-        frame = pricelist.terms(self._asked(cost, lambda_))
+        frame = pricelist.terms(self._asked(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
