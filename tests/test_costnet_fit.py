@@ -162,7 +162,7 @@ def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
     for budget in (0, costs[1], 0.5 * (costs[1] + costs[2]), 1e6):
         one = fit.at(budget)
         assert one.cost == costs[costs <= budget].max() and one.settings.budget == budget
-        pd.testing.assert_series_equal(one.coef(), fit.coef(cost=budget))
+        pd.testing.assert_series_equal(one.coef(), fit.coef(budget=budget))
         assert fit.predict(df, "link", budget=budget).equals(one.predict(df, "link"))
         assert fit.evaluate(df, budget=budget).equals(one.evaluate(df))
         assert fit.augment(df, budget=budget).equals(one.augment(df))
@@ -266,7 +266,7 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
         (lambda: fit.predict(df, budget=-1), "0 or more, not -1"),
         (lambda: fit.predict(df, budget="all"), "not 'all'"),
         (lambda: fit.coef(lambda_=np.nan), "not nan"),
-        (lambda: fit.coef(cost=True), "not True"),
+        (lambda: fit.coef(budget=True), "not True"),
         (lambda: fit.plot("pie"), "kind must be one of cost, path, graph"),
         (lambda: fit.at(lambda_=1).plot("cost", top=3), "plot of kind 'cost'"),
     ]:
@@ -289,7 +289,7 @@ def test_tidy_has_every_model(kind):
     assert len(tidy) == len(fit.prices()) * (1 + len(fit.design.names)) * K
     for step, part in tidy.groupby("step"):
         cost = fit.prices()["cost"][step]
-        np.testing.assert_array_equal(part["estimate"], fit.coef(cost=cost))
+        np.testing.assert_array_equal(part["estimate"], fit.coef(budget=cost))
         assert (part["cost"] == cost).all()
     slopes = tidy[tidy["term"] != "(Intercept)"]
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))

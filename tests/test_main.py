@@ -1,5 +1,9 @@
 """The command line."""
 
+import bz2
+import gzip
+import lzma
+import os
 import subprocess
 import sys
 import warnings
@@ -154,12 +158,111 @@ def test_errors_in_words(argv, says, capsys):
     assert err.startswith("lodim: error: ") and says in err
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2,3\n4\n5,6,7,8,9\n", b"a,b\n\xff\xfe,1\n"])
-def test_unreadable_csv(tmp_path, content, capsys):
-    file = tmp_path / "bad.csv"
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b"a,b\n1,2,3\n4\n5,6,7,8,9\n",
+        b"a,b\n1,2,3\n4,5,6\n",  # one more cell than heads: the first would be a row label
+        b"a,b\n\xff\xfe,1\n",
+        "a,b\n1,2\n".encode("utf-16"),
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0",
+        bytes(range(256)),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["bad.csv", "bad.csv.gz", "bad.zip", "bad.xz", "bad.bz2", "bad.tar"]
+)
+def test_unreadable_csv(tmp_path, content, name, capsys):
+    file = tmp_path / name
     file.write_bytes(content)
     assert main(["gbmap", "a ~ b", str(file)]) == 2
     assert "cannot be read as CSV" in capsys.readouterr().err
+
+
+DAMAGED = {
+    "a.gz": b"\x1f\x8b\x08\x00garbage", "b.gz": gzip.compress(b"a,b\n1,2\n" * 99)[:-9],
+    "c.xz": lzma.compress(b"a,b\n1,2\n" * 99)[:-9], "d.bz2": bz2.compress(b"a,b\n1,2\n" * 99)[:-9],
+    "e.zip": b"PK\3\4garbage", "f.zst": b"\x28\xb5\x2f\xfdgarbage",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_archives(tmp_path, name, capsys):
+    (tmp_path / name).write_bytes(DAMAGED[name])
+    good = ["gbmap", "mpg ~ weight", "autompg", *QUICK]
+    for argv in (
+        ["gbmap", "a ~ b", str(tmp_path / name)],
+        [*good, "--predict", str(tmp_path / name), "--output", str(tmp_path / "out.csv")],
+        ["costnet", "mpg ~ weight", "autompg", "--costs", str(tmp_path / name)],
+    ):
+        assert main(argv) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.startswith("lodim: error: ") and name in said.err
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        ("a,b,a\n1,2,3\n", "two columns called 'a'"),
+        ("a;y\n1;2\n2;3\n", "it has 'a;y'"),
+    ],
+)
+def test_heads_in_words(tmp_path, content, says, capsys):
+    (tmp_path / "x.csv").write_text(content)
+    assert main(["gbmap", "y ~ .", str(tmp_path / "x.csv")]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_folder_is_no_file(tmp_path, capsys):
+    assert main(["gbmap", "y ~ .", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_texts_that_a_spreadsheet_would_run(tmp_path, escaped):
+    """Heads, row labels and classes; numbers below zero stay numbers."""
+    frame = ld.data("autompg").rename(index="={}".format).rename(columns={"mpg": "y"})
+    frame["y"] = np.where(frame["y"] > 23, "+high", "=low")
+    frame.to_csv(tmp_path / "d.csv")
+    more = ["--predict", str(tmp_path / "d.csv"), "--output", str(tmp_path / "p.csv")]
+    more += ["--escape-formulas"] * escaped
+    for type in ("class", "prob", "link"):
+        argv = ["gbmap", "y ~ weight", str(tmp_path / "d.csv"), *QUICK, "--type", type, *more]
+        assert main(argv) == 0
+        out = pd.read_csv(tmp_path / "p.csv", index_col=0)
+        mark = "'" * escaped
+        assert out.index[0] == mark + "=0"
+        if type == "class":
+            assert set(out["y"]) == {mark + "+high", mark + "=low"}
+        if type == "prob":
+            assert list(out) == [mark + "+high", mark + "=low"]
+        if type == "link":
+            assert out["y"].min() < 0
+
+
+def test_a_terminal_of_few_letters(cars, tmp_path):
+    frame = pd.read_csv(cars).rename(columns={"weight": "价格"})
+    frame.to_csv(tmp_path / "c.csv", index=False)
+    argv = [sys.executable, "-m", "lodim", "gbmap", "mpg ~ .", str(tmp_path / "c.csv"), *QUICK]
+    for words, status in (([], 0), (["--weights", "价"], 2)):
+        done = subprocess.run(
+            [*argv, *words], capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+        )
+        assert done.returncode == status and b"Traceback" not in done.stderr
+        assert rb"\u4ef7" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("argv", [["data", "autompg"], ["--help"], ["gbmap", "--help"]])
+def test_a_reader_that_has_seen_enough(argv):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "lodim", *argv], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.filterwarnings("default")

@@ -472,14 +472,57 @@ def test_prototypes_in_excel(tmp_path):
     np.testing.assert_allclose(back[4].astype(float), fit.export()["prototype_weight"])
 
 
-def test_labels_are_no_formulas(tmp_path):
+LIVE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "#N/A", "a\0b", "\ud800", "x" * 40_000]
+
+
+def cells(file):
     openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.load_workbook(file)
+    return [c for page in book for row in page.iter_rows() for c in row if c.value is not None]
+
+
+def test_heads_and_cells_are_no_formulas(tmp_path):
     from lodim import excel
 
-    frame = pd.DataFrame({"row": ["=1+1", "b"], "x": [0.5, np.nan]})
-    excel.write(tmp_path / "f.xlsx", [excel.Sheet("s", frame)])
-    cell = openpyxl.load_workbook(tmp_path / "f.xlsx")["s"]["A2"]
-    assert cell.value == "=1+1" and cell.data_type == "s"
+    heads = pd.Index(LIVE, dtype=object)
+    frame = pd.DataFrame(
+        [LIVE, [np.inf, True, 7, -0.5, None, *[np.nan] * 5]], columns=heads, dtype=object
+    )
+    title = "=a/b:[c]?*" + "x" * 40
+    excel.write(tmp_path / "f.xlsx", [excel.Sheet(title, frame, rows={0: "FFFFFF"})])
+    found = cells(tmp_path / "f.xlsx")
+    assert {c.data_type for c in found[:20]} == {"s"} and found[0].value == found[
+        10
+    ].value == "=1+1"
+    assert [c.quotePrefix for c in found[:10]] == [True] * 6 + [False] * 4
+    assert [c.value for c in found[20:]] == ["inf", True, 7, -0.5]
+
+
+def test_names_and_labels_of_data_are_no_formulas(tmp_path):
+    df = people().rename(columns={"age": "=1+1", "arm": "@arm"})
+    df.index = [f"={k}" for k in range(len(df))]
+    df["=k"] = np.where(df["=1+1"] > df["=1+1"].median(), "=yes", "+no")
+    fit = ld.proset("Q('=k') ~ Q('=1+1') + Q('@arm')", df, threads=1)
+    for row in (None, df.iloc[[0]]):
+        fit.to_excel(tmp_path / "p.xlsx", row)
+        found = cells(tmp_path / "p.xlsx")
+        assert "=1+1" in {c.value for c in found} and "f" not in {c.data_type for c in found}
+
+
+@pytest.mark.parametrize("path", [None, 3, "", "no/such/place.xlsx", "a\0b", []], ids=repr)
+def test_where_no_workbook_can_be_written(path):
+    pytest.importorskip("openpyxl")
+    with pytest.raises(ld.StoreError, match="cannot be written"):
+        fit_of("ill").to_excel(path)
+
+
+def test_what_no_sheet_holds(tmp_path):
+    pytest.importorskip("openpyxl")
+    from lodim import excel
+
+    wide = pd.DataFrame(np.zeros((1, 16_385)))
+    with pytest.raises(ld.DataError, match="more than a sheet"):
+        excel.write(tmp_path / "w.xlsx", [excel.Sheet("s", wide)])
 
 
 def test_excel_is_an_extra(monkeypatch, tmp_path):

@@ -185,7 +185,7 @@ def test_progress(df, capsys):
     [
         ({"loss": "auc"}, "deviance, class, mae"),
         ({"loss": "class"}, "classes"),
-        ({"rule": "max"}, "'min' or '1se'"),
+        ({"rule": "max"}, "min, 1se"),
         ({"grid": {"lambda_": [0.1]}, "lambda_": 0.1}, "in the grid"),
         ({"grid": {"lambda_": []}}, "no value"),
         ({"grid": {"lambda_": [-1.0]}}, "lambda_"),

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 import lodim
 from lodim import recipe
 from lodim.errors import ArgumentError, DataError, LodimError
+from lodim.excel import LIVE
 from lodim.report import Report, Table, significant
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
@@ -116,12 +118,17 @@ MODELS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is 0, or 2 after an error, told on stderr."""
-    args = parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that knows few letters shows codes
+            stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            args.run(args)
-            sys.stdout.flush()
+            try:
+                args = parser().parse_args(argv)
+                args.run(args)
+            finally:
+                sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (LodimError, OSError) as error:
@@ -172,6 +179,12 @@ def _add_model(commands, name, command):
         "--type", default="response", help="response (default), link, class, ...: see predict()"
     )
     one.add_argument("--output", metavar="CSV", help="file for the predictions, a row a new row")
+    one.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "
+        "a spreadsheet would run as formulas; without it, texts are written as they are",
+    )
     one.set_defaults(run=fit_model, model=name)
 
 
@@ -204,7 +217,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.save:
         fit.save(args.save)
     if new is not None:
-        write_csv(fit.predict(new, args.type), args.output)
+        write_csv(fit.predict(new, args.type), args.output, args.escape_formulas)
     arguments.pop(next(iter(recipe.of(model).penalties)), None)  # what follows tries many
     cv = None
     if args.cv or args.plots:
@@ -235,25 +248,47 @@ def read_data(name: str, sep: str = ",") -> pd.DataFrame:
 
 def read_csv(name: str, sep: str = ",") -> pd.DataFrame:
     """Read a CSV file; a first column without a name becomes the index."""
+    if Path(name).is_dir():
+        raise DataError(f"{name!r} is a folder, not a CSV file")
     if not Path(name).is_file():
         raise DataError(f"no file {name!r}, and no data set of that name: see python -m lodim data")
+    how: dict[str, Any] = {"sep": sep, "keep_default_na": False, "encoding": "utf-8-sig"}
     try:
-        frame = pd.read_csv(
-            name, sep=sep, keep_default_na=False, na_values=list(MISSING), encoding="utf-8-sig"
-        )
-    except ValueError as error:  # pandas' parser errors and wrong encodings
-        raise DataError(f"{name} cannot be read as CSV: {str(error).strip()}") from error
+        # The second row is read with the head: one cell more would be taken for a row label.
+        head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]
+        frame = pd.read_csv(name, na_values=list(MISSING), low_memory=False, **how)
+    except UnicodeError as error:
+        raise DataError(f"{name} cannot be read as CSV: it is not UTF-8 ({error})") from error
+    except Exception as error:  # of the parser, or of what unpacks .gz, .xz, .zip, .zst, ...
+        said = str(error).strip() or type(error).__name__
+        raise DataError(f"{name} cannot be read as CSV: {said}") from error
+    twice = head[head.duplicated() & (head != "")]
+    if len(twice):
+        raise DataError(f"{name} has two columns called {twice.iloc[0]!r}; rename one")
     if str(frame.columns[0]).startswith("Unnamed:"):
         frame = frame.set_index(frame.columns[0]).rename_axis(None)
     return frame
 
 
-def write_csv(prediction: pd.Series | pd.DataFrame, name: str) -> None:
-    """Write predictions, with row labels where the new rows have them."""
+def write_csv(prediction: pd.Series | pd.DataFrame, name: str, escape: bool = False) -> None:
+    """Write predictions, with row labels where the new rows have them.
+
+    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
+    """
     frame = pd.DataFrame(prediction)
     names = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame]
     frame = frame.set_axis(names, axis=1)
-    frame.to_csv(name, index=not isinstance(frame.index, pd.RangeIndex))
+    if escape:
+        frame = frame.rename(columns=_escaped, index=_escaped)
+        frame = frame.apply(lambda values: values.map(_escaped))
+    try:
+        frame.to_csv(name, index=not isinstance(frame.index, pd.RangeIndex))
+    except (ImportError, ValueError) as error:  # of what packs .zst; of letters that UTF-8 lacks
+        raise DataError(f"{name} cannot be written: {error}") from error
+
+
+def _escaped(value):
+    return f"'{value}" if isinstance(value, str) and value.startswith(LIVE) else value
 
 
 def cv_report(cv: Any) -> Report:

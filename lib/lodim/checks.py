@@ -1,5 +1,6 @@
 """Checks of arguments, shared by the settings of all models."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
+LARGEST = 2**53  # that a float of 64 bits counts to
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
@@ -41,6 +43,53 @@ def check_share(record: Any, name: str) -> None:
 
 def check_choice(record: Any, name: str, allowed: Any) -> None:
     """Raise unless a field is one of some texts."""
-    value = getattr(record, name)
+    one_of(name, getattr(record, name), allowed)
+
+
+def one_of(name: str, value: Any, allowed: Any) -> None:
+    """Raise unless an argument is one of some texts."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
+    """An argument that is a whole number from `least` to `most`, as an int of Python."""
+    right = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not right or not least <= value <= most:
+        to = f" to {most}" if most < LARGEST else ""
+        raise ArgumentError(f"{name} must be a whole number from {least}{to}, not {value!r}")
+    return int(value)
+
+
+def numbers(name: str, values: Any) -> np.ndarray:
+    """An argument that is one finite number or several, as floats (n,)."""
+    try:
+        found = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+        raise ArgumentError(f"{name} must be finite numbers, at least one, not {values!r:.80}")
+    return found
+
+
+def flag(name: str, value: Any) -> bool:
+    """An argument that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{name} must be True or False, not {value!r:.80}")
+    return bool(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """An argument that is a finite number above 0, as a float of Python."""
+    right = isinstance(value, Real) and not isinstance(value, bool)
+    if not right or not 0 < value < INFINITY:
+        raise ArgumentError(f"{name} must be a positive number, not {value!r}")
+    return float(value)
+
+
+def share(name: str, value: Any) -> float:
+    """An argument that is between 0 and 1, and neither, as a float of Python."""
+    right = isinstance(value, Real) and not isinstance(value, bool)
+    if not right or not 0 < value < 1:
+        raise ArgumentError(f"{name} must be between 0 and 1, not {value!r}")
+    return float(value)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtr
 
+from lodim.checks import one_of
 from lodim.errors import ArgumentError
 from lodim.report import Table, listing, significant
 
@@ -30,9 +31,13 @@ def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "L
     -------
     LearningCurves
     """
-    if measure not in MEASURES:
-        raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
+    one_of("measure", measure, MEASURES)
+    if not isinstance(runs, Mapping):
+        raise ArgumentError(f"runs must be a dict of learners by name, not {runs!r:.80}")
     lists = {name: list(v) if isinstance(v, Sequence) else [v] for name, v in runs.items()}
+    for run in (run for v in lists.values() for run in v):
+        if not hasattr(run, "curve"):
+            raise ArgumentError(f"runs must be what lodim.active returns, not {run!r:.80}")
     if not lists or min(map(len, lists.values())) == 0:
         raise ArgumentError("runs must name at least one run")
     if len({len(v) for v in lists.values()}) > 1:
@@ -134,14 +139,13 @@ class LearningCurves:
         """Draw "curve" (means with standard errors) or "winloss" of a run; returns the Axes."""
         from lodim import plot
 
+        one_of("kind", kind, ("curve", "winloss"))
         if kind == "curve":
             if of is not None:
                 raise ArgumentError("of is for kind='winloss'")
-            return plot.learning(self.tidy(), self.measure, ax)
-        if kind == "winloss":
-            of = self._known(of)
-            return plot.winloss(self.wins(of), of, list(self.values), ax)
-        raise ArgumentError(f"kind must be curve or winloss, not {kind!r}")
+            return plot.learning(self.tidy(), ax, measure=self.measure)
+        of = self._known(of)
+        return plot.winloss(self.wins(of), ax, of=of, runs=list(self.values))
 
     def _known(self, name):
         name = next(iter(self.values)) if name is None else name

@@ -13,6 +13,7 @@ from lodim.formula import expand, parse
 from lodim.partial import taught
 from lodim.response import Given, Response, code_response, complete, learn_response
 
+REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
 MAX_FEATURES = 1_000_000
 
@@ -237,6 +238,13 @@ class Design:
             raise DataError("the model was fitted with an offset; give offset= for the new data")
         return self.offset if offset is None else offset
 
+    def has_response(self, data):
+        """Whether data have the columns of the response, and of weights that have a name."""
+        if self.response is None:
+            return False
+        needed = [*factor.columns_of(self.response.key), *([self.weights] if self.weights else [])]
+        return set(needed) <= set(columns.read_frame(data).names)
+
     @property
     def levels(self):
         """Classes of the response in order; None for a numeric one, or without a response."""
@@ -286,9 +294,9 @@ class Design:
 
 
 def _check_arguments(family, dtype, standardize):
-    if family not in (None, *FAMILIES):
+    if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
-    if dtype not in ("float64", "float32", np.float64, np.float32):
+    if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
         raise ArgumentError(f"dtype is 'float64' or 'float32', not {dtype!r}")
     if not isinstance(standardize, bool):
         raise ArgumentError(f"standardize is True or False, not {standardize!r}")

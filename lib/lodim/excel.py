@@ -1,5 +1,8 @@
 """Excel workbooks of frames: the only importer of openpyxl. Values stay numbers; formats show."""
 
+import math
+import os
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -8,10 +11,14 @@ from typing import Any
 import pandas as pd
 
 from lodim.digits import is_missing
-from lodim.errors import MissingExtraError
+from lodim.errors import DataError, MissingExtraError, StoreError
 
 HEAD, SCALE = "1F4E79", ("FFFFFF", "F4A582")  # fills, as RGB in hex
 WIDEST, NARROWEST = 42, 9  # characters of a column
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet, the head included
+LIVE = ("=", "+", "-", "@", "\t", "\r")  # what a formula may begin with
+NOT_IN_CELLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+NOT_IN_TITLES = re.compile(r"[\\*?:/\[\]\x00-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,10 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
     ------
     MissingExtraError
         openpyxl is not installed.
+    DataError
+        A frame is larger than a sheet.
+    StoreError
+        The file cannot be written.
     """
     try:
         from openpyxl import Workbook
@@ -58,19 +69,24 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
     book = Workbook()
     book.remove(book.active)
     for sheet in sheets:
-        _fill(book.create_sheet(sheet.title[:31]), sheet)
-    book.save(path)
+        _fill(book.create_sheet(NOT_IN_TITLES.sub("_", sheet.title)[:31]), sheet)
+    try:
+        book.save(os.fsdecode(path))
+    except (OSError, TypeError, ValueError) as error:
+        raise StoreError(f"{path!r} cannot be written: {error}") from error
 
 
 def _fill(page, sheet):
-    page.append([str(name) for name in sheet.frame.columns])
+    if sheet.frame.shape[0] >= MOST_ROWS or sheet.frame.shape[1] > MOST_COLUMNS:
+        n, p = sheet.frame.shape
+        raise DataError(f"{n:,} rows and {p:,} columns are more than a sheet of Excel can hold")
+    page.append([_plain(str(name)) for name in sheet.frame.columns])
     columns = [[_plain(v) for v in sheet.frame.iloc[:, k]] for k in range(sheet.frame.shape[1])]
     for row in zip(*columns, strict=True):
         page.append(row)
-        for cell in page[page.max_row]:
-            # A text that begins with = is a text: a label from data is never a formula.
-            if cell.data_type == "f":
-                cell.data_type = "s"
+    for row in page.iter_rows():
+        for cell in row:
+            _keep_text(cell)
     _style_head(page, sheet)
     _style_columns(page, sheet)
     _style_rows(page, sheet)
@@ -84,7 +100,16 @@ def _plain(value):
     if is_missing(value):
         return None
     value = value.item() if hasattr(value, "item") else value
-    return value if isinstance(value, bool | int | float | str) else str(value)
+    if isinstance(value, bool | int | float) and math.isfinite(value):
+        return value
+    return NOT_IN_CELLS.sub(" ", str(value))
+
+
+def _keep_text(cell):
+    """A text of the data is never a formula or an error, also not when it is edited."""
+    if isinstance(cell.value, str):
+        cell.data_type = "s"
+        cell.quotePrefix = cell.value.startswith(LIVE)
 
 
 def _style_head(page, sheet):

@@ -11,6 +11,7 @@ from lodim.errors import DataError
 from lodim.moments import ALL
 from lodim.partial import known, spread
 
+FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
 FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
 THREADED = 2_000_000  # numbers above which threads over columns pay
 
@@ -68,7 +69,7 @@ def fill(terms, table, X, mean, scale, flat):
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table), first):
             if not flat[k]:
-                moments.pack(x, rows, mean[k], scale[k], X, k)
+                _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
@@ -94,10 +95,20 @@ def learn(terms, table, X, names, weights, standardize):
                 flat[k], mean[k] = True, min(max(mean[k], least), greatest)
                 continue
             scale[k] = sd if standardize else 1.0
-            moments.pack(x, rows, mean[k], scale[k], X, k)
+            _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, p)
     return mean, scale, flat
+
+
+def _check_near(largest, term, dtype):
+    """Raise where a feature is so far from the mean row that distances would be infinite."""
+    if largest > FAR[dtype.name]:
+        name = ":".join(part.name for part in term)
+        raise DataError(
+            f"{name!r} holds a number that is {largest:.3g} standard deviations (or units) from "
+            "the training rows' mean, too far to be computed with; make it missing or correct it"
+        )
 
 
 def _there(x, rows, weights):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from lodim import family as families
 from lodim import fold, report, store
+from lodim.checks import one_of
 from lodim.design import Design
 from lodim.errors import ArgumentError, DataError, LodimError, StoreError
 
@@ -120,10 +121,9 @@ class Fit(ABC):
         Returns
         -------
         Series or DataFrame
-            Missing (NaN) in rows where an input is.
+            NaN (None for classes) in rows where an input is missing.
         """
-        if type not in self.types:
-            raise ArgumentError(f"type must be one of {', '.join(self.types)}, not {type!r}")
+        one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
         if offset is None and type in self.without_offset and self.design.offset_given:
@@ -153,10 +153,12 @@ class Fit(ABC):
         else:
             full = np.full(shape, np.nan)
         full[batch.rows] = values
-        if full.ndim == 1:
-            # Classes keep the kind of the labels (numbers, bool) where no row is missing.
-            return pd.Series(full, index=batch.index, name=names).infer_objects()
-        return pd.DataFrame(full, index=batch.index, columns=names)
+        # Where a row is missing classes stay objects, lest pandas makes NaN of None; else they keep
+        # the kind of the labels (numbers, bool).
+        form = pd.Series if full.ndim == 1 else pd.DataFrame
+        named = {"name": names} if full.ndim == 1 else {"columns": names}
+        out = form(full, index=batch.index, dtype=full.dtype, **named)
+        return out if out.isna().any(axis=None) else out.infer_objects()
 
     def coef(self) -> pd.Series:
         """Estimates by term, from tidy()."""

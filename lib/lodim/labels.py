@@ -12,10 +12,12 @@ from lodim.errors import DataError
 def check(response, labelled, pool, test):
     """Frames whose rows can be told apart, and test rows with labels."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
-        if frame is not None and not isinstance(frame, pd.DataFrame):
+        if not isinstance(frame, pd.DataFrame) and not (frame is None and name == "test"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
             raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
-    if test is not None and response in test and test[response].isna().any():
+    if test is not None and response not in test:
+        raise DataError(f"test lacks the column {response!r}: accuracy could not be measured")
+    if test is not None and test[response].isna().any():
         row = plain(test.index[test[response].isna()][0])
         raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
     if not pool.index.is_unique:
@@ -23,7 +25,7 @@ def check(response, labelled, pool, test):
         raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
 
 
-def _series(labels, response):
+def series(labels, response):
     """Labels by row, each row once."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
@@ -45,7 +47,7 @@ def _series(labels, response):
 
 def checked(labels, learner, new):
     """Labels as a Series by row label of the pool; `new` says that classes may be new."""
-    labels = _series(labels, learner.response)
+    labels = series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):
         known = "labelled already" if unknown[0] in learner.labelled.index else "not in the pool"

@@ -9,9 +9,10 @@ import pandas as pd
 from lodim import batches, scores
 from lodim import recipe as recipes
 from lodim.agreement import kappa
+from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.formula import parse
-from lodim.labels import check, checked
+from lodim.labels import check, checked, plain, series
 from lodim.report import Table, listing, significant
 
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
@@ -115,9 +116,9 @@ def active(
     stabilizing predictions and the need for user-adjustable stopping. CoNLL.
     """
     _check_score(score)
-    for name, value in (("committee", committee), ("rounds", rounds)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ArgumentError(f"{name} must be a whole number from 1, not {value!r}")
+    committee, rounds, seed = (
+        whole(*given) for given in (("committee", committee), ("rounds", rounds), ("seed", seed, 0))
+    )
     for name, share in (("agreement", agreement), ("target", 0.5 if target is None else target)):
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")
@@ -188,8 +189,7 @@ class Learner:
         """
         score = self.score if score is None else score
         _check_score(score)
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-            raise ArgumentError(f"n must be a whole number from 1, not {n!r}")
+        n = whole("n", n)
         if self.pool.empty:
             raise DataError("the pool is empty: all of its rows are labelled")
         self._asked = score
@@ -246,9 +246,13 @@ class Learner:
         rounds : int, optional
             Until the pool is empty, by default.
         """
-        done = 0
-        while len(self.pool) and (rounds is None or done < rounds):
-            self.teach(pd.Series(labels).loc[self.query(n, score).index], new=True)
+        said, done = series(labels, self.response), 0
+        unknown = self.pool.index.difference(said.index)
+        if len(unknown):
+            raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
+        rounds = len(self.pool) if rounds is None else whole("rounds", rounds)
+        while len(self.pool) and done < rounds:
+            self.teach(said.loc[self.query(n, score).index], new=True)
             done += 1
         return self
 
@@ -287,8 +291,11 @@ class Learner:
         """
         from lodim.curves import learning_curves
 
+        one_of("kind", kind, ("curve", "winloss"))
         name = self._name()
-        others = {} if against is None else dict(against)
+        if against is not None and not isinstance(against, Mapping):
+            raise ArgumentError(f"against must be a dict of learners by name, not {against!r:.80}")
+        others = dict(against or {})
         if name in others:
             raise ArgumentError(f"{name!r} is the name of this run; give the other one another")
         if kind == "winloss" and not others:
@@ -357,8 +364,7 @@ def _shown(value):
 
 
 def _check_score(score):
-    if score not in scores.SCORES:
-        raise ArgumentError(f"score must be one of {', '.join(scores.SCORES)}, not {score!r}")
+    one_of("score", score, scores.SCORES)
 
 
 def _response(formula):

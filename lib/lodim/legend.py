@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lodim import lettering
 from lodim.planes import COLOURS, MARKS
 from lodim.plot import GREY
 from lodim.wording import brief
@@ -10,6 +11,7 @@ INK = "#202020"
 FEW = 5  # classes whose contours can be told apart
 HELD = (0.9, 0.5)  # shares of a class's rows within its contours, the outer one first
 ROOM, NARROW = 24, 16  # characters of a name in a plot, and in a legend of two columns
+ARROW = ((-1, -0.1), (0.4, -0.1), (0.4, -0.4), (1, 0), (0.4, 0.4), (0.4, 0.1), (-1, 0.1))
 LINES, TIGHT = 22.0, 11.5  # points of a line of the legend, and of one of many classes
 
 
@@ -52,9 +54,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
     if boundary:
         entries += ax.plot([], [], color=INK, lw=1.1, label="decision boundary")
     if arrows is not None and len(arrows.names):
-        entries.append(
-            ax.scatter([], [], marker=r"$\rightarrow$", s=90, color=INK, label=arrows.what)
-        )
+        entries.append(ax.scatter([], [], marker=ARROW, s=90, color=INK, label=arrows.what))
     write(ax, entries, legend, inside)
 
 
@@ -78,7 +78,7 @@ def write(ax, entries, legend, inside=False):
             more = f"\n(the first {C - left} of {C})" if left else ""
             style |= {"title": brief([legend.name], ROOM)[0] + more, "title_fontsize": 7}
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, 1.0) if inside else (1.01, 1.0)}
-    ax.legend(handles=entries, frameon=False, **style, **place)
+    lettering.legend(ax, entries, frameon=False, **style, **place)
 
 
 def _those_with_room(entries, n_classes, room):

@@ -96,15 +96,19 @@ def moments(x, rows, weights):
 def _packs(scalar):
     tiles = types.Array(scalar, 3, "C")
     numbers = (types.float64, types.float64)
-    return [types.void(layout, _ROWS, *numbers, tiles, types.int64) for layout in _LAYOUTS]
+    return [types.float64(layout, _ROWS, *numbers, tiles, types.int64) for layout in _LAYOUTS]
 
 
 @njit(_packs(types.float64) + _packs(types.float32), **_OPTIONS)
 def pack(x, rows, mean, scale, tiles, k):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64)."""
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
+    largest = 0.0
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
         start = tile * TILE
         for j in range(min(TILE, n - start)):
             value = x[rows[start + j]] if rows.size else x[start + j]
-            tiles[tile, k, j] = (value - mean) / scale
+            value = (value - mean) / scale
+            largest = max(largest, abs(value))
+            tiles[tile, k, j] = value
+    return largest

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError
+from lodim.lettering import legend
 from lodim.planes import COLOURS, MARKS, SCALE
 from lodim.plot import GREY, _axes, _tidy
 
@@ -209,9 +210,9 @@ def _explain(axes, key, shades, star, views, own):
     """A legend below all panels and a scale beside them; in the last panel where Axes are given."""
     first, entries = axes[-1], []
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
-    for k, label in enumerate(key.labels or ()):
+    for k, label in enumerate(key.entries):
         style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
-        entries.append(_mark(first, f"{key.name} = {label}", s=40, **style))
+        entries.append(_mark(first, label, s=40, **style))
     entries.append(_mark(first, "served by the view", s=30, color="black"))
     entries.append(_mark(first, "served elsewhere", s=12, color="black", alpha=0.25, linewidths=0))
     if star is not None:
@@ -224,12 +225,13 @@ def _explain(axes, key, shades, star, views, own):
         shades = next((c for ax in axes for c in ax.collections if c.get_array() is not None), None)
     if shades is not None:
         figure.colorbar(shades, ax=list(axes), label=key.name, pad=0.02, shrink=0.85)
-    style = {"handles": entries, "frameon": False, "fontsize": 8}
+    style = {"frameon": False, "fontsize": 8}
     if own:
         most = max(2, int(figure.get_size_inches()[0] / 1.75))
-        figure.legend(loc="outside lower center", ncols=min(len(entries), most), **style)
+        place = {"loc": "outside lower center", "ncols": min(len(entries), most)}
+        legend(figure, entries, **place, **style)
     else:
-        first.legend(**style)
+        legend(first, entries, **style)
 
 
 def _mark(ax, label, **style):

@@ -18,7 +18,7 @@ def known(table, names):
         Positions among the table's rows, (n_known,) int64; empty where all are known, as they
         always are unless the table keeps rows with missing values.
     """
-    if not table.partial:
+    if not table.partial or not table.n:
         return table, ALL
     bad = np.zeros(table.n, bool)
     for name in names:

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from lodim import recipe as recipes
+from lodim.checks import one_of, positive, share, whole
 from lodim.errors import ArgumentError
 from lodim.report import Table, listing, significant
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
     """Decreasing values of a penalty, evenly spaced in log, from lambda_max to ratio lambda_max."""
-    if not isinstance(n, int | np.integer) or n < 2:
-        raise ArgumentError(f"n_lambda must be a whole number from 2, not {n!r}")
+    n = whole("n_lambda", n, least=2)
     kind = problem.recipe.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
     return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
@@ -24,9 +24,9 @@ def lambda_grid(problem, penalty, n, ratio=None):
 def penalty_of(recipe, name):
     """The penalty to walk along: the one of that name, or the recipe's first."""
     names = tuple(recipe.penalties)
-    if name is not None and name not in names:
-        raise ArgumentError(f"penalty must be one of {', '.join(names)}, not {name!r}")
-    return name or names[0]
+    name = names[0] if name is None else name
+    one_of("penalty", name, names)
+    return name
 
 
 def path(
@@ -76,8 +76,8 @@ def path(
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
     ratio = lambda_min_ratio
-    if ratio is not None and not 0.0 < ratio < 1.0:
-        raise ArgumentError(f"lambda_min_ratio must be between 0 and 1, not {ratio!r}")
+    if ratio is not None:
+        ratio = share("lambda_min_ratio", ratio)
     if lambdas is None:
         lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
     elif n_lambda is not None or lambda_min_ratio is not None:
@@ -159,10 +159,9 @@ class Path:
 
     def at(self, lambda_: float) -> Any:
         """The fit of the penalty nearest to `lambda_` in log."""
-        if not isinstance(lambda_, int | float | np.number) or not lambda_ > 0:
-            raise ArgumentError(f"lambda_ must be positive, not {lambda_!r}")
+        log = np.log(positive("lambda_", lambda_))
         logs = np.log(np.maximum(self.lambdas, 1e-300))
-        return self.fits[int(np.argmin(np.abs(logs - np.log(lambda_))))]
+        return self.fits[int(np.argmin(np.abs(logs - log)))]
 
     def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
         """Predictions of the fit of the penalty nearest to `lambda_`."""

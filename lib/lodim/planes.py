@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.plot import BLUE, GREY, _apart, _axes, _tidy
+from lodim.lettering import legend
+from lodim.plot import BLUE, GREY, LONGEST, _apart, _axes, _tidy
 from lodim.report import significant
+from lodim.wording import brief
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, each with a mark of its own.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
@@ -41,6 +43,12 @@ class Key:
     low: float
     high: float
     size: str = ""
+
+    @property
+    def entries(self):
+        """A text for each class."""
+        name = brief([self.name], LONGEST)[0]
+        return [f"{name} = {label}" for label in brief(self.labels or (), LONGEST)]
 
     @classmethod
     def of(cls, name, labels, values, size=""):
@@ -197,9 +205,9 @@ def _scatter(ax, points, key, *, s, lw, inside=False, **style):
 def _legend(ax, points, key, faint, star, edge=None):
     """The legend, outside on the right, where it hides nothing."""
     entries = []
-    for k, label in enumerate(key.labels or ()):
+    for k, label in enumerate(key.entries):
         style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
-        entries.append(_mark(ax, f"{key.name} = {label}", s=55, lw=0.8, edgecolor="black", **style))
+        entries.append(_mark(ax, label, s=55, lw=0.8, edgecolor="black", **style))
     if faint is not None:
         entries.append(_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))
     if star is not None:
@@ -215,10 +223,10 @@ def _legend(ax, points, key, faint, star, edge=None):
             entries.append(_mark(ax, f"{key.size} {significant(share * top, 2)}", **style))
     if entries and key.labels is None:  # the scale is on the right
         place = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.13), "ncols": 4}
-        ax.legend(handles=entries, frameon=False, fontsize=8, **place)
+        legend(ax, entries, frameon=False, fontsize=8, **place)
     elif entries:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "labelspacing": 1.1}
-        ax.legend(handles=entries, frameon=False, fontsize=8, **place)
+        legend(ax, entries, frameon=False, fontsize=8, **place)
     return ax
 
 

@@ -1,37 +1,48 @@
-"""Plots: the only importer of matplotlib. Each draws on Axes, its own if none is given."""
+"""Plots, each on Axes, its own if none is given; `lettering` too imports matplotlib, no other."""
 
 from inspect import signature
 
 import numpy as np
 import pandas as pd
 
-from lodim.errors import ArgumentError, MissingExtraError
+from lodim.checks import one_of, whole
+from lodim.errors import ArgumentError
+from lodim.lettering import legend, literal
 from lodim.report import significant
+from lodim.wording import brief
 
 BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
+COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that count
+LONGEST = 32  # characters of a name at the end of a line, and in a legend
 
 
 def _axes(ax, size=(7.0, 4.5)):
     if ax is not None:
         return ax
-    try:
-        from matplotlib.pyplot import subplots
-    except ImportError as error:
-        raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
+    from matplotlib.pyplot import subplots
+
     return subplots(figsize=size, layout="constrained")[1]
 
 
 def draw(kinds, kind, fit, ax, arguments):
     """Draw a kind of plot of a fit, the first of `kinds` by default, and return the Axes."""
-    if kind is None:
-        kind = next(iter(kinds))
-    if kind not in kinds:
-        raise ArgumentError(f"kind must be one of {', '.join(kinds)}, not {kind!r}")
+    kind = next(iter(kinds)) if kind is None else kind
+    one_of("kind", kind, kinds)
+    for name in COUNTS & arguments.keys():
+        arguments = arguments | {name: whole(name, arguments[name], least=int(name != "named"))}
     try:
         signature(kinds[kind]).bind(fit, ax, **arguments)
     except TypeError as error:
         raise ArgumentError(f"plot of kind {kind!r}: {error}") from None
-    return kinds[kind](fit, ax, **arguments)
+    return literal(kinds[kind])(fit, ax, **arguments)
+
+
+def one_row(data, row):
+    """The row of a frame at a position, as a frame."""
+    right = isinstance(data, pd.DataFrame) and isinstance(row, int | np.integer)
+    if not right or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
+    return data.iloc[[row]]
 
 
 def _tidy(ax):
@@ -39,12 +50,13 @@ def _tidy(ax):
     return ax
 
 
+@literal
 def path(path, ax=None, top=10):
     """Estimates against log lambda, df above, names at the right end.
 
     Per standard deviation of the feature, where that means something.
     """
-    frame = path.tidy()
+    frame, top = path.tidy(), whole("top", top)
     keys = list(path.fits[0].coef().index.names)
     standard = "std_estimate" in frame
     wide = frame.pivot_table(
@@ -92,8 +104,8 @@ def _name_ends(ax, x, ends):
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda c: ends[c][0])
     heights = _apart(np.array([ends[c][0] for c in order]), 0.045 * (high - low))
-    for name, height in zip(order, heights, strict=True):
-        label = name if isinstance(name, str) else " ".join(map(str, name))
+    labels = [name if isinstance(name, str) else " ".join(map(str, name)) for name in order]
+    for name, label, height in zip(order, brief(labels, LONGEST), heights, strict=True):
         ax.annotate(
             label, (x, ends[name][0]), xytext=(1.02, height), fontsize=8, va="center",
             textcoords=ax.get_yaxis_transform(), color=ends[name][1],
@@ -124,6 +136,7 @@ def _axis_above(ax, label, x, texts):
     top.set_xlabel(label)
 
 
+@literal
 def cv_curve(cv, ax=None):
     """Held-out loss with one standard error against the grid's first setting."""
     ax = _axes(ax)
@@ -245,10 +258,11 @@ def scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
         points = ax.scatter(*xy.T, c=colour, s=12, cmap="viridis", alpha=0.8, lw=0)
         ax.figure.colorbar(points, ax=ax, label=name)
     else:
-        for k, label in enumerate(labels):
-            of = colour == k
-            ax.scatter(*xy[of].T, s=12, alpha=0.7, lw=0, label=str(label))
-        ax.legend(title=name, frameon=False, fontsize=8)
+        entries = [
+            ax.scatter(*xy[colour == k].T, s=12, alpha=0.7, lw=0, label=label)
+            for k, label in enumerate(brief(labels, LONGEST))
+        ]
+        legend(ax, entries, title=brief([name], LONGEST)[0], frameon=False, fontsize=8)
     ax.set_xlabel(axis_names[0])
     ax.set_ylabel(axis_names[1])
     return _tidy(ax)
@@ -309,7 +323,8 @@ def auc(score, positive):
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 
 
-def learning(frame, measure, ax=None):
+@literal
+def learning(frame, ax=None, *, measure):
     """Means of a measure against the labelled rows, a line a run with a band of one error."""
     ax = _axes(ax)
     ends = {}
@@ -327,7 +342,8 @@ def learning(frame, measure, ax=None):
     return _tidy(ax)
 
 
-def winloss(frame, of, runs, ax=None):
+@literal
+def winloss(frame, ax=None, *, of, runs):
     """-log10 p of wins and losses against the labelled rows, a line a run (Fig. 7.6).
 
     runs : names of all runs, in the order that gives them their colours
@@ -348,7 +364,7 @@ def winloss(frame, of, runs, ax=None):
                 va="top" if side > 0 else "bottom")  # fmt: skip
     ax.set_ylim(-top, top)
     ax.set_xlabel("labelled rows")
-    ax.set_ylabel("$-\\log_{10}\\,p$, with the sign of the difference")
+    ax.set_ylabel("−log₁₀ p, with the sign of the difference")
     ax.set_title("dashed: p = 0.05; between the lines nothing is certain", fontsize=9)
     _name_ends(ax, x[-1], ends)
     return _tidy(ax)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lodim import family as families
-from lodim.design import Batch, Design
+from lodim.design import REAL, Batch, Design
 from lodim.errors import ArgumentError
 from lodim.fit import ARRAY
 
@@ -162,7 +162,7 @@ def prepare(model, formula, data, arguments, which=None):
         for k, v in _complete(model, arguments).items()
     }
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
-    if shared.get("dtype") in (np.float32, np.float64):
+    if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
     control = arguments.pop("control", None)
     if control is not None and not isinstance(control, dict):

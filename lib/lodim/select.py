@@ -12,6 +12,7 @@ from lodim import fold as folding
 from lodim import paths
 from lodim import recipe as recipes
 from lodim.choice import centre, weights
+from lodim.checks import one_of, whole
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.race import fold_means, grid_losses, ordered, standard_error
@@ -172,7 +173,7 @@ def cv(
     more than two standard errors behind the best goes no further, and its row shows the stages it
     had.
     """
-    _check_call(loss, rule, n_jobs)
+    _check_call(grid, loss, rule, n_jobs)
     _check_single(arguments, grid)
     if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
         arguments["seed"] = seed
@@ -198,13 +199,13 @@ def cv(
     )  # fmt: skip
 
 
-def _check_call(loss, rule, n_jobs):
-    if loss not in LOSSES:
-        raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
-    if rule not in ("min", "1se"):
-        raise ArgumentError(f"rule must be 'min' or '1se', not {rule!r}")
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise ArgumentError(f"n_jobs must be a whole number from 1, not {n_jobs!r}")
+def _check_call(grid, loss, rule, n_jobs):
+    one_of("loss", loss, LOSSES)
+    one_of("rule", rule, ("min", "1se"))
+    if n_jobs is not None:
+        whole("n_jobs", n_jobs)
+    if grid is not None and not isinstance(grid, Mapping | pd.DataFrame):
+        raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
 
 
 def _held_out(problem, combinations, fold, loss, n_jobs, progress):

@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -133,13 +134,13 @@ class CostnetFit(Fit):
         costs = [model.cost for model in pricelist.listed(self)]
         return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
 
-    def coef(self, lambda_: float | None = None, cost: float | None = None) -> pd.Series:
+    def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
 
         Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
-        model that costs at most `cost`.
+        model that costs at most `budget`.
         """
-        frame = pricelist.terms(self._asked(cost, lambda_))
+        frame = pricelist.terms(self._asked(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
@@ -306,7 +307,7 @@ class CostnetFit(Fit):
             raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
         trace = self.estimates.trace
         logs = np.log(np.maximum(trace.lambdas, 1e-300))
-        k = int(np.argmin(np.abs(logs - np.log(max(lambda_, 1e-300)))))
+        k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
         step = steps.of_trace(trace, k, self.paid)
         if not within(step.cost, self.limit):
             raise ArgumentError(
@@ -317,4 +318,4 @@ class CostnetFit(Fit):
 
 
 def _is_number(value):
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import plot
+from lodim.checks import flag
 from lodim.errors import ArgumentError
 from lodim.models.costnet import diagram, pricelist
 from lodim.models.costnet.settings import RULES
@@ -46,7 +47,7 @@ def cost(fit, ax, *, log=False):
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
-    if log:
+    if flag("log", log):
         _spread(ax, ladder.cost[ladder.cost > 0.0])
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim.checks import one_of, positive, share, whole
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fit import Fit
@@ -175,8 +176,7 @@ class GbmapFit(Fit):
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions after each boost: a dict boost -> prediction, as `predict` gives them."""
-        if type not in Fit.types:
-            raise ArgumentError(f"type must be one of {', '.join(Fit.types)}, not {type!r}")
+        one_of("type", type, Fit.types)
         return {j: self.first(j).predict(data, type, offset=offset) for j in self._boosts()}
 
     def first(self, m: int) -> "GbmapFit":
@@ -184,8 +184,7 @@ class GbmapFit(Fit):
 
         Its effects and reference rows are left out; neighbours need a refit.
         """
-        if m not in self._boosts():
-            raise ArgumentError(f"m must be a whole number from 1 to {self.settings.m}, not {m!r}")
+        m = whole("m", m, most=self.settings.m)
         boosts = self.estimates.first(m)
         keep = slice(0, len(boosts.sign))
         return GbmapFit(
@@ -195,7 +194,7 @@ class GbmapFit(Fit):
                 self.effects.active[keep],
             ),
             null_deviance=self.null_deviance, design=self.design, family=self.family,
-            settings=replace(self.settings, m=int(m)), estimates=boosts, selection=None,
+            settings=replace(self.settings, m=m), estimates=boosts, selection=None,
             call=self.call, arguments=self.arguments,
         )  # fmt: skip
 
@@ -216,11 +215,9 @@ class GbmapFit(Fit):
         -------
         DataFrame (rows of data, rows of other), NaN where inputs are missing.
         """
-        if kind not in ("embedding", "path"):
-            raise ArgumentError(f"kind must be 'embedding' or 'path', not {kind!r}")
+        one_of("kind", kind, ("embedding", "path"))
         tolerance = 1e-6 * self.estimates.scale if tolerance is None else tolerance
-        if not isinstance(tolerance, int | float | np.number) or not tolerance > 0:
-            raise ArgumentError(f"tolerance must be a positive number, not {tolerance!r}")
+        tolerance = positive("tolerance", tolerance)
         ends = [
             self.design.apply(d, **self.zero_offset())
             for d in (data, data if other is None else other)
@@ -274,8 +271,7 @@ class GbmapFit(Fit):
         Those of `data`; without it, the out-of-fold training rows of a fit that chose its own m or
         lambda_ (k = 5 then).
         """
-        if not 0.0 < quantile < 1.0:
-            raise ArgumentError(f"quantile must be between 0 and 1, not {quantile!r}")
+        quantile, k = share("quantile", quantile), whole("k", k)
         if data is not None:
             indicator = self.drift(data, k).dropna()
             if indicator.empty:
@@ -345,9 +341,7 @@ class GbmapFit(Fit):
                 "this fit keeps no training rows (it is part of a path, a first(m), or was fitted "
                 "with reference_rows=0): fit it anew for neighbours and drift"
             )
-        r = len(self.reference.y)
-        if not isinstance(k, int | np.integer) or not 1 <= k <= r:
-            raise ArgumentError(f"k must be a whole number from 1 to {r}, not {k!r}")
+        whole("k", k, most=len(self.reference.y))
         return self.reference
 
     def embed(self, batch):

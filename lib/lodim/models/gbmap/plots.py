@@ -3,6 +3,7 @@
 import numpy as np
 
 from lodim import plot
+from lodim.checks import positive
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.calibrate import NEIGHBOURS
 from lodim.models.gbmap.report import labels
@@ -38,9 +39,7 @@ def effects(fit, ax, *, top=15):
 
 def local(fit, ax, *, data, row=0, top=15):
     """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
-    if not hasattr(data, "iloc") or not -len(data) <= row < len(data):
-        raise ArgumentError(f"data must be a pandas DataFrame with a row {row}")
-    one = data.iloc[[row]]
+    one = plot.one_row(data, row)
     gradient = fit.predict(one, "local", **fit.zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
     if gradient.isna().any():
@@ -98,7 +97,9 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
     values, losses = frame["drift"].to_numpy(), frame[".loss"].to_numpy()
     if threshold is None and fit.calibration is not None and k == NEIGHBOURS:
         threshold = fit.drift_threshold()
-    limit = float(np.quantile(losses, 0.95)) if limit is None else limit
+    elif threshold is not None:
+        threshold = positive("threshold", threshold)
+    limit = float(np.quantile(losses, 0.95)) if limit is None else positive("limit", limit)
     return plot.drift(values, losses, threshold, limit, ax)
 
 

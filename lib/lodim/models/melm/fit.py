@@ -78,7 +78,7 @@ class MelmFit(Fit):
         Returns
         -------
         Series or DataFrame
-            Missing (NaN) in rows where an input is.
+            NaN (None for classes) in rows where an input is missing.
         """
         return super().predict(data, self.types[0] if type is None else type, offset=offset)
 

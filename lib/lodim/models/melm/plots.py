@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim import biplot, plot, ranking
 from lodim.biplot import Arrows, Ground, Rows
+from lodim.checks import flag
 from lodim.errors import ArgumentError, DataError
 from lodim.legend import HELD, Legend
 from lodim.models.melm.grow import learn_rule
@@ -43,7 +44,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
         return _line(fit, rule, drawn, own.xy[:, of], legend, names[0], ax, made)
     ax = plot._axes(ax, biplot.SIZE)
     ends = biplot.frame(np.vstack([own.xy[:, of], drawn.xy]), biplot.sides(ax))
-    ground = _ground(fit, rule, ends) if contours else None
+    ground = _ground(fit, rule, ends) if flag("contours", contours) else None
     return biplot.plane(drawn, legend, names, ax, ends=ends, ground=ground, arrows=made)
 
 
@@ -90,8 +91,7 @@ def _batch(fit, data):
     if fit.levels is None:
         batch = fit.design.apply(data)
         return batch, np.zeros(batch.n)
-    name = fit.design.response.name
-    if not fit.design.response.called and name not in set(map(str, getattr(data, "columns", data))):
+    if not fit.design.has_response(data):
         batch = fit.design.apply(data)
         return batch, np.full(batch.n, np.nan)
     batch = fit.design.apply(data, response=True)
@@ -118,8 +118,6 @@ def _arrows(fit, what, top, of):
         return None
     if what not in (LOADINGS, CORRELATIONS):
         raise ArgumentError(f"arrows must be {LOADINGS}, {CORRELATIONS} or None, not {what!r}")
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-        raise ArgumentError(f"top must be a whole number from 1, not {top!r}")
     v = fit.estimates
     to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, of]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]

@@ -2,17 +2,18 @@
 
 import numpy as np
 
+from lodim.checks import flag
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.query import zero_offset
 
 
 def familiarity(fit, data, quantile, held_out):
     """A Series with the rows of data; see `Explained.familiarity`."""
-    if held_out is not None and not quantile:
+    if held_out is not None and not flag("quantile", quantile):
         raise ArgumentError("held_out is what quantiles are taken of: pass quantile=True with it")
     batch = fit.design.apply(data, offset=zero_offset(fit))
     values = fit.mass(batch)
-    if quantile:
+    if flag("quantile", quantile):
         values = _share_below(_known(fit, held_out), values)
     return fit._spread(batch, values, "familiarity")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim.checks import numbers, one_of
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError
 from lodim.fit import KINDS, Fit
@@ -95,10 +96,11 @@ class ProsetFit(Explained):
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
         """
+        one_of("type", type, self.types)
         for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
             if value is not None and type != of:
                 raise ArgumentError(f"{name} is for type={of!r}, not {type!r}")
-        if type not in ("interval", "quantile") or type not in self.types:
+        if type not in ("interval", "quantile"):
             return super().predict(data, type, offset=offset)
         level = LEVEL if level is None else level
         given = (0.05, 0.5, 0.95) if quantiles is None else quantiles
@@ -240,7 +242,7 @@ class ProsetFit(Explained):
         if t.loss != DENSITY:
             raise ArgumentError("density() needs a numeric response and loss='density'")
         batch = self.design.apply(data, offset=offset)
-        at = np.atleast_1d(np.asarray(at, dtype=float))
+        at = numbers("at", at)
         centre = (batch.base(1) + t.level)[:, 0]
         values = [
             distribution.density(t, batch.X, batch.n, (y - centre) / t.scale, self._threads)

@@ -83,9 +83,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     """Shapley values of one row of `data` (by position), the largest first."""
-    if not hasattr(data, "iloc") or not -len(data) <= row < len(data):
-        raise ArgumentError(f"data must be a pandas DataFrame with a row {row}")
-    one = data.iloc[[row]]
+    one = plot.one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = shapley_values(fit, one, reference, offset=offset)
     what = fit.design.response.name
@@ -130,7 +128,7 @@ def _plane(fit, ax, to_plane, names, of, size, said, data, at, named, title=None
 def _rows(fit, data):
     """Active features and responses of data; NaN without a response."""
     offset = zero_offset(fit)
-    if queries.has_response(fit, data):
+    if fit.design.has_response(data):
         batch = fit.design.apply(data, offset=offset, response=True)
         return active(fit, batch), batch.y
     batch = fit.design.apply(data, offset=offset)

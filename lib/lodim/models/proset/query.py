@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim import factor, tiles
+from lodim import tiles
 from lodim.errors import ArgumentError, DataError
 
 
@@ -110,17 +110,9 @@ def _missing(fit, data):
     return ", ".join(map(repr, names)) or "a value"
 
 
-def has_response(fit, data):
-    """Whether data have the columns of the response, and of the weights if these have a name."""
-    answer, weights = fit.design.response, fit.design.weights
-    needed = [*factor.columns_of(answer.key), *([weights] if weights else [])]
-    names = data if isinstance(data, Mapping) else data.columns
-    return all(name in names for name in needed)
-
-
 def _response(fit, data):
     """The known response of the row, coded; NaN without."""
-    if not has_response(fit, data):
+    if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     return float(batch.y[0]) if batch.n else np.nan

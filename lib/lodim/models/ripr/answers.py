@@ -109,7 +109,7 @@ def _classes(e, X, threads):
     said[at] = scores[at].argmax(axis=1)
     z = np.full((len(scores), e.n_classes), np.nan)
     z[view >= 0] = scores[view >= 0, view[view >= 0]]
-    score = z[:, 1:] - z[:, :1] if e.n_classes == 2 else z
+    score = z[:, 1:] - z[:, :1] if e.n_scores == 1 else z
     return Answers(view, said, np.exp(e.power * least), score)
 
 

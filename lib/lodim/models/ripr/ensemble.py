@@ -22,6 +22,7 @@ class Ensemble:
     served : (n,) int64, the view that a query for the row without itself gets; -1 where none is
         complete
     n_classes : int, zero without classes
+    n_scores : int, link scores of a row, as the family has them
     k : neighbours
     power : 1 - a, of the losses
     balanced : whether shares of the classes are taken out of ratios
@@ -44,6 +45,7 @@ class Ensemble:
     B: np.ndarray
     served: np.ndarray
     n_classes: int
+    n_scores: int
     k: int
     power: float
     balanced: bool
@@ -56,13 +58,6 @@ class Ensemble:
 
     def __len__(self):
         return len(self.views)
-
-    @property
-    def n_scores(self):
-        """Link scores of a row: one, of several classes one each, of clusters none."""
-        if self.task == CLUSTERS:
-            return 0
-        return self.n_classes if self.n_classes > 2 else 1
 
     @property
     def codes(self):

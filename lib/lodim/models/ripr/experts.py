@@ -119,7 +119,7 @@ def instead(e, answers, X):
             p = _probabilities(e, j, expert, at)
             said[known, j] = p.argmax(axis=1)
             p = p[mine]
-            score[known[mine]] = np.log(p[:, 1:] / p[:, :1]) if e.n_classes == 2 else np.log(p)
+            score[known[mine]] = np.log(p[:, 1:] / p[:, :1]) if e.n_scores == 1 else np.log(p)
             continue
         said[known, j] = np.asarray(expert.predict(at), float)
         if score.shape[1]:

@@ -51,6 +51,8 @@ def from_state(state):
     common = shared(state)
     ensemble = Ensemble(**state["ensemble"])
     ensemble.check(len(common["design"].names))
+    if ensemble.n_scores != common["family"].n_scores:
+        raise StoreError(f"n_scores must be {common['family'].n_scores}, not {ensemble.n_scores}")
     if len(state["labels"]) != ensemble.n:
         raise StoreError(f"labels must be {ensemble.n}, one a row, not {len(state['labels'])}")
     return RiprFit(

@@ -124,8 +124,8 @@ def answering(t, views, part, k, lambda_):
     own = np.where(views >= 0, np.searchsorted(features, views), -1)
     e = Ensemble(
         task=t.task, features=features, views=own, X=t.X[:, features], y=t.y, weight=t.weight, B=B,
-        served=np.full(len(t.y), -1), n_classes=t.n_classes, k=int(k), power=1.0 - s.a,
-        balanced=s.balanced, scale=np.array(calibrate.START), seed=s.seed,
+        served=np.full(len(t.y), -1), n_classes=t.n_classes, n_scores=t.family.n_scores, k=int(k),
+        power=1.0 - s.a, balanced=s.balanced, scale=np.array(calibrate.START), seed=s.seed,
         centres=np.zeros((0, views.shape[1])), centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
     )  # fmt: skip

@@ -66,7 +66,7 @@ def _rows(fit, data):
         X, served, y = e.X, e.served, e.y
         answers = ask(e) if e.task == CLUSTERS else None
     else:
-        known = fit.design.response is not None and fit.design.response.name in data
+        known = fit.design.has_response(data)
         batch = fit.design.apply(data, response=known)
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, e.features]
         answers = fit.answers(batch)

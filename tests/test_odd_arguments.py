@@ -1,0 +1,254 @@
+"""Odd arguments and data, as the campaign of random frames has found them: refused in words."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+CHEAP = {
+    ld.gbmap: {"m": 2, "lambda_": 0.1},
+    ld.proset: {"n_candidates": 50},
+    ld.costnet: {"budget": 3},
+    ld.melm: {"gamma": 1.0, "n_starts": 2},
+    ld.ripr: {"lambda_": 0.1},
+}
+models = pytest.mark.parametrize("model", CHEAP, ids=lambda m: m.__name__)
+ODD = [
+    pd.NA, pd.NaT, object(), {}, [], np.zeros(2), np.array([]), pd.Series([1.0, 2.0]),
+    pd.DataFrame({"a": [1, 2]}), 1j, b"x", "x", -1, np.nan, {1, 2}, int,
+]  # fmt: skip
+odd = pytest.mark.parametrize("value", ODD, ids=lambda v: type(v).__name__ + str(v)[:5])
+
+
+def frame(n=60, scale=1.0):
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(scale * rng.normal(size=(n, 3)), columns=list("abc"))
+    df["k"] = np.where(df["a"] + df["b"] > 0, "p", "q")
+    df["y"], df["w"] = df["a"] * df["b"], 1.0 + np.arange(n) % 2
+    return df
+
+
+_fits = {}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def fit_of(model, left="k", **arguments):
+    key = (model, left, str(arguments))
+    if key not in _fits:
+        _fits[key] = model(f"{left} ~ a + b + c", frame(), threads=1, **CHEAP[model], **arguments)
+    return _fits[key]
+
+
+@models
+def test_two_classes_as_multinomial(model):
+    """A column a class, as of more classes, and the same answers as those of a binomial fit."""
+    df, fit, plain = frame(), fit_of(model, family="multinomial"), fit_of(model)
+    for type in ("response", "link", "prob"):
+        out = fit.predict(df, type)
+        assert list(out) == ["p", "q"] and np.isfinite(out.to_numpy()).all()
+    np.testing.assert_allclose(fit.predict(df).sum(axis=1), 1.0)
+    measured = fit.evaluate(df).iloc[0]
+    assert measured["n"] == len(df) and 0 < measured["dev_ratio"] <= 1
+    assert {".fitted[p]", ".fitted[q]", ".class"} <= set(fit.augment(df))
+    assert str(fit) and str(fit.summary()) and "multinomial" in str(fit)
+    if model in (ld.ripr, ld.melm):  # whose views do not depend on how scores are written
+        np.testing.assert_allclose(fit.predict(df)["q"], plain.predict(df), rtol=1e-6)
+
+
+def test_two_classes_as_multinomial_in_a_file_and_by_a_learner(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    df, fit = frame(), fit_of(ld.ripr, family="multinomial")
+    fit.save(tmp_path / "fit")
+    pd.testing.assert_frame_equal(ld.load(tmp_path / "fit").predict(df), fit.predict(df))
+    with_learner = ld.ripr("k ~ a + b + c", df, family="multinomial", learner=LogisticRegression())
+    assert list(with_learner.predict(df)) == ["p", "q"]
+    cv = ld.cv(ld.ripr, "k ~ a + b + c", df, family="multinomial", grid={"lambda_": [0.1]}, folds=2)
+    assert np.isfinite(cv.tidy()["mean"]).all()
+
+
+@models
+def test_the_class_of_a_row_that_misses_an_input_is_none(model):
+    df = frame()
+    df.loc[3, ["a", "b", "c"]] = np.nan
+    said = fit_of(model).predict(df, "class")
+    assert said[3] is None and said.drop(index=3).isin(["p", "q"]).all()
+    assert fit_of(model).augment(df)[".class"][3] is None
+    assert fit_of(model).predict(df.drop(index=3), "class").dtype == df["k"].dtype
+
+
+def test_votes_of_a_row_that_misses_an_input_are_none():
+    df = frame()
+    df.loc[3, ["a", "b", "c"]] = np.nan
+    assert fit_of(ld.ripr).votes(df).loc[3].tolist() == [None] * len(fit_of(ld.ripr).estimates)
+
+
+@models
+@pytest.mark.parametrize("value", [1e160, -1e160, 1e300, 1e308])
+def test_a_number_that_is_too_far_to_be_computed_with(model, value):
+    fit = model("k ~ a + b + c", frame(scale=0.01), threads=1, **CHEAP[model])
+    new = frame(5, scale=0.01).assign(**dict.fromkeys("abc", value))
+    for call in (fit.predict, fit.augment, fit.evaluate):
+        with pytest.raises(ld.DataError, match="too far to be computed with"):
+            call(new)
+    far = fit.predict(new.assign(**dict.fromkeys("abc", 1e60)))
+    assert np.isfinite(far).all()
+
+
+def test_a_number_that_is_too_far_for_single_precision():
+    fit = ld.gbmap("y ~ a + b", frame(), dtype="float32", m=1, lambda_=0.1)
+    with pytest.raises(ld.DataError, match="'a' holds a number"):
+        fit.predict(frame().assign(a=1e30))
+
+
+def test_evaluate_where_no_weight_is_known():
+    fit = ld.ripr("k ~ a + b + c", frame(), weights="w", lambda_=0.1)
+    with pytest.raises(ld.DataError, match="no complete row to evaluate"):
+        fit.evaluate(frame().assign(w=np.nan))
+
+
+@models
+@odd
+def test_types_and_kinds(model, value):
+    fit = fit_of(model)
+    with pytest.raises(ld.ArgumentError, match="type must be one of"):
+        fit.predict(frame(), value)
+    with pytest.raises(ld.ArgumentError, match="kind must be one of"):
+        fit.plot(value)
+    for name in ("family", "dtype", "standardize"):
+        if name == "dtype" and model is ld.ripr:
+            continue
+        with pytest.raises(ld.LodimError, match=name):
+            model("k ~ a + b", frame(), **CHEAP[model], **{name: value})
+
+
+@odd
+def test_paths_and_cross_validation(value):
+    df = frame(30)
+    for name in ("penalty", "n_lambda", "lambda_min_ratio"):
+        with pytest.raises(ld.ArgumentError, match=name):
+            ld.path(ld.gbmap, "y ~ a + b", df, m=1, **{name: value})
+    for name in ("loss", "rule", "n_jobs", "grid"):
+        if name == "grid" and isinstance(value, dict | pd.DataFrame):
+            continue
+        with pytest.raises(ld.ArgumentError, match=name):
+            ld.cv(ld.gbmap, "y ~ a + b", df, m=1, lambda_=0.1, **{name: value})
+    path = ld.path(ld.gbmap, "y ~ a + b", df, m=1, lambdas=[1.0, 0.1])
+    for call in (path.at, path.coef, lambda v: path.predict(df, v), lambda v: path.plot(top=v)):
+        with pytest.raises(ld.ArgumentError):
+            call(value)
+
+
+def test_a_huge_number_is_a_number():
+    path = ld.path(ld.gbmap, "y ~ a + b", frame(30), m=1, lambdas=[1.0, 0.1])
+    assert path.at(10**30) is path.fits[0]
+    assert fit_of(ld.costnet, "y").at(lambda_=10**30).df == 0
+
+
+@odd
+def test_what_gbmap_is_asked(value):
+    fit, df = fit_of(ld.gbmap), frame()
+    refused = [
+        lambda: fit.first(value), lambda: fit.staged(df, value), lambda: fit.drift(df, value),
+        lambda: fit.drift_threshold(df, quantile=value), lambda: fit.neighbours(df, value),
+        lambda: fit.distance(df, kind=value),
+        lambda: fit.distance(df, kind="path", tolerance=value),
+        lambda: fit.plot("effects", top=value), lambda: fit.plot("drift", data=df, limit=value),
+        lambda: fit.plot("drift", data=df, threshold=value),
+    ]  # fmt: skip
+    for call in refused:
+        with pytest.raises(ld.ArgumentError):
+            call()
+    if not (isinstance(value, int) and value == -1):
+        with pytest.raises(ld.ArgumentError, match="a row"):
+            fit.plot("local", data=df, row=value)
+
+
+@odd
+def test_what_the_others_are_asked(value):
+    proset, df = fit_of(ld.proset), frame()
+    numeric = fit_of(ld.proset, "y", loss="density")
+    for call in (
+        lambda: proset.familiarity(df, quantile=value),
+        lambda: numeric.predict(df, value, level=0.5),
+        lambda: numeric.predict(df, "interval", level=value),
+        lambda: proset.plot("weights", top=value), lambda: proset.plot("map", batch=value),
+        lambda: fit_of(ld.costnet).plot("cost", log=value),
+        lambda: fit_of(ld.costnet).plot("graph", most=value),
+        lambda: fit_of(ld.melm).plot("view", top=value),
+        lambda: fit_of(ld.melm).plot("view", contours=value),
+        lambda: fit_of(ld.ripr).plot("data", top=value),
+    ):  # fmt: skip
+        with pytest.raises(ld.ArgumentError):
+            call()
+    with pytest.raises(ld.LodimError):
+        fit_of(ld.melm).plot("view", data=value)
+
+
+@pytest.mark.parametrize("at", ["", [], None, {}, "x", [np.nan], np.zeros((2, 2))], ids=repr)
+def test_where_no_density_is(at):
+    with pytest.raises(ld.ArgumentError, match="at must be"):
+        fit_of(ld.proset, "y", loss="density").density(frame(), at)
+
+
+@odd
+def test_active_learning(value):
+    df = frame()
+    formula, parts = "k ~ a + b + c", (df[:20], df[20:])
+    for name in ("score", "committee", "agreement", "rounds", "seed", "test"):
+        with pytest.raises(ld.LodimError, match=name):
+            ld.active(ld.gbmap, formula, *parts, m=1, lambda_=0.1, **{name: value})
+    for pool in (value, None):
+        words = "no column" if isinstance(pool, pd.DataFrame) else "pool must be"
+        with pytest.raises(ld.LodimError, match=words):
+            ld.active(ld.gbmap, formula, df[:20], pool, m=1, lambda_=0.1)
+    learner = ld.active(ld.gbmap, formula, *parts, m=1, lambda_=0.1)
+    for call in (
+        lambda: learner.query(value), lambda: learner.query(2, value), lambda: learner.teach(value),
+        lambda: learner.replay(value), lambda: learner.replay(df["k"], rounds=value),
+        lambda: learner.plot(value), lambda: ld.learning_curves(value),
+        lambda: ld.learning_curves({"a": value}),
+    ):  # fmt: skip
+        with pytest.raises(ld.LodimError):
+            call()
+    if not isinstance(value, dict):
+        with pytest.raises(ld.ArgumentError, match="against"):
+            learner.plot(against=value)
+
+
+def test_a_replay_needs_a_label_for_every_row():
+    df = frame()
+    learner = ld.active(ld.gbmap, "k ~ a + b + c", df[:20], df[20:], m=1, lambda_=0.1)
+    with pytest.raises(ld.DataError, match=r"row \d+ of the pool has no label"):
+        learner.replay(df["k"][:30])
+
+
+@models
+def test_frames_of_any_kind(model):
+    """Frames that lack columns, have them twice or in levels, are empty, or of another library."""
+    polars, fit, df = pytest.importorskip("polars"), fit_of(model), frame()
+    expected = fit.predict(df)
+    np.testing.assert_array_equal(fit.predict(polars.from_pandas(df)), expected)
+    np.testing.assert_array_equal(fit.predict(df.to_dict("list")), expected)
+    deep = df.set_axis(pd.MultiIndex.from_product([["x"], df.columns]), axis=1)
+    used = fit.reader.features
+    twice = pd.concat([df, df[used]], axis=1)
+    for bad in (deep, twice, df.iloc[:, :0], df.drop(columns=used[0]), df.to_numpy(), None, "df"):
+        for call in (fit.predict, fit.augment, fit.evaluate):
+            with pytest.raises(ld.LodimError):
+                call(bad)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(fit.predict(df[:0])) == len(fit.augment(df[:0])) == 0
+    with pytest.raises(ld.DataError, match="no complete row"):
+        fit.evaluate(df[:0])
