@@ -6,7 +6,7 @@ function of the key of a row, and of a seed.
 
 import numpy as np
 
-TIE = 1e-9  # of the largest value: a spread below is rounding
+TIE = 1e-9  # of the most that a spread could be: what is less is rounding
 WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
 
 
@@ -21,14 +21,16 @@ def keys(X, weight):
     flat = deviation <= TIE * np.abs(X).max(axis=0)
     u = np.divide(u, deviation, out=np.zeros_like(u), where=~flat)
     size = (u**2).sum(axis=1)
-    return _standard(size, share) + _standard(u @ (u.T @ (share * size)), share)
+    skew = u @ (u.T @ (share * size))
+    # Both are measured against the most that they could be: what is next to nothing is rounding.
+    most = (share @ size**1.5) * np.sqrt(share @ size)
+    return _standard(size, share, np.sqrt(share @ size**2)) + _standard(skew, share, most)
 
 
-def _standard(values, share):
+def _standard(values, share, most):
     apart = values - share @ values
     spread = np.sqrt(share @ apart**2)
-    flat = spread <= TIE * np.abs(values).max()
-    return np.zeros_like(apart) if flat else apart / spread
+    return apart / spread if spread > TIE * most else np.zeros_like(apart)
 
 
 def waves(key, k, rng):
