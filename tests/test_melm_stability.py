@@ -169,7 +169,7 @@ def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     assert widths.choose(rows, None, {"equal": False}, 1) == widths.WIDTHS[0]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 66, 77, 88])
+@pytest.mark.parametrize("seed", [0, 1, 55, 207, 325])
 def test_the_number_of_neighbours_is_not_chosen_by_order_or_names(seed):
     rng = np.random.default_rng(seed)
     Z, code, order = (
