@@ -29,6 +29,7 @@ from numba import cuda
 import lodim as ld
 from lodim import engine, tiles
 from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.melm.keys import keys
 from lodim.models.melm.objective import Divergence, shares
 from lodim.models.melm.sample import Sample, bandwidths
 from lodim.models.proset.kernels import CLASSES
@@ -163,7 +164,8 @@ def time_divergence(n, k, q, p=30):
     start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     order = np.argsort(code, kind="stable")
     cov = np.stack([np.cov(X[code == c].T, bias=True) for c in range(2)])
-    sample = Sample(np.ascontiguousarray(X[order].T), np.ones(n), start, size, cov, order)
+    Z, one = np.ascontiguousarray(X[order].T), np.ones(n)
+    sample = Sample(Z, one, start, size, cov, order, keys(X[order], one))
     rest = sample, shares(size), bandwidths(size, k), k, engine.available_threads(), False
     there, here = (Divergence(*rest, name) for name in ("cuda", "cpu"))
     theta, active = rng.normal(size=(q, p * k)), np.arange(q)

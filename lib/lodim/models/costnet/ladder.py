@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.models.costnet import rules
+from lodim.models.costnet.exchange import WORTH as LEAST
 from lodim.models.costnet.market import within
+from lodim.models.costnet.ties import settled, simplicity
 
 WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
@@ -50,7 +52,7 @@ def rungs(search, found, relax=1.0):
 
     Its deviance is lower too: nobody pays more for a model that fits worse, even with fewer
     coefficients. A proven optimum needs to be better alone. With relax below 1 they are judged as
-    blended.
+    blended. Ties are broken as `ties` says, but where a blend is tied to its support.
     """
     if relax < 1.0:
         found = [_judged(search, candidate, relax) for candidate in found]
@@ -59,12 +61,24 @@ def rungs(search, found, relax=1.0):
     pool = [rules.Candidate(nothing, "null"), *found]
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
-        worth = 0.0 if same or candidate.rule == "exact" else WORTH
+        worth = LEAST if same or candidate.rule == "exact" else WORTH
         cheaper = out[:-1] if same else out
         fits = not cheaper or candidate.state.deviance < cheaper[-1].state.deviance
         if not out or (fits and candidate.state.value < out[-1].state.value - worth):
             out = [*cheaper, candidate]
-    return out
+        elif same and fits and _first(search.market, candidate, out[-1]):
+            out[-1] = candidate
+    return [
+        c if relax < 1.0 and c.trace is not None else replace(c, state=settled(search, c.state))
+        for c in out
+    ]
+
+
+def _first(market, candidate, other):
+    """Whether a candidate is as good as another of its price, and simpler or earlier by name."""
+    if abs(candidate.state.value - other.state.value) > LEAST:
+        return False
+    return simplicity(market, candidate.state.used) < simplicity(market, other.state.used)
 
 
 def build(search, network, chosen, relax, lower):

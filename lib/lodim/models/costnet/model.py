@@ -158,7 +158,9 @@ def costnet(
     -----
     A model that betters the criterion of a cheaper one by less than .5 is left out of the list. Its
     df counts columns with a coefficient: a category has one a level, and of K classes, whose
-    coefficients are one group, a column counts once.
+    coefficients are one group, a column counts once. Of models of one price whose criterion is
+    equal but for rounding (1e-6), as where one column is a multiple of another, the list has the
+    one that pays for the fewest things, and of these the one whose things come first by name.
 
     Refits have a ridge that is negligible (1e-9 of least squares, 1e-7 of likelihoods, in units of
     a column's variance) but where the data say nothing: columns that are multiples of each other

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine import for_blocks
+from lodim.models.melm import keys
 from lodim.models.melm.density import exact_sums
 from lodim.models.melm.objective import orthonormalize
 from lodim.models.melm.spread import SUPPORT, gather, look_up, project, scatter
@@ -230,13 +231,13 @@ class Approximation:
 
         Measured on the sums of a random sample of rows with all rows, exact and approximate.
         """
-        s, rng = self._sample, np.random.default_rng(seed)
+        s = self._sample
         P, grid = self._placed(V)
         phi, C = self._spectra(P, grid), len(self._h2)
         off = np.zeros((C, C))
         for a in range(C):
-            of = np.arange(s.start[a], s.start[a + 1])
-            chosen = np.sort(rng.choice(of, min(rows, len(of)), replace=False))
+            own = slice(s.start[a], s.start[a + 1])
+            chosen = s.start[a] + keys.drawn(s.key[own], rows, seed)
             for b in range(a, C):
                 field = self._back(grid, (self._kernel(grid, a, b) * phi[b])[None])[0]
                 # The field of interpolated nodes is seen through the splines a second time.

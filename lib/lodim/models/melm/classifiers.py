@@ -6,36 +6,32 @@ logarithms of the classes' probabilities up to a constant, (n, C).
 
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.melm import neighbours
+from lodim.models.melm import keys, neighbours
 from lodim.models.melm.neighbours import Neighbours
 
 RAREST = 1e-12  # least probability that an estimator's class is given
 FEWEST = 30  # rows of a class that are kept, if it has them
 
 
-def sample(code, most, seed, k=1):
-    """Rows to keep, increasing: all, or `most` of them with the shares of the classes kept.
+def sample(Z, code, weight, most, seed):
+    """Rows to keep, increasing: all, or about `most` with the shares of the classes kept.
 
-    Of rare classes more, for a density in k dimensions.
+    Of rare classes more, for a density in the k dimensions of Z (n, k).
     """
-    n = len(code)
+    n, k = Z.shape
     if n <= most:
         return np.arange(n)
-    order = np.random.default_rng(seed).permutation(n)
-    order = order[np.argsort(code[order], kind="stable")]
-    keep = np.zeros(n, bool)
-    keep[np.linspace(0, n - 1, most).round().astype(int)] = True
-    start, least = np.searchsorted(code[order], np.unique(code)), max(FEWEST, k + 1)
-    for lo, hi in pairwise([*start, n]):
-        if keep[lo:hi].sum() < min(least, hi - lo):
-            keep[lo:hi] = np.arange(hi - lo) < least
-    return np.sort(order[keep])
+    key, least, rows = keys.keys(Z, weight), max(FEWEST, k + 1), []
+    for c in np.unique(code):
+        own = np.flatnonzero(code == c)
+        wanted = max(least, round(most * len(own) / n))
+        rows.append(own[keys.drawn(key[own], wanted, seed)])
+    return np.sort(np.concatenate(rows))
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def learn_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 def drawn(Z, code, weight, most, seed):
     """About `most` Rows at random."""
-    keep = sample(code, most, seed, Z.shape[1])
+    keep = sample(Z, code, weight, most, seed)
     return Rows(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
 
 

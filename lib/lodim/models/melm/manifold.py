@@ -13,6 +13,7 @@ from lodim.models.melm.covariance import EMPIRICAL
 from lodim.models.melm.entropy import NormalEntropy
 from lodim.models.melm.objective import Divergence, shares, terms
 from lodim.models.melm.sample import Sample, bandwidths
+from lodim.models.melm.view import upright
 
 COARSE = 2048  # rows of the sample that all starts are searched on
 REFINED = 3  # ends that go on to all rows
@@ -214,11 +215,11 @@ def _manifold(sample, objective, ends, names, basis, plan):
 def axes(V, basis, sample):
     """The orthonormal basis of a span (p, k) along the principal axes of the projected rows.
 
-    A column's largest loading is positive.
+    Signs are those of `view.upright`.
     """
     Q = np.linalg.qr(V)[0]
     total = begin.total_covariance(*begin.moments(sample), sample.size)
     theta = basis.of_directions(Q)
     turned = Q @ np.linalg.eigh(theta.T @ total @ theta)[1][:, ::-1]
-    largest = np.abs(turned).argmax(axis=0)
-    return turned * np.sign(turned[largest, np.arange(turned.shape[1])])
+    coordinates = sample.Z.T @ basis.of_directions(turned)
+    return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())

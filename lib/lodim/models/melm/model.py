@@ -79,7 +79,7 @@ def melm(
         where no penalty is needed. The maximum is the same; what a start ends in need not be.
     n_starts : int
         Starts of the search: principal components, the directions of class means, those of class
-        covariances, then random ones; the best end is kept. `fit.starts()` has all.
+        covariances, then random sums of rows; the best end is kept. `fit.starts()` has all.
     classifier : {"kde", "knn"} or estimator
         What classifies in the view: the densities, with probabilities calibrated; the nearest
         training rows; or an estimator with `fit` and `predict_proba` as scikit-learn's, of which a
@@ -94,7 +94,8 @@ def melm(
     dtype : {"float64", "float32"}
         Of the stored features; all that follows is in float64.
     seed : int
-        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is.
+        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is. Where rows
+        and columns stand and what classes are called changes no start and no row that is drawn.
     threads : int, optional
         All that are available by default.
     engine : {"cpu", "cuda", "auto"}
@@ -126,7 +127,9 @@ def melm(
     -----
     Any basis of the plane has the same divergence. The one that is reported has unit variances
     within classes, without correlation; its first axes are those along which class means differ
-    most, and along the others the spreads of classes differ most.
+    most, and along the others the spreads of classes differ most. The last class is on the positive
+    side of the former, if it is on either; along the others, the largest loading is positive, and
+    where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
     Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
     folds up to 4,000 rows, one fold of five held out beyond, on at most 20,000 rows drawn at
@@ -143,8 +146,9 @@ def melm(
     ["pooled", "ledoit-wolf"]})` chooses the covariance too.
 
     The densities that classify are estimated anew in the view that was found, with kernels of the
-    width that serves training rows best when these are left out, judged on 10,000 at most. There a
-    row is left out with all its weight. A last search in each of five folds (beyond 4,000 rows in
+    width that serves training rows best when these are left out, judged on 10,000 at most; of
+    widths whose loss is equal but for rounding (1e-6) the widest. There a row is left out with all
+    its weight. A last search in each of five folds (beyond 4,000 rows in
     one), with the gamma of the fit, calibrates the probabilities of "kde" and "knn" by one factor
     of their scores, and gives the held-out balanced accuracy and log-loss of print and summary: of
     rows that had no part in the search of the view that classifies them, nor in the factor that

@@ -8,6 +8,8 @@ from lodim.models.melm.basis import within
 from lodim.models.melm.widths import even
 
 COUNTS = (1, 3, 5, 9, 15, 25, 45)  # tried, of neighbours
+TIE = 1e-9  # of votes: a difference below is rounding
+DIGITS = 9  # of a share of rows: what is beyond is rounding
 STEP = 4096  # rows that ask for neighbours at a time
 
 
@@ -78,8 +80,15 @@ def votes(known, near, count):
 
 
 def choose_count(rows, *, equal=False):
-    """Number of neighbours with the most rows right when left out; of equals the largest."""
+    """Number of neighbours with the most rows right when left out; of equals the largest.
+
+    Of classes with as many votes each is right in part.
+    """
     share, known = even(rows.code, rows.share, equal), learn(rows, equal=equal)
     near = others(known, rows.Z, max(COUNTS))
-    right = [share @ (votes(known, near, m)[0].argmax(axis=1) == rows.code) for m in COUNTS]
-    return max(zip(right, COUNTS, strict=True))[1]
+    own, right = np.arange(len(near)), []
+    for m in COUNTS:
+        total = votes(known, near, m)[0]
+        most = total >= (1.0 - TIE) * total.max(axis=1, keepdims=True)
+        right.append(share @ (most[own, rows.code] / most.sum(axis=1)))
+    return max(zip(np.round(right, DIGITS), COUNTS, strict=True))[1]

@@ -11,6 +11,7 @@ from lodim.models.melm.lookup import TILE
 
 SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
+SAME = 1e-6  # of a loss: what is as near is no worse
 WIDE = 4.0  # variance of the background, in that within classes
 
 
@@ -176,9 +177,9 @@ def check_densities(densities, k, n_classes):
 
 
 def sharpness(family, y, weight, score):
-    """The factor of link scores (n, K) of least deviance."""
+    """The factor of link scores (n, K) of least deviance; of equals the smallest."""
     loss = [weight @ family.deviance(y, b * score) for b in SHARPNESS]
-    return float(SHARPNESS[int(np.argmin(loss))])
+    return float(SHARPNESS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
 
 
 def calibrated_deviance(family, y, weight, score):

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from lodim import tiles
+from lodim.models.melm import keys
 from lodim.models.melm.covariance import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned
@@ -17,7 +18,7 @@ class Sample:
     """Rows in the coordinates searched, sorted by class.
 
     Z (r, n); weight (n,); start (C + 1,) first row of each class; size (C,) sums of weights; cov
-    (C, r, r); order (n,) which row of the data is which.
+    (C, r, r); order (n,) which row of the data is which; key (n,) see `keys`.
     """
 
     Z: np.ndarray
@@ -26,6 +27,7 @@ class Sample:
     size: np.ndarray
     cov: np.ndarray
     order: np.ndarray
+    key: np.ndarray
 
     @property
     def n_classes(self):
@@ -51,7 +53,8 @@ class Sample:
             cov.append(own * np.outer(basis.scale, basis.scale))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
-        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order)
+        key = keys.keys(X[order], w)
+        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order, key)
 
     def thinned(self, most, seed):
         """About `most` rows at random, as many of each class as it has a share, 256 if it has them.
@@ -60,16 +63,16 @@ class Sample:
         """
         if len(self.weight) <= most:
             return self
-        rng, rows, counts = np.random.default_rng(seed), [], np.diff(self.start)
-        for c, count in enumerate(counts):
-            wanted = min(count, max(LEAST, round(most * count / counts.sum())))
-            rows.append(self.start[c] + np.sort(rng.choice(count, wanted, replace=False)))
+        rows, total = [], len(self.weight)
+        for lo, hi in pairwise(self.start):
+            wanted = max(LEAST, round(most * (hi - lo) / total))
+            rows.append(lo + keys.drawn(self.key[lo:hi], wanted, seed))
         start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
         rows = np.concatenate(rows)
         w = self.weight[rows]
         return replace(
             self, Z=np.ascontiguousarray(self.Z[:, rows]), weight=w, start=start,
-            size=np.add.reduceat(w, start[:-1]), order=self.order[rows],
+            size=np.add.reduceat(w, start[:-1]), order=self.order[rows], key=self.key[rows],
         )  # fmt: skip
 
 

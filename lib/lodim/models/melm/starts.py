@@ -2,15 +2,19 @@
 
 import numpy as np
 
+from lodim.models.melm import keys
+
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
+LOST = 1e-6  # of the rows: a sum of them that is rounding
 
 
 def starts(sample, basis, k, n_starts, seed, smallest=False):
     """n_starts projections theta (q, r, k), orthonormal in the coordinates searched, and names.
 
     The first are made of principal components, of the directions in which class means differ, and
-    of those in which class covariances do; the others are random. `smallest` takes the last
-    principal components instead of the first.
+    of those in which class covariances do; the others are random sums of rows, so that no basis in
+    which the rows are given makes a difference. `smallest` takes the last principal components
+    instead of the first.
     """
     mean, cov = moments(sample)
     named = [(PCA, _principal(mean, cov, sample, basis, k, smallest))]
@@ -21,12 +25,19 @@ def starts(sample, basis, k, n_starts, seed, smallest=False):
         named.append((LDA, np.column_stack([of_means, apart])[:, :k]))
         named.append((COVARIANCES, apart[:, :k]))
     rng = np.random.default_rng(seed)
-    r = len(sample.Z)
     while len(named) < n_starts:
-        named.append((RANDOM, rng.normal(size=(r, k))))
+        named.append((RANDOM, _random(sample, basis, k, rng)))
     named = named[:n_starts]
     theta = np.stack([orthonormal(theta) for _, theta in named])
     return theta, [name for name, _ in named]
+
+
+def _random(sample, basis, k, rng):
+    """Random sums of the rows, isotropic in the coordinates searched; zero where rows cancel."""
+    Z = sample.Z * (sample.weight / sample.weight.sum())
+    theta = Z @ keys.waves(sample.key, k, rng)
+    lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
+    return np.where(lost, 0.0, theta) / basis.scale[:, None]
 
 
 def moments(sample):

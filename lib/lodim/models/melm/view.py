@@ -8,6 +8,7 @@ import numpy as np
 from lodim.engine import single_blas
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
+TIE = 1e-6  # of the largest: loadings, or means of classes, that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def orient(V, X, code, weight):
 
     Rows vary by one within classes, without correlation. The first axes are those along which class
     means differ most, and the last class is on their positive side; the others are those along
-    which spreads of classes differ most.
+    which spreads of classes differ most, see `upright`.
     """
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
@@ -117,10 +118,23 @@ def orient(V, X, code, weight):
     means, rest = (means - share @ means) @ whiten, rest @ whiten
     covariances = [rest[code == c].T @ rest[code == c] / share[c] for c in range(C)]
     axes, n_apart = _axes(means, share, covariances)
-    V, sides = V @ whiten @ axes, means[-1] @ axes
-    largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]
-    sign = np.where(np.arange(V.shape[1]) < n_apart, sides, largest)
-    return V * np.where(sign < 0.0, -1.0, 1.0)
+    V, sides = V @ whiten @ axes, means @ axes
+    decided = np.abs(sides[-1]) > TIE * np.abs(sides).max(axis=0)
+    decided &= np.arange(V.shape[1]) < n_apart
+    sign = np.where(decided, np.sign(sides[-1]), upright(V, X @ V, weight / weight.sum()))
+    return V * sign
+
+
+def upright(V, Z, share):
+    """Signs (k,) by which the largest loading of each column of V (p, k) is positive.
+
+    Where the largest of both signs are equal, as of features that mirror each other, the longer
+    tail of the coordinates Z (n, k), of shares (n,), is on the positive side.
+    """
+    up, down = V.max(axis=0), -V.min(axis=0)
+    lean, tail = up - down, share @ (Z - share @ Z) ** 3
+    tied = np.abs(lean) <= TIE * np.maximum(up, down)
+    return np.where(np.where(tied, tail, lean) < 0.0, -1.0, 1.0)
 
 
 def _axes(means, share, covariances):

@@ -5,6 +5,7 @@ from scipy.special import log_softmax
 
 from lodim.models.melm import density
 
+SAME = 1e-6  # of a loss: what is as near is no worse
 WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in that of the search; of equals the widest
 
 
@@ -32,10 +33,10 @@ def even(code, weight, equal):
 
 
 def choose(rows, background, options, threads):
-    """The width of least log-loss."""
+    """The width of least log-loss; of those that are equal but for rounding the widest."""
     own, share = np.arange(len(rows.Z)), even(rows.code, rows.share, options["equal"])
     loss = []
     for width in WIDTHS:
         score = left_out(rows, background, width, options, threads)
         loss.append(-(share @ log_softmax(score, axis=1)[own, rows.code]))
-    return float(WIDTHS[int(np.argmin(loss))])
+    return float(WIDTHS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
