@@ -232,7 +232,10 @@ def test_renamed_and_reordered_classes(model, kind):
     other = df.assign(answer=df["answer"].map(code))
     order = pd.CategoricalDtype(names[::-1])
     one = model(FORMULA, df, **CHEAP[model]).predict(df, "prob")
-    for data, back in ((other, code), (df.astype({"answer": order}), dict(zip(names, names)))):
+    for data, back in (
+        (other, code),
+        (df.astype({"answer": order}), dict(zip(names, names, strict=True))),
+    ):
         two = model(FORMULA, data, **CHEAP[model]).predict(df, "prob")
         again = pd.DataFrame({name: two[back[name]] for name in names})
         np.testing.assert_allclose(one[[*names]], again, atol=1e-3)

@@ -8,7 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.family import hits
-from lodim.models.ripr import losses, query, sample, ties
+from lodim.models.ripr import losses, query, ties
 from lodim.models.ripr.views import enumerate_views, redundant
 
 
@@ -35,6 +35,7 @@ CASES = {
     "cars": (ld.data("autompg").iloc[np.arange(398) % 3 > 0], "mpg"),
     "concrete": (ld.data("concrete").iloc[::4], "strength"),
     "clusters": (ld.data("iris").drop(columns="species"), None),
+    "counts": (coded().drop(columns="y"), None),
 }
 cases = pytest.mark.parametrize("name", CASES)
 classes = pytest.mark.parametrize("name", ["heart", "holes", "codes", "iris"])
@@ -201,12 +202,3 @@ def test_a_scaled_copy_makes_no_view_with_its_original():
     found = enumerate_views(5, 2, 2)
     twice = [tuple(v) for v in found[redundant(Z, found)]]
     assert twice == [(0, 3)]
-
-
-def test_what_clusters_are_compared_with_holds_still():
-    """Of whole numbers over 128 steps, of which some would be rounded either way."""
-    X = np.random.default_rng(0).integers(0, 129, (300, 2)).astype(float)
-    X[:2] = [[0, 0], [128, 128]]
-    one = sample.references(X, np.arange(300), 0)
-    two = sample.references(X * (1 + 1e-13), np.arange(300), 0)
-    np.testing.assert_allclose(one, two, atol=1e-9)
