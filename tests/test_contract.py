@@ -246,6 +246,25 @@ def test_seed_and_threads(model, kind):
     assert str(one) != "" and one.settings.seed == 7 and other.settings.seed == 8
 
 
+@pytest.mark.parametrize("kind", ["text", "multinomial"])
+@models
+def test_renamed_and_reordered_classes(model, kind):
+    """Of values that repeat, so that distances and classes are tied."""
+    df = frame_of(model, kind).round({"age": -1, "dose mg": -1})
+    names = LEVELS[kind]
+    code = dict(zip(names, names[1:] + names[:1], strict=True))
+    other = df.assign(answer=df["answer"].map(code))
+    order = pd.CategoricalDtype(names[::-1])
+    one = model(FORMULA, df, **CHEAP[model]).predict(df, "prob")
+    for data, back in (
+        (other, code),
+        (df.astype({"answer": order}), dict(zip(names, names, strict=True))),
+    ):
+        two = model(FORMULA, data, **CHEAP[model]).predict(df, "prob")
+        again = pd.DataFrame({name: two[back[name]] for name in names})
+        np.testing.assert_allclose(one[[*names]], again, atol=1e-3)
+
+
 @models
 def test_data_is_left_alone(model):
     df = frame_of(model, "text")

@@ -110,7 +110,7 @@ def test_a_copy_never_serves_with_its_original():
 
 def test_views_that_are_nobodys_best_change_nothing():
     L, _ = matrix(100, 10)
-    keep = candidates(L)
+    keep = candidates(L, LAMBDA)
     more = np.concatenate([L, L.max(axis=1, where=np.isfinite(L), initial=0)[:, None] + 0.1], 1)
     a, b = assign(L, LAMBDA), assign(more, LAMBDA)
     assert (a.views == b.views).all() and set(a.views) <= set(keep)

@@ -97,6 +97,13 @@ class Multinomial:
         return offset + _null_intercept(self, y, weight, offset, start - start.mean())
 
 
+def hits(y, score):
+    """Whether the class of the largest score is that of y, (n,); of k that share it, 1/k."""
+    z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
+    top = z == z.max(axis=1, keepdims=True)
+    return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
+
+
 @dataclass(frozen=True)
 class NoResponse:
     """No response to explain, as of a view or a clustering of the features."""

@@ -188,9 +188,10 @@ class Fit(ABC):
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 
-        deviance is the mean over rows; accuracy and log_loss are there for classes. dev_ratio (R2
-        of a numeric response) compares with the model that predicts the mean, or the class shares,
-        of `data`; it is NaN where its response does not vary.
+        deviance is the mean over rows; accuracy and log_loss are there for classes: where k classes
+        are the most probable, 1/k of a row is right. dev_ratio (R2 of a numeric response) compares
+        with the model that predicts the mean, or the class shares, of `data`; it is NaN where its
+        response does not vary.
         """
         batch, score = self._answered(self.reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
@@ -204,7 +205,7 @@ class Fit(ABC):
         ratio = 1.0 - deviance / null if null > rounding else np.nan
         row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         if self.levels is not None:
-            hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == batch.y
+            hit = families.hits(batch.y, score)
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
         return pd.DataFrame([row])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.ripr import experts, query
+from lodim.models.ripr import experts, query, ties
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
 
 ABSENT = 30.0  # log ratio of a class that has no row with all features of a view
@@ -86,27 +86,37 @@ def evidence(e, X=None, threads=1):
     )  # fmt: skip
     vote = np.empty(ratio.shape)
     for j in range(len(e)):
-        vote[:, j] = _votes(e, *nearest(e, j, X))
+        weights = 1.0 + votes(e, j, X)
+        vote[:, j] = np.log(weights / weights.sum(axis=1, keepdims=True))
     return Evidence(ratio, vote)
 
 
-def _votes(e, distance, position):
-    """Log shares of the classes among neighbours, one row of each class added, (m, K)."""
-    weight = e.weight / max(e.weight[e.references].mean(), 1e-300)
-    weight = np.where(np.isfinite(distance), weight[position], 0.0)
-    code = e.codes[position]
-    votes = 1.0 + np.array([(weight * (code == c)).sum(axis=1) for c in range(e.n_classes)]).T
-    return np.log(votes / votes.sum(axis=1, keepdims=True))
+def votes(e, j, X=None, k=None):
+    """Weights of the classes among the k nearest rows in view j, in units of their mean, (m, K).
+
+    Of the ensemble's own rows without X, each without itself. Rows that are tied at the k-th
+    distance share the places that are left.
+    """
+    k, refs = k or e.k, e.references
+    weight = e.weight[refs] / max(e.weight[refs].mean(), 1e-300)
+    each = weight[:, None] * (e.codes[refs][:, None] == np.arange(e.n_classes))
+    if X is not None:
+        return query.votes(X, e.X[refs], e.views[j], k, each)
+    out = query.votes(e.X, e.X[refs], e.views[j], k, each)
+    out[refs] = query.votes(e.X[refs], e.X[refs], e.views[j], k, each, leave_out=True)
+    return out
 
 
 def _classes(e, X, threads):
     """The view of the smallest ratio, Eq. 2.11; in it, the class of the largest score."""
     known = evidence(e, X, threads)
     least, scores = known.least, known.scores(e.scale)
-    view = query.answer(known.ratio).view
+    top = scores.max(axis=2, keepdims=True)
+    scores = np.where(scores >= top - ties.EQUAL, top, scores)
+    view = query.nearest_view(known.ratio)
     said = np.full(least.shape, np.nan)
     at = np.isfinite(least)
-    said[at] = scores[at].argmax(axis=1)
+    said[at] = e.preferred[ties.least(-scores[at][:, e.preferred])]
     z = np.full((len(scores), e.n_classes), np.nan)
     z[view >= 0] = scores[view >= 0, view[view >= 0]]
     score = z[:, 1:] - z[:, :1] if e.n_scores == 1 else z
@@ -122,7 +132,7 @@ def _numbers(e, X, threads):
     said = np.column_stack([
         query.number_answer([pair], y, e.B[:, [j]], **known).value for j, pair in enumerate(near)
     ])  # fmt: skip
-    loss = np.where(np.isnan(found.ratios), np.inf, 1.0 - found.ratios)
+    loss = np.where(np.isnan(found.share), np.inf, 1.0 - found.share)
     return Answers(found.view, said, loss, found.value[:, None])
 
 
@@ -132,6 +142,6 @@ def _clusters(e, X, threads):
         e.X if X is None else X, e.X, e.views, e.k, seed=e.seed, counts=e.weight > 0,
         leave_out=X is None, threads=threads,
     )  # fmt: skip
-    view = query.answer(ratios).view
+    view = query.nearest_view(ratios)
     said = np.full(ratios.shape[:2], np.nan)
     return Answers(view, said, np.exp(e.power * ratios[:, :, 0]), np.zeros((len(view), 0)))

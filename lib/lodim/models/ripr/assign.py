@@ -16,6 +16,7 @@ import numpy as np
 
 from lodim.engine import for_blocks
 from lodim.errors import DataError
+from lodim.models.ripr import ties
 from lodim.models.ripr.hull import assign_rows
 from lodim.models.ripr.screen import row_blocks
 
@@ -23,6 +24,7 @@ ROWS = 256  # of a block that a thread takes
 SHARE = 0.05  # of the mass, which a view must exceed to be kept
 TOLERANCE = 1e-8  # largest change of a penalty at convergence
 FALL = 1e-12  # relative fall of F in a round below which it is at its end: steps may be slow
+ALIKE = 1e-6  # losses that differ by this share of the root of the penalty are equal
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,28 @@ def solve_rows(L, delta, lambda_, threads=1):
     return first, second, share
 
 
-def candidates(L):
+def candidates(L, lambda_):
     """Views that can ever serve: those with the least loss of some row, increasing.
 
     At first all penalties are equal, and later those without mass have the largest one: a view that
-    is no row's best never is on a hull. Of equal views the first is taken.
+    is no row's best never is on a hull. Of views that are equal beside the penalty the first is
+    taken.
     """
     if not L.shape[1]:
         return np.empty(0, np.int64)
-    at = np.concatenate([L[rows].argmin(axis=1) for rows in row_blocks(L)])
+    at = np.concatenate([ties.least(L[rows], slack(lambda_)) for rows in row_blocks(L)])
     return np.unique(at[np.isfinite(L[np.arange(len(L)), at])])
+
+
+def slack(lambda_):
+    """By how much losses may differ that are equal beside a penalty."""
+    return ALIKE * np.sqrt(lambda_)
+
+
+def levelled(L, lambda_):
+    """A copy of losses (n, A), row by row, in which those of a row that are its least are equal."""
+    best = L.min(axis=1, keepdims=True, initial=np.inf)
+    return np.ascontiguousarray(np.where(best + slack(lambda_) >= L, best, L))
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
@@ -113,8 +127,8 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     Assignment
     """
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
-    views = candidates(L)
-    active = np.ascontiguousarray(L[:, views])
+    views = candidates(L, lambda_)
+    active = levelled(L[:, views], lambda_)
     served = np.isfinite(active).any(axis=1)
     best = np.where(served, active.min(axis=1, initial=np.inf), 0.0)
     weight = np.where(served, weight, 0.0)
@@ -160,7 +174,7 @@ def restrict(L, found, mass, weight=None):
     Assignment
         With the same lambda and log; `views` are the positions 0..A-1, and `mass` is new.
     """
-    L = np.ascontiguousarray(L)
+    L = levelled(L, found.lambda_)
     first, second, share = solve_rows(L, 1.0 - mass, found.lambda_)
     weight = np.ones(len(L)) if weight is None else weight
     c = _masses(first, second, share, weight, L.shape[1])

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import softmax
 
+from lodim.models.ripr import ties
 from lodim.models.ripr.answers import ABSENT
 
 START = (0.5, 0.5)
@@ -56,6 +57,6 @@ def _chosen(evidence, y, weight):
     """(2, m, K) evidence in the chosen views, and weights and classes of rows that have them."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
-    view = least[known].argmin(axis=1) if least.shape[1] else known
+    view = ties.least(least[known]) if least.shape[1] else known
     parts = [-np.minimum(evidence.ratio[known, view], ABSENT), evidence.vote[known, view]]
     return np.array(parts), weight[known], y[known].astype(int)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.models.ripr import ties
 from lodim.models.ripr.assign import SHARE, assign, restrict
 from lodim.models.ripr.query import number_answer
 
@@ -91,27 +92,28 @@ def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANC
     mean = np.einsum("i,qi->q", w, errors)
     allowed = np.array([most is None or len(J) <= most for J in views])
     allowed |= not allowed.any()
-    best = int(np.where(allowed, mean, np.inf).argmin())
+    best = len(mean) - 1 - int(ties.least(np.where(allowed, mean, np.inf)[::-1]))
     difference = errors - errors[best]
     excess = np.einsum("i,qi->q", w, difference)
     centred = difference - excess[:, None]
     se = np.sqrt(np.einsum("i,qi->q", w * w, centred * centred))
-    good = np.flatnonzero(allowed & (excess <= tolerance * se + 1e-12))
+    good = np.flatnonzero(allowed & (excess <= tolerance * se + ties.EQUAL))
     return LambdaPath(np.array(grid), views, path, mean, excess, se, best, int(good[-1]))
 
 
 def class_errors(ratios, y, columns):
-    """error_of for classes: 0 or 1 by Eq. 2.11.
+    """error_of for classes: 0 or 1 by Eq. 2.11, of views and classes that are tied their mean.
 
     ratios (n, A, K) are `query.class_ratios` with rows left out, of the views `columns`.
     """
 
     def error_of(_, J):
-        flat = ratios[:, np.searchsorted(columns, J)].reshape(len(y), -1)
-        if not flat.size:
+        own = ratios[:, np.searchsorted(columns, J)]
+        if not own.size:
             return np.ones(len(y))
-        wrong = (flat.argmin(axis=1) % ratios.shape[2] != y).astype(float)
-        wrong[~np.isfinite(flat).any(axis=1) | (y < 0)] = np.nan
+        share = ties.shares(own.reshape(len(y), -1)).reshape(own.shape).sum(axis=1)
+        wrong = 1.0 - share[np.arange(len(y)), y]
+        wrong[~np.isfinite(own).any(axis=(1, 2)) | (y < 0)] = np.nan
         return wrong
 
     return error_of

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lodim.models.ripr import ties
 from lodim.models.ripr.views import rows_by_content
 
 STARTS, ROUNDS = 10, 100
@@ -41,7 +42,7 @@ def assigned(e, X, answers):
         if len(rows):
             at = e.columns(j)
             D = _squared(X[rows][:, at], e.centres[mine][:, : len(at)])
-            best = answers.said[rows, j].astype(int) if e.experts else D.argmin(axis=1)
+            best = answers.said[rows, j].astype(int) if e.experts else ties.least(D)
             out[rows], far[rows] = mine[best], D[np.arange(len(rows)), best]
     return out, far
 
@@ -68,7 +69,7 @@ def _best(X, weight, n_clusters, rng):
         (total - within) / (len(c) - 1) / max(within / (len(X) - len(c)), 1e-300)
         for c, within in tried
     ]
-    return tried[int(np.argmax(index))][0]
+    return tried[int(ties.least(-np.array(index) / (max(index) or 1.0)))][0]
 
 
 def kmeans(X, weight, n_clusters, rng):
@@ -76,7 +77,7 @@ def kmeans(X, weight, n_clusters, rng):
     best, least = None, np.inf
     for _ in range(STARTS if n_clusters > 1 else 1):
         centres, within = _lloyd(X, weight, _spread_out(X, weight, n_clusters, rng))
-        if within < least:
+        if within < least * (1.0 - ties.EQUAL):
             best, least = centres, within
     return best, least
 
@@ -95,9 +96,9 @@ def _lloyd(X, weight, centres):
     within = np.inf
     for _ in range(ROUNDS):
         D = _squared(X, centres)
-        of = D.argmin(axis=1)
+        of = ties.least(D)
         now = float(weight @ D[np.arange(len(X)), of])
-        if now >= within:
+        if now >= within * (1.0 - ties.EQUAL):
             break
         within = now
         mass = np.bincount(of, weight, len(centres))

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim import tiles
+from lodim.models.ripr import ties
+from lodim.models.ripr.views import by_content
+
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # as `recover` names tasks
 
 
@@ -63,6 +67,25 @@ class Ensemble:
     def codes(self):
         """(n,) classes of the rows, -1 where not known."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
+
+    def rows(self, batch):
+        """Features (m, a) of the rows of a batch; values that are among those of X but for rounding
+        are these.
+        """
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        return ties.matched(X[:, self.features], self.X)
+
+    @property
+    def preferred(self):
+        """(K,) classes in the order in which they win ties: those of more (weighted) rows first, of
+        as many those of smaller values.
+        """
+        refs = self.references
+        own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
+        mass = own.sum(axis=1)
+        total = np.einsum("ci,if->fc", own, np.nan_to_num(self.X[refs]))[by_content(self.X)]
+        values = np.round(total / np.maximum(mass, 1e-300), ties.DIGITS)
+        return np.lexsort((*values[::-1], -np.round(mass / mass.sum(), ties.DIGITS)))
 
     @property
     def references(self):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import tiles
 from lodim.errors import ArgumentError
 from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import nearest
@@ -69,7 +68,7 @@ def explain(fit, row, k):
     e = fit.estimates
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ArgumentError(f"k must be a whole number from 1, not {k!r}")
-    X = tiles.unpack(batch.X, 1).astype(np.float64)[:, e.features]
+    X = e.rows(batch)
     answers = fit.answers(batch)
     j = int(answers.view[0])
     type_ = {CLASSES: "class", CLUSTERS: "cluster", NUMBERS: "response"}[e.task]

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fit import Fit
@@ -62,9 +61,8 @@ class RiprFit(Fit):
 
     def answers(self, batch):
         """What the views say of the rows of a batch."""
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
         threads = self.settings.threads or available_threads()
-        return ask(self.estimates, X[:, self.estimates.features], threads)
+        return ask(self.estimates, self.estimates.rows(batch), threads)
 
     def score_rows(self, batch):
         return self.answers(batch).score
@@ -81,7 +79,8 @@ class RiprFit(Fit):
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
             second level, for more a column a class. "link": scores. "class": the most probable
-            class in the view of the smallest ratio (Eq. 2.11). "prob": a column for the
+            class in the view of the smallest ratio (Eq. 2.11); where several are, that of more
+            training rows, and of as many that of smaller values. "prob": a column for the
             probability of each class. "view": the view that serves the row. Without a response
             "cluster" (the default), such as
             "2.1" for the first cluster of the second view, and "view".
@@ -102,14 +101,11 @@ class RiprFit(Fit):
         if type == "view":
             return _named(self.view_names, answers.view), "view"
         if type == "cluster":
-            X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
-            where = clusters.assigned(self.estimates, X, answers)[0]
+            where = clusters.assigned(self.estimates, self.estimates.rows(batch), answers)[0]
             return _named(clusters.names(self.estimates), where), "cluster"
         if type == "class":
-            said = np.full(batch.n, -1)
-            known = answers.view >= 0
-            score = answers.score[known]
-            said[known] = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+            said, known = np.full(batch.n, -1), np.flatnonzero(answers.view >= 0)
+            said[known] = answers.said[known, answers.view[known]]
             return _named(self.levels, said), self.design.response.name
         return super()._predict(batch, type)
 
@@ -158,8 +154,7 @@ class RiprFit(Fit):
         if self.estimates.task != CLASSES:
             raise ArgumentError("information gain is of classes")
         batch = self.design.apply(data)
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, self.estimates.features]
-        return self._spread(batch, gains(self.estimates, X), "gain")
+        return self._spread(batch, gains(self.estimates, self.estimates.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
         """A row a view: the share of the training rows that it serves, error, mass, dimension.

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 
 from lodim.models.ripr import query
-from lodim.models.ripr.answers import ABSENT, nearest
-from lodim.models.ripr.kernels import FLOOR
+from lodim.models.ripr.answers import ABSENT, nearest, votes
+from lodim.models.ripr.kernels import FLOOR, HALF
+from lodim.models.ripr.views import features
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +23,7 @@ class Places:
     """Distances from m rows to their k-th and (k - 1)-th neighbour in r views.
 
     own, other : (2, m, r, K) to rows of a class, and of the other classes; see `_two`
+    there : (m, r, K) how many rows of a class are at the very place of a row
     last : (m, r) to the k-th of all; vote : (m, r, K) weights of the classes among these, one each
         added; leaving : (m, r, K) what the k-th adds to them
     prior : (K,) added to log ratios
@@ -28,6 +31,7 @@ class Places:
 
     own: np.ndarray
     other: np.ndarray
+    there: np.ndarray
     last: np.ndarray
     vote: np.ndarray
     leaving: np.ndarray
@@ -40,7 +44,9 @@ def gains(e, X):
     Rows without a view have no gain (NaN), and no entropy.
     """
     places = _places(e, X)
-    now, p, view = _entropy(e, places.own[0], places.other[0], places.vote, places.prior)
+    now, p, view = _entropy(
+        e, places.own[0], places.other[0], places.there, places.vote, places.prior
+    )
     out = np.full(len(X), np.nan)
     rest = now.sum()
     for i in np.flatnonzero(view >= 0):
@@ -56,24 +62,30 @@ def gains(e, X):
 def _places(e, X):
     m, r, K = len(X), len(e), e.n_classes
     own, other = np.full((2, 2, m, r, K), np.inf)
-    last, vote = np.full((m, r), np.inf), np.ones((m, r, K))
-    leaving = np.zeros((m, r, K))
-    refs, unit = e.references, max(e.weight[e.references].mean(), 1e-300)
+    last, (there, vote, leaving) = np.full((m, r), np.inf), np.zeros((3, m, r, K))
+    refs = e.references
     for j in range(r):
         for c in range(K):
             mine = e.codes[refs] == c
             own[:, :, j, c] = _two(X, e.X[refs[mine]], e.views[j], e.k)
             other[:, :, j, c] = _two(X, e.X[refs[~mine]], e.views[j], e.k)
-        distance, position = nearest(e, j, X)
-        weight = np.where(position >= 0, e.weight[position], 0.0) / unit
-        for c in range(K):
-            mine = weight * (e.codes[position] == c)
-            vote[:, j, c] += mine.sum(axis=1)
-            leaving[:, j, c] = mine[:, -1]
-        last[:, j] = distance[:, -1]
+            there[:, j, c] = _there(X, e.X[refs[mine]], features(e.views[j]))
+        vote[:, j] = votes(e, j, X)
+        leaving[:, j] = vote[:, j] - (votes(e, j, X, e.k - 1) if e.k > 1 else 0.0)
+        last[:, j] = nearest(e, j, X)[0][:, -1]
     known = np.bincount(e.codes[refs], minlength=K)
     prior = np.log(np.maximum(known - 1, 1) / np.maximum(known.sum() - known, 1)) * e.balanced
-    return Places(own, other, last, vote, leaving, prior)
+    return Places(own, other, there, last, 1.0 + vote, leaving, prior)
+
+
+def _there(X, references, f):
+    """How many of some rows are at the place of each row in the features f, (m,)."""
+    whole, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
+    out = np.zeros(len(X))
+    if len(known):
+        tree = cKDTree(references[np.ix_(known, f)])
+        out[whole] = tree.query_ball_point(X[np.ix_(whole, f)], 0.0, return_length=True)
+    return out
 
 
 def _two(X, references, view, k):
@@ -89,15 +101,16 @@ def _two(X, references, view, k):
 
 
 def _taught(places, d, c):
-    """Distances and votes once a row at distances d (m, r) is of class c."""
-    own, other = places.own[0].copy(), places.other[0].copy()
+    """Distances, counts and votes once a row at distances d (m, r) is of class c."""
+    own, other, there = places.own[0].copy(), places.other[0].copy(), places.there.copy()
+    there[:, :, c] += d == 0.0
     others = np.arange(own.shape[2]) != c
     own[:, :, c] = _inserted(places.own[:, :, :, c], d)
     other[:, :, others] = _inserted(places.other[:, :, :, others], d[:, :, None])
     near = d < places.last
     vote = np.where(near[:, :, None], places.vote - places.leaving, places.vote)
     vote[:, :, c] += near
-    return own, other, vote
+    return own, other, there, vote
 
 
 def _inserted(two, d):
@@ -108,15 +121,16 @@ def _inserted(two, d):
     return np.where(np.isinf(before), farther, np.minimum(last, np.maximum(before, d)))
 
 
-def _entropy(e, own, other, vote, prior):
-    """Entropies (m,), probabilities (m, K) and views (m,) of rows, from distances and votes."""
+def _entropy(e, own, other, there, vote, prior):
+    """Entropies (m,), probabilities (m, K) and views (m,), from distances, counts and votes."""
     dims = (e.views >= 0).sum(axis=1)[:, None]
     both = np.isfinite(own) & np.isfinite(other)
     with np.errstate(invalid="ignore", divide="ignore"):
-        gap = np.where(own == other, 0.0, np.log(own / other)).clip(log(FLOOR), -log(FLOOR))
-    ratio = np.where(both, dims * gap + prior, np.inf)
-    least = ratio.min(axis=2)
-    view = np.where(np.isfinite(least).any(axis=1), least.argmin(axis=1), -1)
+        gap = dims * np.log(own / other).clip(log(FLOOR), -log(FLOOR))
+    rest = there.sum(axis=2, keepdims=True) - there
+    gap = np.where(np.minimum(own, other) > 0.0, gap, np.log((rest + HALF) / (there + HALF)))
+    ratio = np.where(both, gap + prior, np.inf)
+    view = query.nearest_view(ratio)
     rows = np.arange(len(view))
     share = np.log(vote[rows, view] / vote[rows, view].sum(axis=1, keepdims=True))
     z = log_softmax(e.scale[1] * share - e.scale[0] * np.minimum(ratio[rows, view], ABSENT), axis=1)

@@ -10,27 +10,31 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
+from lodim.models.ripr import ties
 from lodim.models.ripr.answers import ABSENT
 from lodim.models.ripr.screen import row_blocks
 
 MOST = 6  # views, where no number is given
+TIE = 1e-8  # losses that are nearer to 1 say nothing
 CANDIDATES = 60  # views that are tried, those that err least by themselves
 
 
 def single_errors(L, weight=None):
     """Weighted share of rows that each view errs on by itself, (d*,): L_ij > 1, or not complete.
 
-    Of more than two classes an upper bound: the others together may be nearer than any of them.
+    A tie, L_ij = 1, is half an error. Of more than two classes an upper bound: the others together
+    may be nearer than any of them.
     """
-    weight = np.ones(len(L)) if weight is None else weight
-    wrong = [np.einsum("i,ij->j", weight[rows], ~(L[rows] < 1.0)) for rows in row_blocks(L)]
-    return np.sum(wrong, axis=0) / weight.sum()
+    weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
+    for rows in row_blocks(L):
+        for end in (1.0 - TIE, 1.0 + TIE):
+            out += 0.5 * np.einsum("i,ij->j", weight[rows], ~(L[rows] < end))
+    return out / weight.sum()
 
 
 def candidates(L, weight=None, most=CANDIDATES):
     """Columns of the views with the least errors, increasing."""
-    error = single_errors(L, weight)
-    return np.sort(np.argsort(error, kind="stable")[:most])
+    return np.sort(ties.falling(-single_errors(L, weight))[:most])
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class Verdicts:
 
     least : smallest log ratio of the classes: of some views that with the smallest answers
     doubt : one less the probability of the row's own class, proportional to one over the ratio
-    wrong : 1.0 where the smallest ratio is that of another class
+    wrong : 1.0 where the smallest ratio is that of another class; of classes that share it their
+        mean
     """
 
     least: np.ndarray
@@ -52,7 +57,8 @@ class Verdicts:
         own = np.maximum(y, 0)[:, None]
         p = softmax(-np.minimum(ratios, ABSENT), axis=2)
         doubt = 1.0 - np.take_along_axis(p, own[:, :, None], axis=2)[:, :, 0]
-        return cls(ratios.min(axis=2), doubt, (ratios.argmin(axis=2) != own).astype(float))
+        right = np.take_along_axis(ties.shares(ratios), own[:, :, None], axis=2)[:, :, 0]
+        return cls(ratios.min(axis=2), doubt, 1.0 - right)
 
 
 def forward(ratios, y, most, weight=None, tolerance=1.0):
@@ -79,12 +85,12 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     said, chosen, errors = Verdicts.of(ratios, y), [], np.inf
     least, doubt, wrong = np.full(len(y), np.inf), np.ones(len(y)), np.ones(len(y))
     while len(chosen) < most:
-        nearer = said.least < least[:, None]
+        nearer = said.least < least[:, None] - ties.EQUAL
         doubts = np.where(nearer, said.doubt, doubt[:, None])
-        j = int(np.einsum("i,ij->j", weight, doubts).argmin())
+        j = int(ties.least(np.einsum("i,ij->j", weight, doubts)))
         wrong = np.where(nearer[:, j], said.wrong[:, j], wrong)
         now = weight @ wrong
-        if chosen and now >= errors - tolerance * np.sqrt(errors):
+        if chosen and now >= errors - tolerance * np.sqrt(errors) - ties.EQUAL:
             break
         chosen, errors = [*chosen, j], now
         least, doubt = np.minimum(least, said.least[:, j]), doubts[:, j]

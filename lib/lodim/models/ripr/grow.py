@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim import tiles
 from lodim.errors import ArgumentError
 from lodim.fit import ARRAY
 from lodim.formula import parse
@@ -77,8 +76,7 @@ def check_effect(problems):
 
 def held_out(e, t, watch):
     """Scores of rows that were held out; of rows without a complete view, the null model's."""
-    X = tiles.unpack(watch.X, watch.n).astype(np.float64)
-    score = ask(e, X[:, e.features], t.threads).score
+    score = ask(e, e.rows(watch), t.threads).score
     known = np.flatnonzero(np.isfinite(t.y) & (t.weight > 0))
     weight = t.weight[known] / t.weight[known].sum()
     null = t.family.null_score(t.y[known], weight, np.zeros((len(known), t.family.n_scores)))

@@ -14,8 +14,10 @@ from numba import njit
 
 MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
 FAR = np.float32(1e30)  # squared distances beyond are to points with missing features
-FLOOR = 1e-4  # a distance counts as this share of the one beside it at least: ties say no more
-TIE = np.float32(1e-5)  # squared distances that differ by this share are equal
+FLOOR = 1e-4  # a distance counts as this share of the one beside it at least
+HALF = 0.5  # a row of each side, added where rows at one place are counted
+TIE = np.float32(5e-6)  # distances that differ by this share are equal
+BLUR = np.float32(5e-7)  # and those that differ by this share of the size of a row
 LEAST = np.float32(1e-12)  # squared radius of a window
 LOOSE = np.float32(1.6)  # squared radius of the first window beside the last view's result
 WHOLE = 64  # references: windows are multiples, so that loops have no remainders
@@ -179,10 +181,29 @@ def point(X, i, view, dim, x):
     return whole
 
 
+@njit(cache=True)
+def rows_at(refs, start, stop, view, dim, x, own, d):
+    """How many references [start, stop) are at x, beside `own`; d is used."""
+    least = np.float32(1e-6) * x[0]  # rounding must not lose x itself
+    lo, m = window(refs, start, stop, view, x, max(least * least, LEAST))
+    squared_distances(refs, lo, lo + m, view, dim, x, d)
+    return count_below(d, m, np.float32(0)) - own
+
+
+@njit(cache=True, forceinline=True)
+def blur(x, dim):
+    """What rounding may add to a distance from x, (D,)."""
+    size = np.float32(0)
+    for f in range(dim):
+        size += abs(x[f])
+    return BLUR * size
+
+
 @njit(cache=True, error_model="numpy", forceinline=True)
-def log_ratio(own, other, dim, prior):
-    """dim log(nu_own / nu_other) + prior, of squared distances; of two zeros the ratio is one."""
-    if own == other:
+def log_ratio(own, other, dim, prior, x):
+    """dim log(nu_own / nu_other) + prior, of squared distances from x above zero."""
+    one, two = math.sqrt(own), math.sqrt(other)
+    if abs(one - two) <= blur(x, dim) + TIE * max(one, two):
         return prior
     ratio = min(max(np.float64(own) / np.float64(other), FLOOR * FLOOR), 1.0 / (FLOOR * FLOOR))
     return 0.5 * dim * math.log(ratio) + prior
@@ -192,19 +213,26 @@ def log_ratio(own, other, dim, prior):
 def pair_ratio(refs, starts, a, b, view, dim, x, k, inside, guess, prior, d, bits):
     """Log ratio of the distances to groups a and b, infinite where either has nobody.
 
-    inside (G,) says where the row itself is a reference, nearer than all that count; guess (G,) is
-    renewed.
+    Where the k-th neighbour of either is at the place of the row, a distance says nothing: the rows
+    there are counted, and the ratio is that of the numbers. inside (G,) says where the row itself
+    is a reference, nearer than all that count; guess (G,) is renewed.
     """
-    nu_a, _, _ = kth_squared(
+    nu_a, _, m = kth_squared(
         refs, starts[a], starts[a + 1], view, dim, x, k, inside[a], guess[a], d, bits
     )
-    nu_b, _, _ = kth_squared(
+    at_a = count_below(d, m, np.float32(0)) - inside[a] if nu_a == 0 else -1
+    nu_b, _, m = kth_squared(
         refs, starts[b], starts[b + 1], view, dim, x, k, inside[b], guess[b], d, bits
     )
     guess[a], guess[b] = LOOSE * nu_a, LOOSE * nu_b
-    if nu_a < FAR and nu_b < FAR:
-        return log_ratio(nu_a, nu_b, dim, prior)
-    return np.inf
+    if nu_a == FAR or nu_b == FAR:
+        return np.inf
+    if min(nu_a, nu_b) > 0:
+        return log_ratio(nu_a, nu_b, dim, prior, x)
+    at_b = count_below(d, m, np.float32(0)) - inside[b]
+    if at_a < 0:
+        at_a = rows_at(refs, starts[a], starts[a + 1], view, dim, x, inside[a], d)
+    return math.log((at_b + HALF) / (at_a + HALF)) + prior
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -259,30 +287,32 @@ def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, s
 
 
 @njit(cache=True, forceinline=True)
-def rim(nu):
-    """Squared distances beyond which rows are tied at the k-th, nu, and up to which."""
-    low = nu * (np.float32(1) - TIE) if nu > 0 else np.float32(-1)
-    return low, nu * (np.float32(1) + TIE)
+def rim(nu, x, dim):
+    """Squared distances from x beyond which rows are tied at the k-th, nu, and up to which."""
+    reach = np.float32(math.sqrt(nu))
+    slack = blur(x, dim) + TIE * reach
+    low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
+    return low, (reach + slack) * (reach + slack)
 
 
 @njit(cache=True, forceinline=True)
-def room(d, m, nu, k):
+def room(d, m, edge, k):
     """How much of each row at the k-th distance counts: they share the places that are left.
 
-    One row of the window is x itself.
+    edge is the `rim`. One row of the window is x itself.
     """
-    low, high = rim(nu)
+    low, high = edge
     within = count_below(d, m, high) - 1
     if within <= k:
         return 1.0
-    nearer = count_below(d, m, low) - 1 if nu > 0 else 0
+    nearer = count_below(d, m, low) - 1 if low > 0 else 0
     return (k - nearer) / (within - nearer)
 
 
 @njit(cache=True, forceinline=True)
-def weigh(d, m, own, nu, shared, weight, value):
+def weigh(d, m, own, nu, edge, shared, weight, value):
     """Sums of weight / distance, and of that times value, over the k nearest but for `own`."""
-    low, high = rim(nu)
+    low, high = edge
     floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
     total, mean = 0.0, 0.0
     for j in range(m):
@@ -296,9 +326,9 @@ def weigh(d, m, own, nu, shared, weight, value):
 
 
 @njit(cache=True, forceinline=True)
-def smooth(d, m, own, nu, shared, weight, value):
+def smooth(d, m, own, edge, shared, weight, value):
     """Mean of value over `own` and the k nearest."""
-    low, high = rim(nu)
+    low, high = edge
     total, mean = 0.0, 0.0
     for j in range(m):
         if d[j] <= high:
@@ -309,10 +339,11 @@ def smooth(d, m, own, nu, shared, weight, value):
 
 
 @njit(cache=True, forceinline=True)
-def widen(refs, n, view, dim, x, nu, start, m, d):
-    """Start and length of a window with all rows tied at nu; d holds its squared distances."""
-    least = np.float32(1e-6) * x[0]  # rounding must not lose rows at the rim, nor x itself
-    reach = max(nu * np.float32(1.001), max(least * least, LEAST))
+def widen(refs, n, view, dim, x, edge, start, m, d):
+    """Start and length of a window with all rows of the rim; d holds its squared distances."""
+    reach = max(
+        edge[1] * np.float32(1.001), LEAST
+    )  # rounding must not lose rows at its end, nor x itself
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
     if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
         return start, m
@@ -344,11 +375,13 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
             if nu == FAR:
                 continue
             guess[s], reach[s] = LOOSE * nu, nu
-            start, m = widen(refs, n, view, dim, x, nu, start, m, d)
-            shared[s] = room(d, m, nu, k)
+            edge = rim(nu, x, dim)
+            start, m = widen(refs, n, view, dim, x, edge, start, m, d)
+            shared[s] = room(d, m, edge, k)
             total, mean = weigh(
-                d, m, s - start, nu, shared[s], heavy[start : start + m], value[start : start + m]
-            )
+                d, m, s - start, nu, edge, shared[s], heavy[start : start + m],
+                value[start : start + m],
+            )  # fmt: skip
             if total > 0.0:
                 error[s] = (value[s] - mean / total) ** 2
         for s in range(n):
@@ -356,32 +389,9 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
                 out[v, order[s]] = np.inf
                 continue
             point(refs, s, view, dim, x)
-            start, m = widen(refs, n, view, dim, x, reach[s], 0, 0, d)
+            edge = rim(reach[s], x, dim)
+            start, m = widen(refs, n, view, dim, x, edge, 0, 0, d)
             out[v, order[s]] = smooth(
-                d, m, s - start, reach[s], shared[s], heavy[start : start + m],
+                d, m, s - start, edge, shared[s], heavy[start : start + m],
                 error[start : start + m],
             )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def fill_ties(rows, near, Q, X, order, own, reach, slack, position):
-    """Fill the places of some rows of `position` (q, k), from near[i] on, with neighbours at reach.
-
-    Of the rows of X (n, f) that differ from reach[i] by the share `slack` at most, as many as there
-    is room for are taken, evenly in some order of positions (m,); own (q,) is the position of the
-    row itself.
-    """
-    k = position.shape[1]
-    tied = np.empty(len(order), np.int64)
-    for i in rows:
-        low, high = reach[i] * (1.0 - slack), reach[i] * (1.0 + slack)
-        count, places = 0, k - near[i]
-        for j in order:
-            square = 0.0
-            for f in range(X.shape[1]):
-                square += (Q[i, f] - X[j, f]) ** 2
-            if j != own[i] and low <= math.sqrt(square) <= high:
-                tied[count] = j
-                count += 1
-        for t in range(places):
-            position[i, near[i] + t] = tied[(2 * t + 1) * count // (2 * places)]

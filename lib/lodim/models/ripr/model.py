@@ -139,6 +139,14 @@ def ripr(
     for each fold; beside penalties its grid has None, the method's own choice. `lodim.path` walks
     along penalties alone. Both take one response.
 
+    Ties. Values, distances and losses that differ by rounding alone are equal. Where the k-th
+    neighbour of a class is at the very place of a row, a ratio of distances says nothing: the rows
+    there are counted, and the ratio is (n_other + 1/2) / (n_own + 1/2). Of more rows at the k-th
+    distance than there is room for each votes in part; where views or classes are tied, each is
+    right in part when errors are counted. Of equal views the one with fewer features is taken, and
+    a row goes to that which serves more; of equally probable classes it gets that of more training
+    rows. So neither the order of rows and columns nor the names of the classes have a say.
+
     Probabilities. In the view that serves a row, p_c is proportional to ratio_c^(-s dim) vote_c^t
     with the ratios of Eq. 2.11 and the shares of the classes among the k nearest rows; s and t
     minimize the deviance of the training rows, each without itself. The most probable class need

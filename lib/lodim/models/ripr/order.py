@@ -8,7 +8,7 @@ assignment alternate as in Algorithm 2.1.1, so that F plus the price of the swit
 import numpy as np
 from numba import njit
 
-from lodim.models.ripr.assign import Assignment
+from lodim.models.ripr.assign import Assignment, levelled
 
 
 @njit(cache=True)
@@ -60,6 +60,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     Assignment
         share is zero throughout.
     """
+    L = levelled(L, lambda_)
     served = np.isfinite(L).any(axis=1)
     weight = np.where(served, 1.0 if weight is None else weight, 0.0)
     best = np.where(served, L.min(axis=1), 0.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim import panels, plot, tiles
+from lodim import panels, plot
 from lodim.errors import ArgumentError
 from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import ask, nearest
@@ -68,7 +68,7 @@ def _rows(fit, data):
     else:
         known = fit.design.has_response(data)
         batch = fit.design.apply(data, response=known)
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[:, e.features]
+        X = e.rows(batch)
         answers = fit.answers(batch)
         served = answers.view
         y = batch.y if known else np.full(batch.n, np.nan)
@@ -81,8 +81,7 @@ def _rows(fit, data):
 def _query(fit, row):
     """Features (a,) of one row, the view that serves it, and its label."""
     batch = one_row(fit, row)
-    X = tiles.unpack(batch.X, 1).astype(np.float64)[:, fit.estimates.features]
-    return X[0], int(fit.answers(batch).view[0]), batch.index[0]
+    return fit.estimates.rows(batch)[0], int(fit.answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, own):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from lodim.engine import for_blocks
-from lodim.models.ripr import kernels
+from lodim.models.ripr import kernels, rim, ties
 from lodim.models.ripr.losses import (
     ClassGroups,
     by_base,
@@ -18,22 +18,21 @@ from lodim.models.ripr.losses import (
 from lodim.models.ripr.sample import references
 from lodim.models.ripr.views import features, rows_by_content
 
-SLACK = 1e-9  # distances that differ by this share are equal
+SLACK = 1e-6  # distances that differ by this share are equal
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What some views say of queries.
+    """What some views say of numbers.
 
     view : (q,) int, position of the view that answers; -1 where no view is complete
-    value : (q,) class (-1 where none) or number (NaN where none)
-    ratios : (q, views, labels) log ratios, infinite where a view is not complete; of regression the
-        (q, views) weighted shares of neighbours that a view serves, NaN where not complete
+    value : (q,) number, NaN where none
+    share : (q, views) weighted shares of neighbours that a view serves, NaN where not complete
     """
 
     view: np.ndarray
     value: np.ndarray
-    ratios: np.ndarray
+    share: np.ndarray
 
 
 def class_ratios(
@@ -81,13 +80,15 @@ def _log_ratios(Q, references, groups, inside, views, k, threads):
     return out.transpose(1, 0, 2)
 
 
-def answer(ratios):
-    """The (view, label) with the smallest ratio: Eq. 2.11. ratios (q, views, labels)."""
-    q, n_views, K = ratios.shape
-    flat = ratios.reshape(q, -1)
-    best = flat.argmin(axis=1) if n_views else np.zeros(q, np.int64)
-    known = np.isfinite(flat).any(axis=1)
-    return Answer(np.where(known, best // K, -1), np.where(known, best % K, -1), ratios)
+def nearest_view(ratios):
+    """The view with the smallest ratio of any label, Eq. 2.11: (q,), -1 where none is complete.
+
+    ratios (q, views, labels); of views that are tied the first.
+    """
+    if not ratios.size:
+        return np.full(len(ratios), -1)
+    smallest = ratios.min(axis=2)
+    return np.where(np.isfinite(smallest).any(axis=1), ties.least(smallest), -1)
 
 
 def neighbours(Q, X, view, k, *, like=None, leave_out=False):
@@ -102,33 +103,60 @@ def neighbours(Q, X, view, k, *, like=None, leave_out=False):
     f = features(view)
     whole, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (Q, X))
     distance, position = np.full((len(Q), k), np.inf), np.full((len(Q), k), -1)
-    if not len(whole) or not len(known):
-        return distance, position
-    wanted = min(k + 1 + leave_out, len(known))
-    d, at = cKDTree(X[np.ix_(known, f)]).query(Q[np.ix_(whole, f)], np.arange(1, wanted + 1))
-    at = known[at]
-    if leave_out:
-        keep = _without(at, whole)
-        d, at = (z[keep].reshape(len(whole), wanted - 1) for z in (d, at))
-    if d.shape[1] > k and (d[:, k] <= d[:, k - 1] * (1.0 + SLACK)).any():
+    d, at = _sorted(Q, X, f, k, whole, known, leave_out)
+    tied, near = _rim(d, k)
+    if len(tied):
         order = known[rows_by_content(X[known], None if like is None else like[known])]
         own = whole if leave_out else np.full(len(whole), -1)
-        at = _with_ties(d, at, Q[np.ix_(whole, f)], X[:, f], own, order)
+        among = (Q[np.ix_(whole, f)], X[:, f], order, own)
+        rim.fill(tied, near, *among, d[:, k - 1], SLACK, at[:, :k])
     width = min(k, d.shape[1])
     distance[whole, :width], position[whole, :width] = d[:, :width], at[:, :width]
     return distance, position
 
 
-def _with_ties(d, at, Q, X, own, order):
-    """Positions (q, k) in which those at the k-th distance represent all rows of X (n, f) there.
+def votes(Q, X, view, k, values, *, leave_out=False):
+    """Sums of values (n, m) over the k nearest rows in a view, (q, m); zeros where there are none.
 
-    d, at (q, k + 1) are distances and positions of the nearest.
+    Rows tied at the k-th distance share the places that are left. Arguments as for `neighbours`.
     """
-    reach, out = d[:, -2], at[:, :-1].copy()
-    tied = np.flatnonzero(d[:, -1] <= reach * (1.0 + SLACK))
-    near = (d < (reach * (1.0 - SLACK))[:, None]).sum(axis=1)
-    kernels.fill_ties(tied, near, Q, X, order, own, reach, SLACK, out)
+    f = features(view)
+    whole, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (Q, X))
+    d, at = _sorted(Q, X, f, k, whole, known, leave_out)
+    tied, near = _rim(d, k)
+    out, total = np.zeros((len(Q), values.shape[1])), np.zeros((len(whole), values.shape[1]))
+    for place in at[:, :k].T:
+        total += values[place]
+    if len(tied):
+        own = whole if leave_out else np.full(len(whole), -1)
+        among = (Q[np.ix_(whole, f)], X[:, f], known, own)
+        rim.share(tied, near, *among, d[:, k - 1], SLACK, values, at[:, :k], total)
+    out[whole] = total
     return out
+
+
+def _sorted(Q, X, f, k, whole, known, leave_out):
+    """Distances and positions of the k + 1 nearest of the `known` rows, or of as many as there are,
+    for queries that are `whole`.
+    """
+    wanted = min(k + 1 + leave_out, len(known))
+    if not len(whole) or not wanted:
+        return np.empty((len(whole), 0)), np.empty((len(whole), 0), np.int64)
+    d, at = cKDTree(X[np.ix_(known, f)]).query(Q[np.ix_(whole, f)], np.arange(1, wanted + 1))
+    at = known[at]
+    if leave_out:
+        keep = _without(at, whole)
+        d, at = (z[keep].reshape(len(whole), wanted - 1) for z in (d, at))
+    return d, at
+
+
+def _rim(d, k):
+    """Which queries have further rows at the k-th distance, and of all how many rows are nearer."""
+    if d.shape[1] <= k:
+        return np.empty(0, np.int64), np.zeros(len(d), np.int64)
+    reach = d[:, k - 1 : k]
+    tied = np.flatnonzero(d[:, k:] <= reach * (1.0 + SLACK))
+    return tied, (d < reach * (1.0 - SLACK)).sum(axis=1)
 
 
 def _without(at, rows):
@@ -173,7 +201,7 @@ def number_answer(near, y, B, *, weight=None):
             own = (mine * beside).sum(axis=1) / served
             value[:, j] = y[at[:, 0]] + np.where(served > 0.0, own, plain / total)
     known = np.isfinite(share).any(axis=1)
-    view = np.where(known, np.where(np.isnan(share), -1.0, share).argmax(axis=1), -1)
+    view = np.where(known, ties.least(-np.where(np.isnan(share), -1.0, share)), -1)
     picked = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
     return Answer(view, np.where(known, picked, np.nan), share)
 

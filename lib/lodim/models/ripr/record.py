@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.family import hits
 from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import ask
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
@@ -56,11 +57,12 @@ def _wrong(e, answers):
     """The error of each row in the view that a query sends it to, NaN where it is not known."""
     if e.task == CLUSTERS:
         return clusters.assigned(e, e.X, answers)[1]
-    said = np.full(e.n, np.nan)
-    known = answers.view >= 0
-    said[known] = answers.said[known, answers.view[known]]
-    gap = said - e.y
-    return np.where(np.isnan(gap), np.nan, gap != 0 if e.task == CLASSES else gap**2)
+    out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
+    if e.task == CLASSES:
+        out[known] = 1.0 - hits(e.y[known], answers.score[known])
+    else:
+        out[known] = (answers.said[known, answers.view[known]] - e.y[known]) ** 2
+    return out
 
 
 def _deviances(e, family, answers, wrong):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import choose, greedy, losses, query
+from lodim.models.ripr import choose, greedy, losses, query, ties
 from lodim.models.ripr.assign import Assignment, assign, candidates, ended, restrict
 from lodim.models.ripr.screen import row_blocks
 
@@ -147,7 +147,7 @@ def _better(rival, best, weight):
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best.errors - rival.errors, 0.0)
     sure = max(0.0, SURE + len(rival.recovery.views) - len(best.recovery.views))
-    return gain.sum() > sure * np.sqrt((gain**2).sum())
+    return gain.sum() > sure * np.sqrt((gain**2).sum()) + ties.EQUAL
 
 
 def _losses(given, k):
@@ -162,7 +162,7 @@ def _by_penalty(given, k, lambda_, L):
     _, _, _, task, weight, control, _, threads = given
     L = _losses(given, k) if L is None else L
     unit = spread(L) if task == "number" else (1.0 - control.alpha) ** 2
-    able = candidates(L)  # the others never serve: the matrix of all may be large
+    able = candidates(L, unit)  # the others never serve: the matrix of all may be large
     L = np.ascontiguousarray(L[:, able])
     given = (*given[:2], given[2][able], *given[3:])
     path, errors = None, None
@@ -223,7 +223,7 @@ def keep(L, found, least, weight=None, most=None):
 
 def largest(mass, least, most=None):
     """Positions of masses beyond a share, most first; of none beyond it, that with most."""
-    order = np.argsort(-mass, kind="stable")
+    order = ties.falling(mass)
     return order[mass[order] > min(least, 0.999 * mass.max())][:most]
 
 
@@ -236,7 +236,7 @@ def settle(L, columns, lambda_, weight=None):
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
-    order = np.argsort(-mass, kind="stable")
+    order = ties.falling(mass)
     again = restrict(L[:, columns[order]], own, mass[order], weight)
     return columns[order], again
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from lodim.models.ripr.views import by_content, rows_by_content
 
-DIGITS = 6  # of the values between their ends that tell features from each other
+STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
+SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where rounding would move it
 
 
 def references(X, rows, seed):
@@ -50,7 +51,7 @@ def _generators(X, seed):
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
         span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
-        code = crc32(np.round((x - x[:1]) / span, DIGITS).tobytes())
+        code = crc32(np.floor(STEPS * (x - x[:1]) / span + SHIFT).astype(np.int64).tobytes())
         seen[code] = seen.get(code, -1) + 1
         out.append(np.random.default_rng([seed, 7, code, seen[code]]))
     return out

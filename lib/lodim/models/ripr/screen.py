@@ -7,6 +7,7 @@ dimension d are kept to those that extend the best of dimension d - 1.
 import numpy as np
 
 from lodim.errors import ArgumentError
+from lodim.models.ripr import ties
 from lodim.models.ripr.views import count, enumerate_views, features, pad
 
 BYTES = 2**30  # of a loss matrix, by default
@@ -73,8 +74,8 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
         else:
             views = _children(parents, p)[:room]
         if d < max_dim:
-            order = np.argsort(-merit(losses_of(views), weight), kind="stable")
-            parents = views[order]
+            offered = merit(losses_of(views), weight)
+            parents = views[ties.falling(offered / (offered.max() or 1.0))]
         if d >= min_dim:
             kept.append(pad(views, max_dim))
             room -= len(views)

@@ -9,7 +9,7 @@ import numpy as np
 from lodim import tiles
 from lodim.engine import available_threads
 from lodim.errors import DataError
-from lodim.models.ripr import convex
+from lodim.models.ripr import convex, ties
 from lodim.models.ripr.assign import ended
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.order import assign_in_order
@@ -25,7 +25,8 @@ TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have 
 class Training:
     """The rows as the numerical functions take them.
 
-    X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known
+    X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known; values that differ
+        by rounding alone are one
     weight : (n,) as given, zero where rows do not count; varies : (p,) bool
     order : (n,) by which rows follow each other, or None
     rows : (n,) positions in the data
@@ -43,8 +44,8 @@ class Training:
     @classmethod
     def of(cls, batch, family, settings):
         """From a batch."""
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
-        y = np.full(batch.n, np.nan) if batch.y is None else batch.y
+        X = ties.merged(tiles.unpack(batch.X, batch.n).astype(np.float64))
+        y = np.full(batch.n, np.nan) if batch.y is None else ties.merged(batch.y[:, None])[:, 0]
         weight = np.ones(batch.n) if batch.weights is None else batch.weights
         varies = _varies(X[weight > 0])
         if not varies.any():
@@ -162,7 +163,7 @@ class Training:
         if self.task == CLASSES:
             lambda_ = min(lambda_, ALIKE * found.unit)
         own = within(J, lambda_)
-        order = np.argsort(-own.mass, kind="stable")
+        order = ties.falling(own.mass)
         own = replace(ended(own, search), B=own.B[:, order], mass=own.mass[order])
         J = J[order]
         return replace(

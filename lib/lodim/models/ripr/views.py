@@ -1,11 +1,13 @@
 """Views: subsets of a few features, one row of feature positions each, padded with -1."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
 
 from lodim.errors import ArgumentError
+
+ALIKE = 1e-8  # of the largest value: features that differ by less are copies
 
 
 def count(p, min_dim, max_dim):
@@ -90,8 +92,7 @@ def redundant(X, views, *, levels=False):
     no row the upper ones of two.
     """
     pairs = list(combinations(range(views.shape[1]), 2))
-    values = [x.tobytes() for x in (X + 0.0).T]
-    same = np.append(np.unique(values, return_inverse=True)[1], -1)  # the last pads views
+    same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)
     for a, b in pairs:
         out |= (same[views[:, a]] == same[views[:, b]]) & (views[:, [a, b]] >= 0).all(axis=1)
@@ -99,6 +100,20 @@ def redundant(X, views, *, levels=False):
         place, apart = _levels_apart(X)
         alone = [apart[place[views[:, a]], place[views[:, b]]] for a, b in pairs]
         out |= np.all(alone, axis=0) & (dims(views) > 1)
+    return out
+
+
+def _originals(X):
+    """For each feature the one that it is a copy of, but for rounding, or itself, (p,)."""
+    out, some = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
+    total = np.einsum("if,i->f", np.nan_to_num(X), some)  # copies have the same, others rarely
+    for a, b in pairwise(np.argsort(total, kind="stable")):
+        one, two = X[:, a], X[:, b]
+        size = ALIKE * np.abs(np.nan_to_num(one)).max(initial=0.0)
+        if np.isclose(total[a], total[b], rtol=0.0, atol=size * len(X)) and np.allclose(
+            one, two, rtol=0.0, atol=size, equal_nan=True
+        ):
+            out[b] = out[a]
     return out
 
 
