@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from lodim.models.melm.keys import keys
 from numba import cuda
 
 import lodim as ld
 from lodim import engine, tiles
 from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
-from lodim.models.melm.keys import keys
 from lodim.models.melm.objective import Divergence, shares
 from lodim.models.melm.sample import Sample, bandwidths
 from lodim.models.proset.kernels import CLASSES

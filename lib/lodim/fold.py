@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from lodim import tiles
+from lodim import keys, tiles
 from lodim.design import Batch
 from lodim.errors import ArgumentError
-from lodim.row_order import row_keys
 
 
 def assign(batch, folds, classes, seed):
@@ -33,8 +32,8 @@ def _assign(batch, folds, classes, seed):
     counted = len(batch.counted)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
-    keys, of_class = row_keys(batch, len(classes or ()))
-    order = np.argsort(keys, kind="stable")[np.random.default_rng(seed).permutation(batch.n)]
+    key, of_class = keys.of_batch(batch, len(classes or ()))
+    order = np.argsort(key, kind="stable")[np.random.default_rng(seed).permutation(batch.n)]
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)

@@ -11,8 +11,8 @@ import pandas as pd
 from lodim import fold as folding
 from lodim import paths
 from lodim import recipe as recipes
-from lodim.choice import centre, weights
 from lodim.checks import one_of, whole
+from lodim.choice import centre, weights
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.race import fold_means, grid_losses, ordered, standard_error

@@ -42,10 +42,11 @@ def choice(fit, detail=""):
     """How cross-validation chose, as a list of one note; of none where it chose nothing."""
     if fit.selection is None or not fit.chosen:
         return []
-    taken = " (the centre of those that cannot be told apart)" if "weight" in fit.selection else ""
+    tried = fit.selection
+    taken = " (the centre of those that cannot be told apart)" if "weight" in tried else ""
     return [
-        f"{listed(fit.chosen)} by cross-validation over {len(fit.selection)} settings{detail}{taken}; "
-        f"least mean held-out loss {significant(fit.selection['mean'].min())}."
+        f"{listed(fit.chosen)} by cross-validation over {len(tried)} settings{detail}{taken}; "
+        f"least mean held-out loss {significant(tried['mean'].min())}."
     ]
 
 

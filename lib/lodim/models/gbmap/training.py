@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from lodim import tiles
+from lodim import keys, tiles
 from lodim.engine import available_threads, dot, on_host, place
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
 from lodim.models.gbmap.starts import derivatives
-from lodim.row_order import row_keys
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
@@ -165,9 +164,10 @@ def _ordered(batch, sample, family):
     rng = np.random.default_rng(0)
     if sample is not None:
         return rng.permutation(len(sample))[:START_ROWS], np.arange(family.n_scores)
-    keys, classes = row_keys(batch, 0 if family.name == "gaussian" else max(2, family.n_scores))
-    order = np.argsort(keys, kind="stable")[rng.permutation(batch.n)[:START_ROWS]]
-    return order, np.argsort(classes) if family.n_scores > 1 else np.arange(1)
+    classes = 0 if family.name == "gaussian" else max(2, family.n_scores)
+    key, of_class = keys.of_batch(batch, classes)
+    order = np.argsort(key, kind="stable")[rng.permutation(batch.n)[:START_ROWS]]
+    return order, np.argsort(of_class) if family.n_scores > 1 else np.arange(1)
 
 
 def _scale(residual, weight):

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lodim import keys
 from lodim.errors import ArgumentError
-from lodim.models.melm import keys, neighbours
+from lodim.models.melm import neighbours
 from lodim.models.melm.neighbours import Neighbours
 
 RAREST = 1e-12  # least probability that an estimator's class is given

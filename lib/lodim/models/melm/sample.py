@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lodim import tiles
-from lodim.models.melm import keys
+from lodim import keys, tiles
 from lodim.models.melm.covariance import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned

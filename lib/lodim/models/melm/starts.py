@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.models.melm import keys
+from lodim import keys
 
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
 LOST = 1e-6  # of the rows: a sum of them that is rounding
