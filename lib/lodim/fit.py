@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from inspect import signature
 from os import PathLike
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim import fold, report, store
+from lodim import fold, forms, report, store
 from lodim.design import Design
-from lodim.errors import ArgumentError, DataError, LodimError, StoreError
+from lodim.errors import ArgumentError, DataError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 KINDS = {  # where each model's function and from_state are
@@ -242,9 +243,19 @@ class Fit(ABC):
         return self.summary().as_html()
 
 
-def shared(state: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit.shared_state` has written."""
+def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Keywords of every model's Fit, from what `Fit.shared_state` of a kind has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
+    known = {
+        "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
+        "selection": forms.modest, "chosen": forms.several("chosen"),
+    }  # fmt: skip
+    forms.check(state, known)
+    parameters = signature(getattr(import_module(KINDS[kind]), kind)).parameters.values()
+    if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
+        raise ValueError(f"its arguments are not those of {kind}()")
+    if selection is not None:
+        _check_selection(selection, state["chosen"])
     return {
         "design": design, "family": families.of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
@@ -265,5 +276,16 @@ def load(path: str | PathLike) -> Fit:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
         return import_module(KINDS[kind]).from_state(state)
-    except (LodimError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:
+        # What a forged state holds can set off nearly any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+
+
+def _check_selection(selection, chosen):
+    """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
+    rows = {len(column) for column in selection.values() if isinstance(column, list)}
+    missing = {"mean", "se", *chosen} - set(selection)
+    if len(rows) != 1 or rows == {0} or missing:
+        raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
+    for name in ("mean", "se"):
+        forms.several(max(rows), forms.real(nan=True))(selection[name], f"selection.{name}", {})

@@ -189,8 +189,11 @@ def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
         return finishing.from_state(state)
-    fits = [finishing.from_state(each) for each in state["fits"]]
-    return RiprFits({fit.design.response.name: fit for fit in fits})
+    fits = RiprFits(
+        {fit.design.response.name: fit for fit in map(finishing.from_state, state["fits"])}
+    )
+    fits.check(len(state["fits"]))
+    return fits
 
 
 RECIPE = recipes.Recipe(
