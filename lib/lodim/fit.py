@@ -255,7 +255,7 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
-        _check_selection(selection, state["chosen"])
+        _check_selection(selection, state["chosen"], state["settings"])
     return {
         "design": design, "family": families.of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
@@ -281,11 +281,13 @@ def load(path: str | PathLike) -> Fit:
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
-def _check_selection(selection, chosen):
+def _check_selection(selection, chosen, settings):
     """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
     rows = {len(column) for column in selection.values() if isinstance(column, list)}
     missing = {"mean", "se", *chosen} - set(selection)
     if len(rows) != 1 or rows == {0} or missing:
         raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
-    for name in ("mean", "se"):
-        forms.several(max(rows), forms.real(nan=True))(selection[name], f"selection.{name}", {})
+    number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
+    for name, column in selection.items():
+        if name in ("mean", "se") or {int, float} & set(map(type, (settings.get(name), *column))):
+            number(column, f"selection.{name}", {})

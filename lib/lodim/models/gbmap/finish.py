@@ -69,7 +69,8 @@ def _check_rest(boosts, state, n_scores, levels):
         "y": forms.real("rows") if levels is None else forms.codes("rows", len(levels)),
     }  # fmt: skip
     known = {
-        "log": forms.table(M, deviance=forms.squares(M), converged=forms.flags(M),
+        "log": forms.table(M, objective=forms.real(M), deviance=forms.squares(M),
+                           grad_norm=forms.real(M), converged=forms.flags(M),
                            n_iter=forms.whole(M), n_eval=forms.whole(M)),
         "effects": forms.part({"mean": average, "mean_abs": average,
                                "active": forms.real(M, least=0, most=1)}),
