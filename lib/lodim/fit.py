@@ -233,7 +233,26 @@ class Fit(ABC):
         return arguments
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fit to one file; `lodim.load` reads it. No code is stored."""
+        """Write the fit to one file; `lodim.load` reads it. No code is stored.
+
+        Every file holds the names of columns, the levels of categories, means and standard
+        deviations, and the outermost values of what a spline was fitted to. What it holds of
+        single training rows, help() of the model says: of `costnet` nothing, of `gbmap` what
+        neighbours need (none with control={"reference_rows": 0}), of `proset` the prototypes, of
+        `melm` the coordinates of all rows, of `ripr` all rows. Row labels are those of the data's
+        index: reset_index() takes names away.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced in one step, and keeps its mode; of a symbolic link the
+            target is written.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or the fit holds what no file can.
+        """
         store.write(path, self.name, self.to_state())
 
     def __repr__(self):

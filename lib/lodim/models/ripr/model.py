@@ -164,6 +164,9 @@ def ripr(
 
     An empty dict sets no limit: the reference for the exact solver that is used without.
 
+    A saved fit holds all training rows: row labels, responses, weights, and the values of the
+    features that the views use. No setting keeps none.
+
     References
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
