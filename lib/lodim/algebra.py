@@ -10,6 +10,7 @@ import numpy as np
 import patsy
 import patsy.builtins
 
+from lodim import forms
 from lodim.errors import FormulaError
 from lodim.grammar import column_name
 
@@ -17,6 +18,38 @@ TRANSFORMS = {
     name: getattr(patsy.builtins, name).__patsy_stateful_transform__
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
+
+
+_KNOTS = {
+    "_cyclic": forms.flags(), "_all_knots": forms.ascending(forms.real("knots"), strictly=True),
+    "_constraints": forms.optional(forms.real("bound", "bases")),
+}  # fmt: skip
+_SCALED = {
+    "current_n": forms.whole(least=1), "current_mean": forms.real("columns"),
+    "current_M2": forms.real("columns", least=0, most=forms.SQUARE),
+}  # fmt: skip
+LEARNT = {  # what transforms remember
+    "bs": {
+        "_degree": forms.whole(most=10), "_all_knots": forms.ascending(forms.real("knots")),
+    },
+    "cr": _KNOTS | {"_name": forms.choice("cr")},
+    "cc": _KNOTS | {"_name": forms.choice("cc")},
+    "te": {"_constraints": forms.optional(forms.real("bound", "bases"))},
+    "center": {"_sum": forms.real("columns"), "_count": forms.whole(least=1)},
+    "scale": _SCALED,
+    "standardize": _SCALED,
+}  # fmt: skip
+
+
+def check(name, state):
+    """Raise a ValueError unless a state is what `learn` returns: FITPACK trusts in it."""
+    forms.choice(*LEARNT)(name, "a transform", {})
+    sizes = {}
+    forms.part(LEARNT[name])(state, name, sizes)
+    if name == "bs" and sizes["knots"] < 2 * (state["_degree"] + 1):
+        raise ValueError(f"bs() of degree {state['_degree']} has {sizes['knots']} knots")
+    if name in ("cr", "cc") and (sizes["knots"] < 2 or state["_cyclic"] != (name == "cc")):
+        raise ValueError(f"{name}() has {sizes['knots']} knots, or is of another kind")
 
 
 def read_terms(text):

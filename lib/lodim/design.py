@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 
-from lodim import algebra, columns, factor, fill, tiles
+from lodim import algebra, columns, factor, fill, forms, tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula import expand, parse
 from lodim.partial import taught
@@ -16,6 +16,7 @@ from lodim.response import Given, Response, code_response, complete, learn_respo
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
 MAX_FEATURES = 1_000_000
+LARGEST = 1e160  # of a mean in a file: no larger number has a square
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +290,32 @@ class Design:
             answer = dict(state["response"])
             answer["levels"] = None if answer["levels"] is None else tuple(answer["levels"])
             state["response"] = Response(**answer)
-            factor.columns_of(state["response"].key)
-        return cls(**state)
+        design = cls(**state)
+        design.check()
+        return design
+
+    def check(self):
+        """Raise a ValueError unless the parts fit each other, as those of a file may not."""
+        p, name = len(self.names), forms.optional(forms.text)
+        known = {
+            "formula": forms.text, "family": forms.choice(*FAMILIES), "weights": name,
+            "offset": name, "offset_given": forms.flags(), "n_dropped": forms.whole(),
+            "dtype": forms.choice("float64", "float32"), "partial": forms.flags(),
+            "mean": forms.real(p, least=-LARGEST, most=LARGEST),
+            "scale": forms.real(p, least=forms.TINY, most=LARGEST),
+            "term_of": forms.whole(p), "constant": forms.several("constant"),
+        }  # fmt: skip
+        forms.check(self, known, "design")
+        names, term_names, term_of = _names(self.terms)
+        same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
+        if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
+            raise ValueError("the names of the features are not those that the terms make")
+        if (self.response is None) != (self.family == "none"):
+            raise ValueError(f"family {self.family!r} does not fit the response")
+        if self.offset is not None and not self.offset_given:
+            raise ValueError("the design has an offset that was not given")
+        if self.response is not None:
+            self.response.check(self.family)
 
 
 def _check_arguments(family, dtype, standardize):

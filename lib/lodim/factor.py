@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from lodim import algebra, expression
+from lodim import algebra, expression, forms
 from lodim.columns import Column, as_float, as_levels, recode, take, used_levels
 from lodim.errors import DataError
 from lodim.expression import tree
@@ -108,7 +108,10 @@ def prepare(factor, table):
     if isinstance(factor, Numeric):
         return as_float(take(raw(factor, table), table.rows))
     if isinstance(factor, Expression):
-        return expression.evaluate(factor.name, tree(factor.name), table, factor.states)
+        made = expression.evaluate(factor.name, tree(factor.name), table, factor.states)
+        if made.shape[1] != factor.width:
+            raise DataError(f"{factor.name} makes {made.shape[1]} columns, not {factor.width}")
+        return made
     if not factor.called:
         return recode(table.columns[factor.name], factor.levels, table.rows)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
@@ -180,8 +183,9 @@ def to_state(factor):
 
 
 def from_state(state):
-    """The factor that `to_state` has written."""
+    """The factor that `to_state` has written; a ValueError where it could not have."""
     values = dict(state)
+    forms.whole(most=len(KINDS) - 1)(values["kind"], "kind of factor", {})
     kind = KINDS[values.pop("kind")]
     for key in ("levels", "labels"):
         if key in values:
@@ -189,5 +193,33 @@ def from_state(state):
     if "states" in values:
         values["states"] = tuple((name, dict(learnt)) for name, learnt in values["states"])
     made = kind(**values)
-    needs(made)
+    _check(made)
     return made
+
+
+def _check(factor):
+    """Raise a ValueError unless the parts of a factor fit each other."""
+    forms.text(factor.name, "name of a factor", {})
+    needs(factor)
+    if isinstance(factor, Expression):
+        forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
+        for name, learnt in factor.states:
+            algebra.check(name, learnt)
+    if isinstance(factor, Levels):
+        check_levels(factor.levels, factor.name, least=1)
+        sizes = {"levels": len(factor.levels)}
+        matrix = forms.optional(forms.real("levels", "labels"))
+        known = {"called": forms.flags(), "matrix": matrix, "labels": forms.several("labels")}
+        forms.check(factor, known, factor.name, **sizes)
+        if factor.matrix is None and factor.labels != _shown(factor.levels):
+            raise ValueError(f"{factor.name} has labels {factor.labels}")
+        if factor.called and function_name(tree(factor.name).func) != "C":
+            raise ValueError(f"{factor.name} makes no levels")
+
+
+def check_levels(levels, name, least):
+    """Raise a ValueError unless levels are plain values, none twice, and so many at least."""
+    forms.several(len(levels), forms.plain)(levels, f"levels of {name}", {})
+    forms.modest(levels, f"levels of {name}")
+    if len(set(levels)) < max(len(levels), least):
+        raise ValueError(f"{name} has a level twice, or fewer than {least}")

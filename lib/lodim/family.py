@@ -7,9 +7,9 @@ column a class for multinomial (softmax). Responses are float (n,): numbers, or 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.special import expit, log_softmax, logit, softmax
 
+from lodim.compiled import njit
 from lodim.engine import dot
 from lodim.rowmath import exp_negative, log1p_unit
 

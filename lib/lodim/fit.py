@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from inspect import signature
 from os import PathLike
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim import fold, report, store
+from lodim import fold, forms, report, store
 from lodim.checks import one_of
 from lodim.design import Design
-from lodim.errors import ArgumentError, DataError, LodimError, StoreError
+from lodim.errors import ArgumentError, DataError, StoreError
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 KINDS = {  # where each model's function and from_state are
@@ -246,7 +247,26 @@ class Fit(ABC):
         return arguments
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fit to one file; `lodim.load` reads it. No code is stored."""
+        """Write the fit to one file; `lodim.load` reads it. No code is stored.
+
+        Every file holds the names of columns, the levels of categories, means and standard
+        deviations, and the outermost values of what a spline was fitted to. What it holds of
+        single training rows, help() of the model says: of `costnet` nothing, of `gbmap` what
+        neighbours need (none with control={"reference_rows": 0}), of `proset` the prototypes, of
+        `melm` the coordinates of all rows, of `ripr` all rows. Row labels are those of the data's
+        index: reset_index() takes names away.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced in one step, and keeps its mode; of a symbolic link the
+            target is written.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or the fit holds what no file can.
+        """
         store.write(path, self.name, self.to_state())
 
     def __repr__(self):
@@ -256,9 +276,19 @@ class Fit(ABC):
         return self.summary().as_html()
 
 
-def shared(state: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit.shared_state` has written."""
+def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Keywords of every model's Fit, from what `Fit.shared_state` of a kind has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
+    known = {
+        "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
+        "selection": forms.modest, "chosen": forms.several("chosen"),
+    }  # fmt: skip
+    forms.check(state, known)
+    parameters = signature(getattr(import_module(KINDS[kind]), kind)).parameters.values()
+    if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
+        raise ValueError(f"its arguments are not those of {kind}()")
+    if selection is not None:
+        _check_selection(selection, state["chosen"], state["settings"])
     return {
         "design": design, "family": families.of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
@@ -279,5 +309,18 @@ def load(path: str | PathLike) -> Fit:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
         return import_module(KINDS[kind]).from_state(state)
-    except (LodimError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:
+        # What a forged state holds can set off nearly any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+
+
+def _check_selection(selection, chosen, settings):
+    """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
+    rows = {len(column) for column in selection.values() if isinstance(column, list)}
+    missing = {"mean", "se", *chosen} - set(selection)
+    if len(rows) != 1 or rows == {0} or missing:
+        raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
+    number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
+    for name, column in selection.items():
+        if name in ("mean", "se") or {int, float} & set(map(type, (settings.get(name), *column))):
+            number(column, f"selection.{name}", {})

@@ -7,8 +7,9 @@ empty, all rows are used, in order (the usual case, and the one that vectorizes)
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from lodim.compiled import njit
 from lodim.tiles import TILE
 
 BLOCK = 512

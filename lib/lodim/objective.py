@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 DAMPING = 0.01  # of the largest curvature, added to all: the sample hardly knows the flat ones
 

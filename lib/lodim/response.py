@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim import columns, factor
+from lodim import columns, factor, forms
 from lodim.errors import DataError
 from lodim.expression import Table
 from lodim.formula import listing
@@ -32,6 +32,17 @@ class Response:
     def key(self):
         """The response as a factor key."""
         return (None, self.name) if self.called else (self.name, None)
+
+    def check(self, family):
+        """Raise a ValueError unless the parts fit each other and the family's name."""
+        forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
+        factor.columns_of(self.key)
+        if (self.levels is None) != (family == "gaussian"):
+            raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
+        if self.levels is not None:
+            factor.check_levels(self.levels, self.name, least=2)
+            if family == "binomial" and len(self.levels) > 2:
+                raise ValueError(f"the response has {len(self.levels)} levels, not 2")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.objective import pseudo_slope
 
 RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3

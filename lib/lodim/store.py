@@ -1,11 +1,17 @@
-"""Save and load, without pickle: one zip of JSON and plain arrays. Loading runs no code."""
+"""Save and load, without pickle: one zip of JSON and plain arrays. Loading runs no code.
 
-import contextlib
+SHA256SUMS in the zip has the checksum of each other member, as `sha256sum -c` reads them. A file
+that was damaged or edited since is refused. It is no signature: who edits a file and wants to
+deceive makes the checksums anew, so a file is worth as much trust as where it comes from.
+"""
+
 import functools
+import hashlib
 import json
 import math
 import os
-import secrets
+import re
+import stat
 import struct
 import zipfile
 from io import BytesIO
@@ -17,9 +23,11 @@ import numpy as np
 import lodim
 
 from .errors import StoreError
+from .replace import replacing
 
 FORMAT = 1
-MAX_BYTES = 2**32  # of all members together, unpacked: far above any fit, far below a zip bomb
+SUMS = "SHA256SUMS"
+MAX_BYTES = 2**30  # of all members together, unpacked: far above any fit, far below a zip bomb
 MAX_MEMBERS = 100_000
 MAX_JSON_BYTES = 2**26
 
@@ -27,6 +35,11 @@ _NUMERIC = "biufc"
 _WIDEST = {"f": 8, "c": 16}  # wider floats differ between machines
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states make equal files
 _TAG = "$"
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biufc]\d{1,2})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d+,(?: \d+,)* ?|\d+(?:, \d+)+)?)\), \} *\n"
+)
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
@@ -35,7 +48,9 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     Parameters
     ----------
     path : path
-        File to write; an existing one is replaced in one step, once the new one is complete.
+        File to write; an existing one is replaced in one step, once the new one is complete, and
+        keeps its mode. Of a symbolic link the target is written. What a killed save has left
+        beside it is removed.
     kind : str
         What is saved, such as "gbmap".
     state : dict
@@ -58,8 +73,30 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
         raise StoreError("the state is nested too deeply, or contains itself") from None
     for k, array in enumerate(arrays):
         members[_member(k)] = _npy(array)
+    members[SUMS] = _sums(members)
     _check_sizes({name: len(content) for name, content in members.items()}, "the state")
-    _replace(Path(path), members)
+    _write(_path(path), members)
+
+
+def _write(path, members):
+    if not path.name:
+        raise StoreError(f"{path} is not the name of a file")
+    try:
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                archive.writestr(info, content, zipfile.ZIP_DEFLATED)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise StoreError(f"{str(path)!r} is not the name of a file: {error}") from None
+
+
+def _path(path):
+    try:
+        return Path(os.fsdecode(path))
+    except TypeError:
+        raise StoreError(f"the name of a file is text or a path, not {path!r}") from None
 
 
 def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
@@ -83,8 +120,10 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
         If there is no such file, it is damaged or no file of lodim's, holds another kind, or was
         written in a format newer than this lodim knows.
     """
-    path = Path(path)
+    path = _path(path)
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise StoreError(f"{path} cannot be read: it is no regular file")
         with open(path, "rb") as file:
             return _read(file, path, kind)
     except StoreError:
@@ -95,7 +134,7 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:
         # A damaged byte can set off nearly any exception in zipfile, zlib, json and numpy.
-        raise StoreError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _read(file, path, kind):
@@ -103,13 +142,39 @@ def _read(file, path, kind):
         raise StoreError(f"{path} is not a file that lodim saved, or it is cut short")
     with zipfile.ZipFile(file) as archive:
         _check_members(archive.infolist(), path)
-        found = _check_meta(_load_json(archive, "meta.json", path), path, kind)
-        # Each array is unpacked once, however often a forged state names it.
-        load = functools.cache(functools.partial(_load_array, archive, path))
-        state = _decode(_load_json(archive, "state.json", path), load)
+        members = {info.filename: _content(archive, info) for info in archive.infolist()}
+    found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path, kind)
+    if _member_of(members, SUMS, path) != _sums(members):
+        raise StoreError(
+            f"{path} is damaged, or was edited after it was saved: its checksums do not fit"
+        )
+    # Each array is made once, however often a forged state names it.
+    load = functools.cache(functools.partial(_array, members, path))
+    state = _decode(json.loads(_member_of(members, "state.json", path)), load)
     if not isinstance(state, dict):
         raise StoreError(f"{path} is damaged: its state is not a dict")
     return found, state
+
+
+def _content(archive, info):
+    """What a member holds, as a bytearray: its size is known before it is unpacked."""
+    content, at = bytearray(info.file_size), 0
+    with archive.open(info) as stream:
+        while step := stream.readinto(memoryview(content)[at:]):
+            at += step
+    if at < len(content):
+        raise StoreError(f"{info.filename} is cut short")
+    return content
+
+
+def _sums(members):
+    """Checksums of all members but themselves, a line each, as sha256sum writes them."""
+    lines = [
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, content in sorted(members.items())
+        if name != SUMS
+    ]
+    return "".join(lines).encode()
 
 
 def _check_members(members, path):
@@ -120,7 +185,10 @@ def _check_members(members, path):
     """
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it is compressed in a way that lodim does not use")
-    _check_sizes({f"{k}:{m.filename}": m.file_size for k, m in enumerate(members)}, path)
+    names = [m.filename for m in members]
+    if len(set(names)) < len(names):
+        raise StoreError(f"{path} is damaged: it has two members of one name")
+    _check_sizes({m.filename: m.file_size for m in members}, path)
 
 
 def _check_sizes(sizes, what):
@@ -194,30 +262,27 @@ def _decode(value, load):
     return {k.removeprefix(_TAG): _decode(v, load) for k, v in value.items()}
 
 
-def _load_json(archive, name, path):
-    return json.loads(_load(archive, name, path))
-
-
-def _load_array(archive, path, number):
-    """One array; its header must agree with the bytes that are there before memory is taken."""
+def _array(members, path, number):
+    """One array, a copy of its bytes; these must be as many as its header says."""
     name = _member(number)
-    stream = BytesIO(_load(archive, name, path))
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise StoreError(f"{path} is damaged: {name} has an unknown version")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    bytes_left = len(stream.getbuffer()) - stream.tell()
-    if dtype.kind not in _NUMERIC or min(shape, default=0) < 0:
-        raise StoreError(f"{path} is damaged: {name} holds {dtype} of shape {shape}")
-    if math.prod(shape) * dtype.itemsize != bytes_left:
-        raise StoreError(f"{path} is damaged: {name} has {bytes_left} bytes for shape {shape}")
-    stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
+    content = _member_of(members, name, path)
+    size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0
+    header = _HEADER.fullmatch(content, 10, 10 + size)
+    if header is None:
+        raise StoreError(f"{path} is damaged: {name} is no array of numbers")
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(map(int, re.findall(rb"\d+", header[3])))
+    data = memoryview(content)[10 + size :]
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise StoreError(f"{path} is damaged: {name} has {len(data)} bytes for shape {shape}")
+    order = "F" if header[2] == b"True" else "C"
+    return np.frombuffer(data, dtype).reshape(shape, order=order).copy(order)
 
 
-def _load(archive, name, path):
-    if name not in archive.NameToInfo:
+def _member_of(members, name, path):
+    if name not in members:
         raise StoreError(f"{path} is not a file that lodim saved, or lacks a part: no {name} in it")
-    return archive.read(name)
+    return members[name]
 
 
 def _json(value):
@@ -235,24 +300,3 @@ def _npy(array):
 
 def _member(number):
     return f"arrays/{number}.npy"
-
-
-def _replace(path, members):
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
-    if not path.name:
-        raise StoreError(f"{path} is not the name of a file")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, content in members.items():
-                    info = zipfile.ZipInfo(name, _EPOCH)
-                    archive.writestr(info, content, zipfile.ZIP_DEFLATED)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

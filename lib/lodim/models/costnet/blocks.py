@@ -5,8 +5,8 @@ minus the gradient of the smooth part at w. Else as in `kernels`.
 """
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.models.costnet.kernels import (
     FAST,
     certificate,

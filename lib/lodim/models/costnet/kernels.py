@@ -5,7 +5,8 @@ groups is passed as `tree` = (block, first, nested, start, member, cost, bearer)
 """
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 DUAL_PASSES = 200

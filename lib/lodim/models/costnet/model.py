@@ -182,6 +182,8 @@ def costnet(
     a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009;
     group penalty and ridge are of the copies), and the final model keeps the copies of one source.
 
+    A saved fit holds no training row, but coefficients, prices, and means of features.
+
     References
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning,

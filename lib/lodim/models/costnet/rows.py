@@ -5,8 +5,8 @@ intercept's: one in every row.
 """
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.engine import count_blocks, for_blocks, over_rows, sum_blocks
 from lodim.rowmath import exp_negative, log1p_unit
 from lodim.tiles import TILE, TILES_PER_BLOCK

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from lodim import forms
 from lodim.fit import shared
 from lodim.models.costnet import steps
 from lodim.models.costnet.grow import Estimates
@@ -32,14 +33,14 @@ def to_state(fit):
 
 def read(state):
     """What CostnetFit is called with, from what `to_state` has written."""
-    common = shared(state)
+    common = shared(state, "costnet")
     network = _network(state["network"])
+    _check(state, network, len(common["design"].names), common["family"].n_scores)
     estimates = Estimates(
         trace=Trace(**state["trace"]), ladder=_ladder(state["ladder"]),
         lasso=_ladder(state["lasso"]),
     )  # fmt: skip
     paid = steps.Paid(**state["paid"])
-    _check(estimates, network, paid, len(common["design"].names), common["family"].n_scores)
     return common | {
         "estimates": estimates, "paid": paid,
         "settings": Settings(**state["settings"], network=network),
@@ -63,42 +64,55 @@ def _network(state):
     """The network of a state; raises ValueError where its parts do not fit each other."""
     tuples = {k: tuple(map(tuple, state[k])) for k in ("parents", "columns")}
     network = Network(**state | tuples | {"names": tuple(state["names"])})
-    V = len(network)
-    arrays = (network.cost, network.series, network.base)
-    if not V == len(network.parents) == len(network.columns) or any(
-        a.shape != (V,) for a in arrays
-    ):
-        raise ValueError(f"a network of {V} names does not fit its costs and parents")
+    numbers = forms.several("V", forms.several(None, forms.whole()))
+    known = {
+        "names": forms.several("V"), "cost": forms.real("V", least=0), "parents": numbers,
+        "columns": numbers, "series": forms.whole("V", least=-1),
+        "base": forms.whole("V", most=len(network) - 1),
+    }  # fmt: skip
+    forms.check(network, known, "network")
     for v, parents in enumerate(network.parents):
-        if not all(isinstance(u, int) and 0 <= u < v for u in parents):
+        if any(u >= v for u in parents):
             raise ValueError(f"node {v} of the network has parents {parents}")
-    if V and not (network.base.min() >= 0 and network.base.max() < V):
-        raise ValueError("the network has a copy of a node that is not there")
     return network
 
 
-def _check(estimates, network, paid, p, K):
-    """Raise ValueError unless arrays have the shapes of p columns, K scores and the network."""
-    V, L = len(network), len(estimates.trace.lambdas)
-    at = {column for columns in network.columns for column in columns}
-    if not all(isinstance(j, int) and 0 <= j < p for j in at):
+def _check(state, network, p, K):
+    """Raise ValueError unless parts of a state fit each other, a network, p columns, K scores."""
+    V = len(network)
+    if any(j >= p for columns in network.columns for j in columns):
         raise ValueError(f"the network has columns beyond {p}")
-    shapes = [("trace.coef", estimates.trace.coef, (L, p, K)),
-              ("trace.intercept", estimates.trace.intercept, (L, K)),
-              ("trace.deviance", estimates.trace.deviance, (L,)),
-              ("paid.bought", paid.bought, (L, V)), ("paid.cost", paid.cost, (L,))]  # fmt: skip
-    for name in ("ladder", "lasso"):
-        ladder = getattr(estimates, name)
-        if ladder is not None:
-            M = len(ladder.cost)
-            shapes += [(f"{name}.coef", ladder.coef, (M, p, K)),
-                       (f"{name}.intercept", ladder.intercept, (M, K)),
-                       (f"{name}.bought", ladder.bought, (M, V)),
-                       (f"{name}.deviance", ladder.deviance, (M,))]  # fmt: skip
-            if len(ladder.rule) != M:
-                raise ValueError(f"{name} has {len(ladder.rule)} rules for {M} models")
-    for name, value, shape in shapes:
-        if not isinstance(value, np.ndarray) or value.shape != shape:
-            raise ValueError(f"{name} has shape {np.shape(value)}, not {shape}")
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} is not finite")
+    several = len(state["settings"]["alternatives"] or ())
+    if V and network.series.max() >= several:
+        raise ValueError(f"the network has more than {several} series of alternatives")
+    trace = {
+        "lambdas": forms.real("L", least=0), "intercept": forms.real("L", K),
+        "coef": forms.real("L", p, K), "latent": forms.real("L", "q", K),
+        **dict.fromkeys(("deviance", "objective", "gap"), forms.squares("L")),
+        "n_iter": forms.whole("L"), "converged": forms.flags("L"), "null_deviance": forms.squares(),
+    }  # fmt: skip
+    known = {
+        "trace": forms.part(trace), "ladder": forms.optional(_listed("M", p, K, V)),
+        "lasso": forms.optional(_listed("N", p, K, V)),
+        "paid": forms.part({"bought": forms.flags("L", V), "cost": forms.real("L", least=0)}),
+        "limit": forms.real(least=0, most=np.inf), "total": forms.real(least=0),
+        "lightest": forms.real(least=0, most=1), "n": forms.whole(least=1),
+        "null_deviance": forms.squares(),
+    }  # fmt: skip
+    sizes = forms.check(state, known)
+    listed, _ = state["step"]
+    place = (forms.flags(), forms.whole(most=sizes.get("M", 0) - 1 if listed else sizes["L"] - 1))
+    for form, value in zip(place, state["step"], strict=True):
+        form(value, "step", {})
+
+
+def _listed(M, p, K, V):
+    """The form of a price list of M models."""
+    ladder = {
+        "cost": forms.ascending(forms.real(M, least=0)), "intercept": forms.real(M, K),
+        "coef": forms.real(M, p, K), "bought": forms.flags(M, V), "deviance": forms.squares(M),
+        "df": forms.whole(M, most=p), "lambda_": forms.real(M, least=0, nan=True),
+        "rule": forms.several(M), "criterion": forms.squares(M, nan=True),
+        "bound": forms.real(M, least=-np.inf, most=forms.SQUARE, nan=True),
+    }  # fmt: skip
+    return forms.part(ladder)

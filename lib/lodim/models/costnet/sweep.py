@@ -1,7 +1,8 @@
 """The swept tableau of a quadratic: what any change of its columns gains (Goodnight 1979)."""
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
 

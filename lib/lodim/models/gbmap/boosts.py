@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine import over_rows, place
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS, forward
 from lodim.tiles import TILE, TILES_PER_BLOCK
@@ -30,23 +31,17 @@ class Boosts:
     n_scores: int
 
     def check(self, p, n_scores):
-        """Raise ValueError unless the fields fit each other, p features and the family.
-
-        Kernels index by them unchecked, and a file may say anything.
-        """
-        M = len(self.sign)
-        shapes = self.theta.shape == (M, 2 + p) and self.sign.shape == self.target.shape == (M,)
-        kinds = self.theta.dtype == self.sign.dtype == np.float64 and self.target.dtype.kind == "i"
-        if not (
-            M and shapes and kinds and self.stage.shape == (M,) and np.isfinite(self.theta).all()
-        ):
-            raise ValueError(f"the weights of {M} learners do not fit {p} features")
-        within = (self.target >= 0) & (self.target < n_scores)
-        if not (within.all() and np.isin(self.sign, (-1.0, 1.0)).all()):
-            raise ValueError("a learner adds to a score that is not there, or has a sign not +-1")
-        known = self.activation in (SOFTPLUS, IDENTITY) and self.n_scores == n_scores
-        if not (known and 0 < self.beta < np.inf and 0 < self.scale < np.inf):
-            raise ValueError("beta, scale or activation is not what gbmap writes")
+        """Raise ValueError unless the fields fit each other, p features and the family."""
+        known = {
+            "theta": forms.real("M", 2 + p), "sign": forms.real("M", least=-1, most=1),
+            "target": forms.whole("M", most=n_scores - 1),
+            "stage": forms.ascending(forms.whole("M", least=1)),
+            "beta": forms.real(least=forms.TINY), "activation": forms.choice(SOFTPLUS, IDENTITY),
+            "scale": forms.real(least=forms.TINY), "n_scores": forms.choice(n_scores),
+        }  # fmt: skip
+        forms.check(self, known)
+        if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
+            raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
     def first(self, m):
         """The learners of the first m boosts."""

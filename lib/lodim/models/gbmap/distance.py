@@ -1,10 +1,10 @@
 """Distances that gbmap induces: embedding (Eq. 7) and path (Eq. 6), and neighbours."""
 
 import numpy as np
-from numba import njit
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from lodim.compiled import njit
 from lodim.models.gbmap.kernels import SOFTPLUS
 from lodim.rowmath import exp_negative, log1p_unit
 

@@ -9,8 +9,8 @@ compilation of them than one that loads the kernel from the cache, with other ro
 """
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.rowmath import exp_negative, log1p_unit
 from lodim.tiles import TILE, TILES_PER_BLOCK
 

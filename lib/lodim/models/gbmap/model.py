@@ -123,6 +123,10 @@ def gbmap(
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
 
+    A saved fit holds, of single training rows, the response and the embedding, from which features
+    can be computed where there are as many learners as features: of at most `reference_rows` rows,
+    which neighbours and drift need. control={"reference_rows": 0} keeps none.
+
     References
     ----------
     Patron, Prasad, Luu & Puolamaki (2024). Gradient Boosting Mapping for Dimensionality Reduction

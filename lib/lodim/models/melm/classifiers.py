@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim import keys
+from lodim import forms, keys
 from lodim.errors import ArgumentError
 from lodim.models.melm import neighbours
 from lodim.models.melm.neighbours import Neighbours
@@ -56,17 +56,15 @@ class Nearest:
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        own, m = self.known, len(self.known.U)
-        shapes = own.U.shape == (m, k) and own.code.shape == own.weight.shape == (m,)
-        classes = own.vote.shape == self.prior.shape == (n_classes,)
-        if not (shapes and classes and own.into.shape == (k, k)):
-            raise ValueError("the neighbours do not fit the view")
-        if not (m and own.code.dtype.kind == "i" and self.count >= 1):
-            raise ValueError("the number of neighbours is not possible")
-        if not (own.weight.min() > 0.0 and own.vote.min() > 0.0):
-            raise ValueError("a neighbour or a class has no vote")
-        if own.code.min() < 0 or own.code.max() != n_classes - 1 or not np.isfinite(own.U).all():
-            raise ValueError("a neighbour has a place or a class that is not there")
+        own = {
+            "U": forms.real("m", k), "code": forms.whole("m", most=n_classes - 1),
+            "weight": forms.real("m", least=forms.TINY),
+            "vote": forms.real(n_classes, least=forms.TINY), "into": forms.real(k, k),
+        }  # fmt: skip
+        if not forms.check(self.known, own, "neighbours")["m"]:
+            raise ValueError("there are no neighbours")
+        known = {"count": forms.whole(least=1), "prior": forms.real(n_classes, least=0, most=1)}
+        forms.check(self, known, "neighbours")
 
     def scores(self, Z):
         """Logarithms of the classes' probabilities, (n, C)."""

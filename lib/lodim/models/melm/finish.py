@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 
+from lodim import forms
 from lodim.errors import ConvergenceWarning
 from lodim.fit import shared
 from lodim.models.melm.classifiers import Nearest
@@ -13,6 +14,9 @@ from lodim.models.melm.neighbours import Neighbours
 from lodim.models.melm.rule import Background, Rows, Rule
 from lodim.models.melm.settings import Settings
 from lodim.models.melm.view import View
+
+MEASURES = ("deviance", "null_deviance", "balanced_accuracy")
+HELD = ("held_deviance", "held_balanced_accuracy")  # there where probabilities are calibrated
 
 
 def finish(problem, view, log, selection, light):
@@ -46,10 +50,11 @@ def _null(problem):
 
 def from_state(state):
     """The fit that `MelmFit.to_state` has written."""
-    common = shared(state)
+    common = shared(state, "melm")
     design = common["design"]
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
     view.check(len(design.names), len(design.levels or ()), common["family"].n_scores)
+    _check_rest(view, state, design.levels)
     return MelmFit(
         settings=Settings(**state["settings"]), estimates=view, log=state["log"],
         measures=state["measures"], n=state["n"], **common,
@@ -69,3 +74,24 @@ def _rule(state):
 
 def _nearest(state):
     return Nearest(**state | {"known": Neighbours(**state["known"])})
+
+
+def _check_rest(view, state, levels):
+    """Raise ValueError unless what a file says beside the view fits it."""
+    log = {
+        "start": forms.several("starts"), "divergence": forms.real("starts"),
+        "n_iter": forms.whole("starts"), "converged": forms.flags("starts"),
+    }  # fmt: skip
+    measures = {} if levels is None else {name: forms.real() for name in MEASURES}
+    measures |= {name: forms.real() for name in HELD if levels and name in state["measures"]}
+    known = {
+        "log": forms.table("starts", **log), "measures": forms.part(measures),
+        "n": forms.whole(least=1),
+    }  # fmt: skip
+    if not forms.check(state, known)["starts"] or len(set(HELD) & set(measures)) == 1:
+        raise ValueError("the search has no start, or a measure is missing")
+    settings = state["settings"]
+    if levels is not None:
+        forms.check(settings, {"gamma": forms.real(least=forms.TINY)}, "settings")
+        if (settings["classifier"] == "knn") != (view.rule.other is not None):
+            raise ValueError("the rule is of another classifier")

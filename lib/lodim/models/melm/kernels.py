@@ -12,8 +12,8 @@ compilation of them than one that loads the kernel from the cache, with other ro
 import math
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.rowmath import exp_negative
 
 BLOCK = 32  # rows whose partners are summed while the columns are in cache

@@ -5,8 +5,8 @@ the rows near by, and a point far from all still has a finite logarithm, that of
 """
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.models.melm.kernels import REASSOCIATE, kernel, whiten
 
 TILE = 64

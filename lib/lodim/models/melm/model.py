@@ -155,6 +155,10 @@ def melm(
     their probabilities are judged with. Where gamma was chosen, it was on the same rows, though in
     other folds: new rows may be classified a little worse.
 
+    A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
+    class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
+    many dimensions as features, these can be computed from the coordinates. No setting keeps none.
+
     References
     ----------
     Czarnecki, W. M., Jozefowicz, R. & Tabor, J. (2015). Maximum Entropy Linear Manifold for

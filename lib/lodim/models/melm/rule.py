@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lodim import forms
 from lodim.models.melm.basis import within
 from lodim.models.melm.classifiers import Estimator, Nearest
 from lodim.models.melm.density import FARTHEST, Densities, log_densities
@@ -40,9 +41,11 @@ class Background:
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        shapes = self.mean.shape == (n_classes, k) and self.root.shape == (k, k)
-        if not shapes or not 0.0 < self.share < 1.0:
-            raise ValueError("the background does not fit the view")
+        known = {
+            "mean": forms.real(n_classes, k), "root": forms.real(k, k),
+            "share": forms.real(least=forms.TINY, most=1),
+        }  # fmt: skip
+        forms.check(self, known, "background")
 
     def mixed(self, log_density, Z):
         """Logarithms of the densities (n, C) with the background's share, at coordinates (n, k)."""
@@ -71,13 +74,14 @@ class Rows:
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        m = len(self.Z)
-        fits = self.Z.shape == (m, k) and self.code.shape == self.weight.shape == (m,)
-        fits = fits and self.size.shape == (n_classes,)
-        if not (fits and m and self.code.dtype.kind == "i" and np.isfinite(self.Z).all()):
-            raise ValueError("the training rows do not fit the view")
-        if self.code.min() < 0 or self.code.max() >= n_classes:
-            raise ValueError("a training row has a class that is not there")
+        known = {
+            "Z": forms.real("m", k), "code": forms.whole("m", most=n_classes - 1),
+            "weight": forms.real("m", least=forms.TINY),
+            "size": forms.real(n_classes, least=forms.TINY),
+        }  # fmt: skip
+        forms.check(self, known, "rows")
+        if len(np.unique(self.code)) < n_classes:
+            raise ValueError("rows have none of some class")
 
 
 @dataclass(frozen=True)
@@ -105,15 +109,16 @@ class Rule:
 
     def check(self, k, n_classes, n_scores):
         """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
-        own, present = (self.n_classes, self.n_scores), self.present.tolist()
-        if own != (n_classes, n_scores) or present != list(range(n_classes)):
-            raise ValueError("the rule is of other classes")
-        if not (0.0 < self.sharpness < np.inf and 0.0 < self.width < np.inf):
-            raise ValueError("sharpness or width is not positive")
+        known = {
+            "present": forms.ascending(forms.whole(n_classes, most=n_classes - 1), strictly=True),
+            "n_classes": forms.choice(n_classes), "n_scores": forms.choice(n_scores),
+            "sharpness": forms.real(least=forms.TINY), "width": forms.real(least=forms.TINY),
+        }  # fmt: skip
+        forms.check(self, known, "rule")
         self.rows.check(k, n_classes)
         self.background.check(k, n_classes)
         check_densities(self.densities, k, n_classes)
-        if isinstance(self.other, Nearest):
+        if self.other is not None:
             self.other.check(k, n_classes)
 
     def log_density(self, Z, threads=1):
@@ -158,21 +163,16 @@ class Rule:
 
 
 def check_densities(densities, k, n_classes):
-    """Raise ValueError unless the fields fit each other, k dimensions and the classes.
-
-    Compiled code indexes by them unchecked, and a file may say anything.
-    """
+    """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
     d, C = densities, n_classes
-    T = len(d.U)
-    shapes = {
-        "U": (T, k, d.U.shape[-1]), "w": (T, d.U.shape[-1]), "low": (T, k), "high": (T, k),
-        "start": (C + 1,), "root": (C, k, k), "scale": (C,), "log_prior": (C,),
+    known = {
+        "U": forms.real("T", k, TILE), "w": forms.real("T", TILE, least=0),
+        "low": forms.real("T", k), "high": forms.real("T", k),
+        "start": forms.ascending(forms.whole(C + 1), strictly=True), "root": forms.real(C, k, k),
+        "scale": forms.real(C), "log_prior": forms.real(C, most=0),
     }  # fmt: skip
-    for name, shape in shapes.items():
-        values = getattr(d, name)
-        if values.shape != shape or not np.isfinite(values).all():
-            raise ValueError(f"{name} of the densities is no array of shape {shape}")
-    if d.U.shape[-1] != TILE or d.start[0] != 0 or d.start[-1] != T or (np.diff(d.start) < 1).any():
+    forms.check(d, known, "densities")
+    if d.start[0] != 0 or d.start[-1] != len(d.U):
         raise ValueError("the rows of the classes are not where the densities are")
 
 

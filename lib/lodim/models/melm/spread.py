@@ -5,8 +5,8 @@ grid has three axes, those beyond k of one node, and is periodic.
 """
 
 import numpy as np
-from numba import njit
 
+from lodim.compiled import njit
 from lodim.models.melm.kernels import REASSOCIATE
 
 BLOCK = 512  # rows whose features are in cache

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine import single_blas
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
@@ -58,17 +59,16 @@ class View:
 
     def check(self, p, n_classes, n_scores):
         """Raise ValueError unless the fields fit each other, p features and the classes."""
-        k, C = self.k, max(1, n_classes)
-        shapes = {
-            "V": (p, k), "deviation": (p,), "correlation": (p, k), "spread": (k,),
-            "potential": (C, C), "overlap": (C, C), "size": (C,),
+        known = {
+            "V": forms.real(p, "k"), "deviation": forms.real(p, least=0),
+            "correlation": forms.real(p, "k", least=-2, most=2), "spread": forms.real("k", least=0),
+            "potential": forms.real("C", "C"), "overlap": forms.real("C", "C", least=0),
+            "size": forms.real("C", least=forms.TINY), "rank": forms.whole(most=p),
+            "separates": forms.flags(), "total": forms.real(least=0), "drawn": forms.whole(),
+            "error": forms.real(least=0), "converged": forms.flags(),
         }  # fmt: skip
-        for name, shape in shapes.items():
-            values = getattr(self, name)
-            if values.shape != shape or values.dtype != np.float64:
-                raise ValueError(f"{name} is {values.dtype} of shape {values.shape}, not {shape}")
-        if not np.isfinite(self.V).all():
-            raise ValueError("a direction is not a number")
+        C = max(1, n_classes)
+        k = forms.check(self, known, C=C)["k"]
         self.rule.check(k, C, n_scores)
 
     def pairs(self):

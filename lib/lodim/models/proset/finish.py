@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine import available_threads
 from lodim.errors import ConvergenceWarning
 from lodim.fit import shared
@@ -14,11 +15,6 @@ from lodim.models.proset.kernels import CLASSES, SQUARED
 from lodim.models.proset.prototypes import Prototypes
 from lodim.models.proset.settings import Settings
 from lodim.models.proset.typical import Typical
-
-LOG = (
-    "objective", "grad_norm", "n_iter", "n_eval", "converged", "n_candidates", "n_scoring",
-    "deviance",
-)  # fmt: skip
 
 
 def finish(problem, prototypes, log, selection, light):
@@ -57,7 +53,7 @@ def _plain(label):
 
 def from_state(state):
     """The fit that `ProsetFit.to_state` has written."""
-    common = shared(state)
+    common = shared(state, "proset")
     prototypes = Prototypes(**state["prototypes"])
     prototypes.check(len(common["design"].names), common["family"])
     calibration, typical = state["calibration"], state["typical"]
@@ -73,35 +69,23 @@ def from_state(state):
 
 def _check_rest(prototypes, state):
     """Raise ValueError unless what a file says beside the prototypes fits these."""
-    M, A, B = len(prototypes), len(prototypes.features), prototypes.n_batches
-    if len(state["labels"]) != M:
-        raise ValueError(f"labels must be {M}, one a prototype, not {len(state['labels'])}")
-    if set(state["log"]) != set(LOG):
-        raise ValueError(f"log has {sorted(state['log'])}, not {sorted(LOG)}")
-    for name, value in state["log"].items():
-        _check_array(f"log[{name!r}]", value, (B,))
-    if state["typical"] is not None:
-        _check_array("typical.x", state["typical"]["x"], (A,))
-    if state["calibration"] is not None:
-        _check_calibration(prototypes, state["calibration"])
-
-
-def _check_calibration(prototypes, calibration):
-    loss = prototypes.loss
-    shapes = {
-        "familiarity": (101,), "levels": (101 * (loss != CLASSES),),
-        "variance": (len(prototypes) * (loss == SQUARED),), "null_variance": (),
+    M, A, B, loss = len(prototypes), len(prototypes.features), prototypes.n_batches, prototypes.loss
+    calibration = {
+        "familiarity": forms.real(101, least=0), "levels": forms.real(101 * (loss != CLASSES)),
+        "variance": forms.real(M * (loss == SQUARED), least=0),
+        "null_variance": forms.real(least=0),
     }  # fmt: skip
-    for name, shape in shapes.items():
-        value = calibration[name]
-        value = np.float64(value) if isinstance(value, float) else value
-        _check_array(f"calibration.{name}", value, shape)
-
-
-def _check_array(name, value, shape):
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "bif":
-        raise ValueError(f"{name} is not an array of numbers")
-    if value.shape != shape:
-        raise ValueError(f"{name} has shape {value.shape}, not {shape}")
-    if not np.isfinite(value).all():
-        raise ValueError(f"{name} is not finite")
+    log = {name: forms.real(B) for name in ("objective", "grad_norm")}
+    log["deviance"] = forms.squares(B)
+    log |= {name: forms.whole(B) for name in ("n_iter", "n_eval", "n_candidates", "n_scoring")}
+    known = {
+        "labels": forms.several(M, forms.plain),
+        "log": forms.table(B, converged=forms.flags(B), **log),
+        "calibration": forms.optional(forms.part(calibration)),
+        "typical": forms.optional(forms.part({"x": forms.real(A), "label": forms.plain})),
+        "n": forms.whole(least=1), "null_deviance": forms.squares(),
+    }  # fmt: skip
+    forms.check(state, known)
+    penalty = forms.real(least=0)
+    chosen = {"n_batches": forms.whole(least=B), "lambda_v": penalty, "lambda_w": penalty}
+    forms.check(state["settings"], chosen, "settings")

@@ -148,6 +148,9 @@ def proset(
     The first batch brings most. No batch depends on a later one: `update(data, n_batches=...)` adds
     batches to a fit and leaves the earlier ones as they are.
 
+    A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
+    values in the active features and the prototypes' responses. No setting keeps none.
+
     References
     ----------
     Ruf, N. (2022). Prototype sets: supervised learning with automatic selection of prototypes and

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
+from lodim import forms
 from lodim.engine import for_blocks, on_host, place
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums, scaled
 from lodim.models.proset.objective import padded
@@ -87,40 +88,23 @@ class Prototypes:
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
 
     def check(self, p, family):
-        """Raise ValueError unless the fields fit each other, p features and the family.
-
-        Kernels index by them unchecked, and a file may say anything.
-        """
-        M, A, B = len(self.w), len(self.features), len(self.v)
-        shapes = {
-            "features": (A,), "x": (M, A), "y": (M,), "w": (M,), "batch": (M,), "row": (M,),
-            "member": (len(self.member),), "member_of": (len(self.member),), "v": (B, A),
-            "u": (B,), "level": (family.n_scores,),
+        """Raise ValueError unless the fields fit each other, p features and the family."""
+        K = family.n_scores
+        n_classes = {"gaussian": 0, "binomial": 2}.get(family.name, K)
+        M, B = len(self.w), len(self.v)
+        known = {
+            "features": forms.ascending(forms.whole("A", most=p - 1), strictly=True),
+            "w": forms.real("M", least=0), "x": forms.real("M", "A"),
+            "y": forms.codes("M", n_classes) if n_classes else forms.real("M"),
+            "batch": forms.ascending(forms.whole("M", least=1, most=B)),
+            "row": forms.whole("M"), "member": forms.whole("R"),
+            "member_of": forms.whole("R", most=M - 1), "v": forms.real("B", "A", least=0),
+            "u": forms.real("B", least=0), "level": forms.real(K),
+            "scale": forms.real(least=forms.TINY), "n_classes": forms.choice(n_classes),
+            "loss": forms.choice(*((CLASSES,) if n_classes else (SQUARED, DENSITY))),
         }  # fmt: skip
-        for name, shape in shapes.items():
-            value = getattr(self, name)
-            whole = name in ("features", "batch", "row", "member", "member_of")
-            if value.shape != shape or value.dtype.kind != ("i" if whole else "f"):
-                raise ValueError(f"{name} has shape {value.shape}, not {shape}, or a wrong type")
-            if not np.isfinite(value).all():
-                raise ValueError(f"{name} is not finite")
-        within = (self.features >= 0) & (self.features < p)
-        batches = (self.batch >= 1) & (self.batch <= B)
-        if not (within.all() and batches.all() and (self.w >= 0).all() and (self.v >= 0).all()):
-            raise ValueError("a feature, a batch or a weight is out of its range")
-        if (np.diff(self.batch) < 0).any():  # of a batch: one slice of the columns of `impacts`
-            raise ValueError("batch does not ascend")
-        if not ((self.member_of >= 0) & (self.member_of < M)).all():
-            raise ValueError(f"member_of must be from 0 to {M - 1}, the positions of prototypes")
-        if not B or (self.u < 0).any():
-            raise ValueError("u is negative, or there is no batch")
-        classes = (self.y >= 0) & (self.y < max(1, self.n_classes)) & (self.y == np.rint(self.y))
-        numeric = family.name == "gaussian"
-        expected = {"gaussian": 0, "binomial": 2}.get(family.name, family.n_scores)
-        if self.n_classes != expected or (self.loss == CLASSES) == numeric:
-            raise ValueError("the prototypes are of another family")
-        if self.loss not in KINDS or not (numeric or classes.all()) or not 0 < self.scale < np.inf:
-            raise ValueError("a target, the scale or the loss is not what proset writes")
+        if not forms.check(self, known)["B"]:
+            raise ValueError("there is no batch")
 
 
 def join(parts):

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim import tiles
+from lodim import forms, tiles
 from lodim.models.ripr import ties
+from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # as `recover` names tasks
+MOST_K = 10_000  # neighbours in a file of fewer rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,26 +117,35 @@ class Ensemble:
         """Positions among `features` of view j."""
         return self.views[j][self.views[j] >= 0]
 
-    def check(self, p):
-        """Raise ValueError unless the shapes fit each other, and a design of p features."""
-        n, a, r = len(self.X), len(self.features), len(self.views)
-        shapes = {
-            "features": (a,), "views": (r, self.views.shape[-1]), "X": (n, a), "y": (n,),
-            "weight": (n,), "scale": (2,), "B": (n, r), "served": (n,),
-            "centres": (len(self.centre_view), self.views.shape[-1]),
-            "centre_view": (len(self.centres),),
+    def check(self, p, task, n_classes):
+        """Raise ValueError unless the fields fit each other, p features, the task and classes."""
+        a, r, n = len(self.features), len(self.views), len(self.X)
+        known = {
+            "task": forms.choice(task), "n_classes": forms.choice(n_classes),
+            "features": forms.ascending(forms.whole("a", most=p - 1), strictly=True),
+            "views": forms.whole("r", "D", least=-1, most=a - 1),
+            "X": forms.real("n", "a", nan=True),
+            "y": forms.codes("n", n_classes, nan=True) if n_classes else forms.real("n", nan=True),
+            "weight": forms.real("n", least=0), "B": forms.real("n", "r", least=0, most=1 + 1e-6),
+            "served": forms.whole("n", least=-1, most=r - 1),
+            "k": forms.whole(least=1, most=max(n, MOST_K)), "balanced": forms.flags(),
+            "power": forms.real(least=0, most=1), "scale": forms.real(2),
+            "seed": forms.whole(most=forms.LARGEST),
+            "centres": forms.real("q", "D", nan=True), "lambda_": forms.real(least=0, nan=True),
+            "centre_view": forms.ascending(forms.whole("q", most=r - 1)),
         }  # fmt: skip
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
-        for name, most in (("features", p), ("views", a), ("centre_view", r), ("served", r)):
-            value = getattr(self, name)
-            if value.dtype.kind != "i" or (
-                len(value) and not -1 <= value.min() <= value.max() < most
-            ):
-                raise ValueError(f"{name} points beyond the {most} that there are")
-        codes = self.y[np.isfinite(self.y)]
-        if self.n_classes and not np.isin(codes, np.arange(self.n_classes)).all():
-            raise ValueError(f"y is no code of {self.n_classes} classes")
-        if not np.isfinite(self.B).all() or self.k < 1:
-            raise ValueError("B is not finite, or k below 1")
+        forms.check(self, known)
+        self._check_views()
+        if not len(self.references):
+            raise ValueError("no row can be a neighbour")
+        if task == CLUSTERS and set(self.centre_view) != set(range(r)):
+            raise ValueError("a view has no cluster")
+
+    def _check_views(self):
+        """Raise ValueError unless views have features, in order, and clusters a place in them."""
+        own = self.views >= 0
+        rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
+        if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):
+            raise ValueError("a view has no features, or not in their order")
+        if (np.isnan(self.centres) & own[self.centre_view]).any():
+            raise ValueError("a cluster has no place in its view")

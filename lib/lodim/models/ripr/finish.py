@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.errors import ConvergenceWarning, StoreError
+from lodim import forms
+from lodim.errors import ConvergenceWarning
 from lodim.fit import shared
 from lodim.models.ripr.ensemble import Ensemble
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.record import Record, record
 from lodim.models.ripr.settings import Settings
-from lodim.models.ripr.training import flat
+from lodim.models.ripr.training import flat, task_of
 
 
 def finish(problem, ensemble, log, selection, light):
@@ -48,14 +49,24 @@ def _plain(label):
 
 def from_state(state):
     """The fit that `RiprFit.to_state` has written."""
-    common = shared(state)
-    ensemble = Ensemble(**state["ensemble"])
-    ensemble.check(len(common["design"].names))
+    common = shared(state, "ripr")
+    ensemble, results = Ensemble(**state["ensemble"]), Record(**state["record"])
+    design = common["design"]
+    p = len(design.names)
+    ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
     if ensemble.n_scores != common["family"].n_scores:
-        raise StoreError(f"n_scores must be {common['family'].n_scores}, not {ensemble.n_scores}")
-    if len(state["labels"]) != ensemble.n:
-        raise StoreError(f"labels must be {ensemble.n}, one a row, not {len(state['labels'])}")
+        raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
+    results.check(ensemble.n, len(ensemble))
+    log = {
+        "objective": forms.real("rounds"), "converged": forms.flags(), "compared": forms.whole(),
+        "possible": forms.whole(most=forms.LARGEST), "flat": forms.whole("flat", most=p - 1),
+    }  # fmt: skip
+    known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
+    if not forms.check(state, known)["rounds"]:
+        raise ValueError("the search has no round")
+    chosen = {"k": forms.choice(ensemble.k), "lambda_": forms.optional(forms.real(least=0))}
+    forms.check(state["settings"], chosen, "settings")
     return RiprFit(
         settings=Settings(**state["settings"]), estimates=ensemble, log=state["log"],
-        record=Record(**state["record"]), labels=list(state["labels"]), **common,
+        record=results, labels=list(state["labels"]), **common,
     )  # fmt: skip

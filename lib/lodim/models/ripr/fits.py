@@ -27,6 +27,12 @@ class RiprFits:
     def __init__(self, fits):
         self.fits = fits
 
+    def check(self, n):
+        """Raise ValueError unless there are n fits, of the same views."""
+        views = [[fit.design.names, fit.view_features] for fit in self.fits.values()]
+        if len(views) != n or not n or any(of != views[0] for of in views):
+            raise ValueError("the responses are not of the same views")
+
     @property
     def call(self):
         """The call as a user would write it."""

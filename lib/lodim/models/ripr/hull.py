@@ -7,7 +7,8 @@ on the lower left hull, at a vertex or within one edge. So at most two views sha
 """
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)

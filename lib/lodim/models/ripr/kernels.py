@@ -10,7 +10,8 @@ radius and threshold the search began with.
 import math
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
 FAR = np.float32(1e30)  # squared distances beyond are to points with missing features

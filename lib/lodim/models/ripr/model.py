@@ -172,6 +172,9 @@ def ripr(
 
     An empty dict sets no limit: the reference for the exact solver that is used without.
 
+    A saved fit holds all training rows: row labels, responses, weights, and the values of the
+    features that the views use. No setting keeps none.
+
     References
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
@@ -197,8 +200,11 @@ def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
         return finishing.from_state(state)
-    fits = [finishing.from_state(each) for each in state["fits"]]
-    return RiprFits({fit.design.response.name: fit for fit in fits})
+    fits = RiprFits(
+        {fit.design.response.name: fit for fit in map(finishing.from_state, state["fits"])}
+    )
+    fits.check(len(state["fits"]))
+    return fits
 
 
 RECIPE = recipes.Recipe(

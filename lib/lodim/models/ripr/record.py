@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim import forms
 from lodim.family import hits
 from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import ask
@@ -35,6 +36,18 @@ class Record:
     deviance: float
     null_deviance: float
     overall: float
+
+    def check(self, n, n_views):
+        """Raise ValueError unless the fields fit each other, n rows and the views."""
+        known = {
+            "share": forms.real(n_views, least=0, most=1 + 1e-6),
+            "mass": forms.real(n_views, least=0, most=1 + 1e-6),
+            "error": forms.squares(n_views, nan=True), "n": forms.choice(n),
+            "unlabelled": forms.whole(most=n), "blind": forms.whole(most=n),
+            **dict.fromkeys(("deviance", "null_deviance", "overall"),
+                            forms.squares(nan=True)),
+        }  # fmt: skip
+        forms.check(self, known, "record")
 
 
 def record(e, family):

@@ -7,7 +7,8 @@ the rows.
 import math
 
 import numpy as np
-from numba import njit
+
+from lodim.compiled import njit
 
 
 @njit(cache=True)

@@ -1,0 +1,70 @@
+"""njit as numba's, for places where nothing can be written: no cache is no reason for no fit.
+
+numba caches kernels where NUMBA_CACHE_DIR says, beside the code, or in the user's own cache folder,
+and raises where it can write to none of them, as in a container with read-only packages.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+import tempfile
+from functools import lru_cache
+
+import numba
+from numba import config
+
+
+def njit(*signatures, **options):
+    """numba's njit; where it finds no folder for its cache, with a temporary one, or without.
+
+    Parameters
+    ----------
+    *signatures, **options
+        As numba takes them.
+    """
+
+    def compiled(function):
+        try:
+            return numba.njit(*signatures, **options)(function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+        before, config.CACHE_DIR = config.CACHE_DIR, _folder() or ""
+        try:
+            own = options | {"cache": bool(config.CACHE_DIR)}
+            return numba.njit(*signatures, **own)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return compiled
+
+
+@lru_cache(maxsize=1)
+def _folder():
+    """A temporary folder for kernels that is the user's alone, or None; says so, once."""
+    folder = _private()
+    what = "are compiled anew in each process" if folder is None else f"are cached in {folder}"
+    logging.getLogger("lodim").warning(
+        "kernels %s: neither lodim's folder nor the user's cache can be written "
+        "(NUMBA_CACHE_DIR names another place)",
+        what,
+    )
+    return folder
+
+
+def _private():
+    """The folder, made where it is not there; cached kernels are code, so nobody else may write."""
+    try:
+        user = os.getuid()
+        folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        found = os.lstat(folder)
+        own = stat.S_ISDIR(found.st_mode) and found.st_uid == user
+        if not own or stat.S_IMODE(found.st_mode) & 0o077:
+            return None
+        tempfile.TemporaryFile(dir=folder).close()
+    except (OSError, AttributeError):  # nothing can be written; a system without users' numbers
+        return None
+    return folder

@@ -1,0 +1,93 @@
+"""compiled: kernels run where nothing can be written, and no one else's code is loaded."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lodim as ld
+from lodim import compiled
+
+FIT = (
+    "import lodim as ld; df = {'a': range(30), 'y': [i % 7 for i in range(30)]};"
+    "print(ld.gbmap('y ~ a', df, m=1, lambda_=.1).dev_ratio)"
+)
+KERNEL = (
+    "import numpy as np; from lodim.family import Binomial;"
+    "print(Binomial().deviance(np.ones(1), np.zeros((1, 1)))[0])"
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run code with a package that cannot be written, no home, and a temporary folder."""
+    if os.getuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("root can write everywhere, and there is no setpriv to take that away")
+    package = tmp_path / "packages" / "lodim"
+    shutil.copytree(Path(ld.__file__).parent, package, ignore=lambda *_: ["__pycache__"])
+    subprocess.run(["chmod", "-R", "a-w", package], check=True)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
+
+    def run(code):
+        clean = ["env", "-i", "PATH=/usr/bin", "HOME=/dev/null", f"TMPDIR={temporary}",
+                 f"PYTHONPATH={package.parent}"]  # fmt: skip
+        return subprocess.run(
+            [*(bound if os.getuid() == 0 else []), *clean, sys.executable, "-c", code],
+            capture_output=True, text=True, cwd="/", timeout=300,
+        )  # fmt: skip
+
+    yield run, temporary / f"lodim-cache-{os.getuid()}"
+    subprocess.run(["chmod", "-R", "u+w", package], check=True)
+
+
+def test_a_fit_where_nothing_but_a_temporary_folder_can_be_written(run):
+    run, folder = run
+    first = run(FIT)
+    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb*")}
+    second = run(FIT)
+    assert first.returncode == second.returncode == 0
+    assert first.stdout == second.stdout != ""
+    assert len(first.stderr.splitlines()) == 1 and f"cached in {folder}" in first.stderr
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert kept  # what the first process compiled, the second has loaded
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb*")} == kept
+
+
+def test_no_cache_where_others_may_write_too(run):
+    run, folder = run
+    folder.mkdir()
+    folder.chmod(0o777)
+    done = run(KERNEL)
+    assert done.returncode == 0 and float(done.stdout) == pytest.approx(1.3862943611198906)
+    assert len(done.stderr.splitlines()) == 1 and "compiled anew" in done.stderr
+    assert not list(folder.iterdir())
+
+
+def test_a_temporary_folder_is_private_or_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"lodim-cache-{os.getuid()}"
+    assert compiled._private() == str(folder) and folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert compiled._private() is None
+    folder.unlink()
+    folder.write_text("")
+    assert compiled._private() is None
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path / "missing"))
+    assert compiled._private() is None
+
+
+def test_other_errors_of_the_compiler_are_raised():
+    def fail(function):
+        raise RuntimeError("something else")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled.numba, "njit", lambda **_: fail)
+        with pytest.raises(RuntimeError, match="something else"):
+            compiled.njit(cache=True)(lambda: 0)

@@ -1,0 +1,166 @@
+"""Files of all models whose checksums are right and whose contents are not: refused at load."""
+
+import copy
+import functools
+import operator
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim import store
+
+
+@pytest.fixture(scope="module")
+def df():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    df["y"] = df["a"] + df["b"] ** 2 + 0.1 * rng.normal(size=60)
+    df["k"] = np.where(df["a"] + 0.3 * rng.normal(size=60) > 0, "yes", "no")
+    df["g"] = rng.choice(["r", "s", "t"], 60)
+    return df
+
+
+@pytest.fixture(scope="module")
+def states(df, tmp_path_factory):
+    """Kind and state of a fit of each model, as its file has them."""
+    spline = "y ~ bs(a, df=4, lower_bound=-9, upper_bound=9) + cr(b, df=4) + C(g, Sum)"
+    made = {
+        "gbmap": ld.gbmap("k ~ a + b + g", df, m=2, lambda_=0.1, threads=1),
+        "spline": ld.gbmap(spline, df, m=2, lambda_=0.1, threads=1),
+        "chosen": ld.cv(ld.gbmap, "y ~ a", df, n_lambda=2, m=2, folds=2, threads=1).best,
+        "proset": ld.proset("y ~ a + b", df, threads=1),
+        "melm": ld.melm("k ~ a + b + c", df, gamma=1.0, n_starts=1, threads=1),
+        "knn": ld.melm("k ~ a + b", df, gamma=1.0, n_starts=1, classifier="knn", threads=1),
+        "ripr": ld.ripr("k ~ a + b + c", df, threads=1),
+        "clusters": ld.ripr("~ a + b + c", df, n_clusters=2, threads=1),
+        "costnet": ld.costnet("y ~ a + b", df, costs={"a": 1, "b": 2}, threads=1),
+    }
+    path = tmp_path_factory.mktemp("own") / "fit"
+    out = {}
+    for name, fit in made.items():
+        fit.save(path)
+        out[name] = store.read(path)
+    return out
+
+
+def write(states, name, keys, value, folder):
+    """A file of a fit with one entry of its state changed."""
+    kind, state = states[name]
+    state = copy.deepcopy(state)
+    inner = state
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value(inner[keys[-1]]) if callable(value) else value
+    store.write(folder / "fit", kind, state)
+    return folder / "fit"
+
+
+HUGE = 2**62
+FORGERIES = [
+    ("ripr", ("ensemble", "views"), lambda v: v * 0 - 1, "no features"),
+    ("ripr", ("ensemble", "k"), 10**9, "k is 1000000000"),
+    ("ripr", ("ensemble", "served"), lambda v: v + HUGE, "served"),
+    ("ripr", ("ensemble", "weight"), lambda v: v * 0, "no row can be a neighbour"),
+    ("ripr", ("ensemble", "y"), lambda y: y + 0.5, r"y is 1\.5"),
+    ("ripr", ("log", "objective"), lambda v: v[:0], "no round"),
+    ("ripr", ("labels",), lambda v: v[1:], "labels has"),
+    ("clusters", ("ensemble", "centres"), lambda v: v * np.nan, "no place"),
+    ("clusters", ("ensemble", "centre_view"), lambda v: v * 0, "no cluster|dimensions|shape"),
+    ("gbmap", ("design", "scale"), lambda v: v[:1], "design.scale has shape"),
+    ("gbmap", ("design", "scale"), lambda v: -v, "design.scale is -"),
+    ("gbmap", ("design", "mean"), lambda v: v * np.nan, "design.mean is nan"),
+    ("gbmap", ("design", "names"), lambda v: v[::-1], "names of the features"),
+    ("gbmap", ("design", "terms", 2, 0, "levels"), lambda v: v[:-1], "labels"),
+    ("gbmap", ("design", "terms", 2, 0, "kind"), 7, "kind of factor"),
+    ("gbmap", ("design", "response", "levels"), ["no", "no"], "a level twice"),
+    ("gbmap", ("design", "family"), "gaussian", "levels"),
+    ("gbmap", ("boosts", "theta"), lambda v: v.astype("f4"), "float32"),
+    ("gbmap", ("boosts", "theta"), lambda v: v + 1e300, "theta is"),
+    ("gbmap", ("boosts", "target"), lambda v: v + 5, "target is 5"),
+    ("gbmap", ("boosts", "stage"), lambda v: v + 1, "no first boost"),
+    ("gbmap", ("log",), lambda v: {k: v[k] for k in v if k != "grad_norm"}, "log has"),
+    ("gbmap", ("reference", "y"), lambda v: v + 7, "reference.y"),
+    ("gbmap", ("settings", "m"), 10**12, "settings.m"),
+    ("gbmap", ("settings", "lambda_"), None, "settings.lambda_ is None"),
+    ("gbmap", ("arguments",), {}, "arguments are not those"),
+    ("gbmap", ("call",), 3, "call is a int"),
+    ("gbmap", ("n",), True, "n is True"),
+    ("spline", ("design", "terms", 0, 0, "states", 0, 1, "_degree"), 25, "_degree is 25"),
+    ("spline", ("design", "terms", 0, 0, "states", 0, 1, "_all_knots"), lambda v: v[:5], "knots"),
+    ("spline", ("design", "terms", 1, 0, "states", 0, 0), "cc", "_name|cc"),
+    ("spline", ("design", "terms", 2, 0, "matrix"), lambda v: v[:, :1], "labels has"),
+    ("spline", ("design", "terms", 0, 0, "name"), "__import__('os')", "cannot stand"),
+    ("chosen", ("selection", "lambda_", 0), "x", "selection.lambda_"),
+    ("chosen", ("selection", "mean"), lambda v: v[1:], "selection has columns"),
+    ("proset", ("prototypes", "features"), lambda v: v + HUGE, "features"),
+    ("proset", ("prototypes", "x"), lambda v: v[:, :0], "x has shape"),
+    ("melm", ("view", "rule", "densities", "start"), lambda v: v + 1, "rows of the classes"),
+    ("melm", ("view", "rule", "rows", "code"), lambda v: v * 0, "none of some class"),
+    ("melm", ("view", "V"), lambda v: v.T, "V has shape|shape"),
+    ("melm", ("measures",), {}, "measures has"),
+    ("knn", ("view", "rule", "other"), None, "another classifier"),
+    ("knn", ("view", "rule", "other", "known", "code"), lambda v: v + 9, "neighbours.code"),
+    ("costnet", ("ladder", "coef"), lambda v: v[:-1], "ladder.coef has shape"),
+    ("costnet", ("step",), [True, 10**6], "step is 1000000"),
+    ("costnet", ("network", "parents", 0), [0], "has parents"),
+    ("costnet", ("network", "base"), lambda v: v - 1, "base"),
+]
+
+
+@pytest.mark.parametrize("name, keys, value, words", FORGERIES)
+def test_forgeries_are_refused(states, tmp_path, name, keys, value, words):
+    with pytest.raises(ld.StoreError, match=words):
+        ld.load(write(states, name, keys, value, tmp_path))
+
+
+def arrays(value, at=()):
+    """Where the arrays of a state are."""
+    if isinstance(value, np.ndarray):
+        yield at
+    elif isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from arrays(one, (*at, key))
+
+
+@pytest.mark.parametrize(
+    "name", ["gbmap", "spline", "proset", "melm", "knn", "ripr", "clusters", "costnet"]
+)
+@pytest.mark.parametrize(
+    "change",
+    [lambda v: v[:-1], lambda v: v[None], lambda v: v.astype("c16"), lambda v: v.astype(">f4")],
+    ids=["shorter", "deeper", "complex", "bytes"],
+)
+def test_every_array_has_its_shape_and_type(states, tmp_path, name, change):
+    free = {"flat", "objective", "_all_knots"}  # of any length
+    for keys in arrays(states[name][1]):
+        own = functools.reduce(operator.getitem, keys, states[name][1])
+        if free.isdisjoint(keys) and (change(own).dtype, change(own).shape) != (
+            own.dtype, own.shape
+        ):  # fmt: skip
+            path = write(states, name, keys, change, tmp_path)
+            with pytest.raises(ld.StoreError):
+                ld.load(path)
+
+
+def test_edits_of_members_are_refused(states, df, tmp_path):
+    """Whole zips with checksums of zip's own that fit, and not those of the file."""
+    path = write(states, "gbmap", ("n",), 60, tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["state.json"] = re.sub(rb'"n":60', b'"n":61', members["state.json"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ld.StoreError, match="edited"):
+        ld.load(path)
+
+
+def test_own_files_are_read(states, df, tmp_path):
+    for kind, state in states.values():
+        store.write(tmp_path / "fit", kind, state)
+        fit = ld.load(tmp_path / "fit")
+        assert repr(fit) and len(fit.predict(df)) == len(df)
