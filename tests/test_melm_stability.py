@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.melm import keys, widths
+from lodim import keys
+from lodim.models.melm import widths
 from lodim.models.melm.classifiers import sample
 from lodim.models.melm.neighbours import choose_count
 from lodim.models.melm.rule import Rows, sharpness

@@ -6,6 +6,7 @@ that a boost and its neighbour under other rounding start at the same place.
 
 import numpy as np
 
+from lodim import keys
 from lodim.engine import single_blas
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
@@ -14,7 +15,7 @@ KNOTS = -1.0, 0.0, 1.0  # where hinges bend, in standard deviations of their pro
 FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
 
 
-def draw_starts(X, slope, curvature, ridge, activation, n_starts, rng):
+def draw_starts(X, slope, curvature, key, ridge, bends, n_starts, rng):
     """Learners (2 n_starts, 2 + p) and their signs b, those of most promise for each sign.
 
     Along each direction u a hinge h = max(u'x - knot, 0), or the line u'x, is one column of a
@@ -27,18 +28,20 @@ def draw_starts(X, slope, curvature, ridge, activation, n_starts, rng):
         Centred features of some rows.
     slope, curvature : arrays (n,)
         First and second derivative of the mean loss in the score of each row.
+    key : array (n,)
+        Of each row, by its content, as of `lodim.keys`.
     ridge : float
         Penalty of w_k^2.
-    activation : bool
-        Whether g bends; else lines are all there is.
+    bends : bool
+        Whether g does; else lines are all there is.
     rng : Generator
-        Mixes the rows, in the order in which they are given.
+        Mixes the rows, by their keys.
     """
     with single_blas():
-        U = _directions(X, slope, rng)
+        U = _directions(X, slope, curvature, key, rng)
         U = np.concatenate([U, -U])
         Z = X @ U.T
-        knots = [np.full(len(U), knot) for knot in KNOTS if activation] + [Z.min(axis=0)]
+        knots = [np.full(len(U), knot) for knot in KNOTS if bends] + [Z.min(axis=0)]
         steps = [_newton(np.maximum(Z - knot, 0.0), slope, curvature, U, ridge) for knot in knots]
     gain, c, centre = (np.array(part) for part in zip(*steps, strict=True))
     theta, sign = [], []
@@ -72,13 +75,13 @@ def _newton(h, slope, curvature, U, ridge):
     return 0.5 * fall * c, c, centre
 
 
-def _directions(X, slope, rng):
+def _directions(X, slope, curvature, key, rng):
     """Directions (k, p) of unit variance: slope, principal Hessian ones, mixtures of rows.
 
     The loss falls fastest along X'slope; eigenvectors of X' diag(slope) X are where its slope bends
     (Li 1992), here by subspace iteration from the others.
     """
-    mixtures = rng.standard_normal((MIXTURES, len(X))) @ X / np.sqrt(len(X))
+    mixtures = (curvature[:, None] * keys.waves(key, MIXTURES, rng)).T @ X
     own = np.concatenate([(slope @ X)[None], mixtures])
     basis = np.linalg.qr(own.T)[0]
     for _ in range(SWEEPS):
@@ -86,5 +89,5 @@ def _directions(X, slope, rng):
     inside = X @ basis
     vectors = np.linalg.eigh(inside.T @ (slope[:, None] * inside))[1]
     U = np.concatenate([own, (basis @ vectors).T])
-    sd = np.sqrt(np.einsum("nk,nk->k", *[X @ U.T] * 2) / len(X))
+    sd = np.sqrt(curvature @ (X @ U.T) ** 2 / curvature.sum())
     return U[sd > 1e-9 * sd.max()] / sd[sd > 1e-9 * sd.max(), None] if sd.any() else U

@@ -31,7 +31,8 @@ class Training:
     spread : sd of each start's weight, zero for a column that is constant
     sample, sample_X : positions of random rows and their tiles, always on the host; all rows where
         they are few and X is on a GPU, None where they are few and it is not
-    start_at : positions, in the sample or among all rows, of those that starts are drawn from
+    start_at, start_key : positions, in the sample or among all rows, of those that starts are drawn
+        from, and their keys
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
     resident : Resident, the rows beside an X on a GPU, or None
@@ -48,6 +49,7 @@ class Training:
     sample: np.ndarray | None
     sample_X: np.ndarray | None
     start_at: np.ndarray
+    start_key: np.ndarray
     class_order: np.ndarray
     rotation: Rotation | None
     threads: int
@@ -69,7 +71,7 @@ class Training:
             X = rotation.X
             varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
-        start_at, class_order = _ordered(batch, sample, family)
+        start_at, start_key, class_order = _ordered(batch, sample, family)
         threads = settings.threads or available_threads()
         host, X, resident = X, place(X, settings.engine), None
         if not on_host(X):
@@ -80,7 +82,7 @@ class Training:
             resident = Resident.of(X, y, weight, score, family, sample)
         return cls(
             X, y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
-            start_at, class_order, rotation, threads, resident,
+            start_at, start_key, class_order, rotation, threads, resident,
         )  # fmt: skip
 
     def whole(self, family, k):
@@ -101,12 +103,12 @@ class Training:
         return self.sample is None or len(self.sample) == len(self.y)
 
     def start_rows(self, family, k):
-        """Features of the rows that starts are drawn from, slope and curvature of their loss."""
+        """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
         i = self.start_at
         y, base, weight = (v[i] for v in self._known(family, k))
         X = tiles.rows(self.X if self.sample is None else self.sample_X, i).astype(np.float64)
-        weight = weight / max(weight.sum(), 1e-300)
-        return X, *derivatives(y, base, weight, family.name == "gaussian")
+        weight = weight / weight.sum()
+        return X, *derivatives(y, base, weight, family.name == "gaussian"), self.start_key
 
     def _known(self, family, k):
         """Response, score and weights of the sample for score k, or of all rows without one."""
@@ -160,14 +162,26 @@ def _sample(X, weight, seed):
 
 
 def _ordered(batch, sample, family):
-    """Up to START_ROWS positions, in the sample or among all rows, and the order of classes."""
-    rng = np.random.default_rng(0)
+    """Up to START_ROWS positions among those of the sample, or all, their keys; order of classes.
+
+    Weights above zero alone count, as if rows were repeated.
+    """
+    rows = np.arange(batch.n) if sample is None else sample
+    weight = batch.weight[rows]
+    at = np.flatnonzero(weight)
     if sample is not None:
-        return rng.permutation(len(sample))[:START_ROWS], np.arange(family.n_scores)
-    classes = 0 if family.name == "gaussian" else max(2, family.n_scores)
-    key, of_class = keys.of_batch(batch, classes)
-    order = np.argsort(key, kind="stable")[rng.permutation(batch.n)[:START_ROWS]]
-    return order, np.argsort(of_class) if family.n_scores > 1 else np.arange(1)
+        at = at[:: -(-len(at) // START_ROWS)]
+    X, weight = tiles.rows(batch.X, rows[at]).astype(np.float64), weight[at]
+    key = keys.keys(X, weight)
+    order = np.arange(family.n_scores)
+    if family.n_scores > 1:
+        code = batch.y[rows[at]].astype(int)
+        mean = np.bincount(code, weight * key, family.n_scores)
+        order = np.argsort(mean / np.maximum(np.bincount(code, weight, family.n_scores), 1e-300))
+    if sample is None and len(at) > START_ROWS:
+        some = keys.drawn(key, START_ROWS, 0)
+        at, key = at[some], key[some]
+    return at, key, order
 
 
 def _scale(residual, weight):
