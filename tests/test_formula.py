@@ -13,29 +13,39 @@ NAMES = ("y", "x", "a", "b", "a b", "class", "Q", "horsepower", "é", "_")
 
 
 def terms(text, names=NAMES, hidden=()):
-    return [(s.sign, s.columns or s.text) for s in expand(parse(text), names, hidden)]
+    """Terms as tuples of columns and calls; a term of one factor as that."""
+    found = [tuple(name if code is None else code for name, code in term)
+             for term in expand(parse(text), names, hidden)]  # fmt: skip
+    return [term if len(term) > 1 else term[0] for term in found]
 
 
 def test_dot_is_every_column_that_plays_no_other_part():
-    assert terms("y ~ .", ("y", "x", "w", "a"), {"w"}) == [(1, ("x", "a"))]
-    assert terms("~ .", ("y", "x")) == [(1, ("y", "x"))]
-    assert terms("np.log(y) ~ .", ("y", "x")) == [(1, ("x",))]
-    assert terms("I(y / a) ~ .", ("y", "x", "a")) == [(1, ("x",))]
+    assert terms("y ~ .", ("y", "x", "w", "a"), {"w"}) == ["x", "a"]
+    assert terms("~ .", ("y", "x")) == ["y", "x"]
+    assert terms("np.log(y) ~ .", ("y", "x")) == ["x"]
+    assert terms("I(y / a) ~ .", ("y", "x", "a")) == ["x"]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("y ~ . - x", [(1, ("x", "a")), (-1, ("x",))]),
-        ("y ~ 1 + x", [(1, ("x",))]),
+        ("y ~ . - x", ["a", "b"]),
+        ("y ~ 1 + x", ["x"]),
         ("y ~ 1", []),
-        ("y ~\n x\n + a", [(1, ("x",)), (1, ("a",))]),
-        ("  y~-x+a", [(-1, ("x",)), (1, ("a",))]),
-        ("y ~ (x)", [(1, ("x",))]),
-        ("y ~ . + I(x**2)", [(1, ("x", "a")), (1, "I(x**2)")]),
-        ("y ~ .**2", [(1, "(x + a)**2")]),
-        ("y ~ x:.", [(1, "x:(x + a)")]),
-        ("y ~ a:Q('x')", [(1, "a:Q('x')")]),
+        ("y ~\n x\n + a", ["x", "a"]),
+        ("  y~-x+a", ["a"]),
+        ("y ~ (x)", ["x"]),
+        ("y ~ . + I(x**2)", ["x", "a", "b", "I(x ** 2)"]),
+        ("y ~ .**2", ["x", "a", "b", ("x", "a"), ("x", "b"), ("a", "b")]),
+        ("y ~ (x + a + b)**99 - x:a:b", ["x", "a", "b", ("x", "a"), ("x", "b"), ("a", "b")]),
+        ("y ~ (x + x:a)**2", ["x", ("x", "a")]),
+        ("y ~ x:.", ["x", ("x", "a"), ("x", "b")]),
+        ("y ~ b:a:b + a:b", [("b", "a")]),
+        ("y ~ x*a:b", ["x", ("a", "b"), ("x", "a", "b")]),
+        ("y ~ (x + a)/b", ["x", "a", ("x", "a", "b")]),
+        ("y ~ x/a/b", ["x", ("x", "a"), ("x", "a", "b")]),
+        ("y ~ x + (a - x + b)*x - (x + a)", ["b", ("a", "x"), ("b", "x")]),
+        ("y ~ a:Q('x')", [("a", "x")]),
         ("y ~ x + .5e0*0 + a", FormulaError),
     ],
 )
@@ -44,15 +54,11 @@ def test_right_side(text, expected):
         with pytest.raises(FormulaError):
             parse(text)
     else:
-        assert terms(text, ("y", "x", "a")) == expected
-
-
-def test_dot_in_an_expression_is_a_balanced_sum():
-    ((_, text),) = terms("y ~ .**2", ["y", *(f"x{i}" for i in range(300))])
-    assert max(text[:i].count("(") - text[:i].count(")") for i in range(len(text))) <= 10
+        assert terms(text, ("y", "x", "a", "b")) == expected
 
 
 def test_a_sum_of_thousands_is_read():
+    assert terms(f"y ~ ({'+'.join(['a', 'b'] * 5000)})**2") == ["a", "b", ("a", "b")]
     names = [f"x{i}" for i in range(3000)]
     assert len(terms("y ~ " + " + ".join(names), ["y", *names])) == 3000
 
@@ -60,12 +66,12 @@ def test_a_sum_of_thousands_is_read():
 @pytest.mark.parametrize("name", ["a b", "class", "Q", "np", "1x", ".", "a'b", "a\nb", "ﬁ", ""])
 def test_odd_names_are_quoted(name):
     assert quote(name) == f"Q({name!r})"
-    assert terms(f"y ~ {quote(name)}", ("y", name)) == [(1, (name,))]
+    assert terms(f"y ~ {quote(name)}", ("y", name)) == [name]
 
 
 @given(st.text(max_size=8))
 def test_quote_is_read_back(name):
-    assert terms(f"~ {quote(name)}", (name,)) == [(1, (name,))]
+    assert terms(f"~ {quote(name)}", (name,)) == [name]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +120,7 @@ def test_several_responses():
     """A dot stands for what is on neither side; a model of one response says so."""
     several = parse("y + np.log(x) ~ .")
     assert [s.text for s in several.responses] == ["y", "np.log(x)"]
-    (step,) = expand(several, ["a", "x", "y", "z"])
-    assert step.columns == ("a", "z")
+    assert expand(several, ["a", "x", "y", "z"]) == ((("a", None),), (("z", None),))
     with pytest.raises(FormulaError, match="only one response") as error:
         _ = several.response
     assert str(error.value).split("\n")[2].index("^") - 4 == 4
@@ -183,7 +188,6 @@ MALICIOUS = [
     "I(" + "9" * 400 + ")",
     "(" * 5000 + "x" + ")" * 5000,
     "I(" + "-" * 5000 + "x)",
-    "(" + "+".join(["x"] * 5000) + ")",
     "I(" + "+".join(["x"] * 5000) + ")",
     "'x",
     '"""x',

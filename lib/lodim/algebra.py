@@ -1,17 +1,16 @@
-"""What patsy gives: the algebra of terms, splines that remember, contrasts. Its only importer.
+"""What patsy gives: splines that remember, and contrasts. Its only importer.
 
 In and out go text, numbers and arrays; no object of patsy's leaves this file.
 """
 
 import ast
-import functools
 
 import numpy as np
 import patsy
 import patsy.builtins
 
 from lodim.errors import FormulaError
-from lodim.grammar import column_name
+from lodim.grammar import MAX_BASIS
 
 TRANSFORMS = {
     name: getattr(patsy.builtins, name).__patsy_stateful_transform__
@@ -19,27 +18,11 @@ TRANSFORMS = {
 }
 
 
-def read_terms(text):
-    """Terms of a formula's right side without dots: tuples of factor keys, by patsy.; see `key`."""
-    try:
-        terms = patsy.ModelDesc.from_formula(text).rhs_termlist
-    except RecursionError:
-        raise FormulaError(f"a sum in brackets is too long: {text[:60]} ...") from None
-    except patsy.PatsyError as error:
-        raise FormulaError(f"{text}: {error.message}") from None
-    return [tuple(key(f.code) for f in term.factors) for term in terms if term.factors]
-
-
-@functools.lru_cache(100_000)
-def key(code):
-    """A factor's code as (column, None) or (None, canonical code)."""
-    node = ast.parse(code, mode="eval").body
-    name = column_name(node)
-    return (None, ast.unparse(node)) if name is None else (name, None)
-
-
 def contrast(code, node, levels):
     """patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
+    if len(levels) > MAX_BASIS:
+        what = f"a contrast takes at most {MAX_BASIS:,} levels"
+        raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
     called = isinstance(node, ast.Call)
     maker = getattr(patsy.builtins, (node.func if called else node).id)
     arguments = [ast.literal_eval(arg) for arg in node.args] if called else []
@@ -48,7 +31,10 @@ def contrast(code, node, levels):
         coded = maker(*arguments, **words).code_without_intercept(list(levels))
     except Exception as error:
         raise FormulaError(f"{code}: {error} (levels: {list(levels)})") from None
-    return np.asarray(coded.matrix, float), [s.strip("[].") for s in coded.column_suffixes]
+    matrix = np.asarray(coded.matrix, float)
+    if not np.isfinite(matrix).all():
+        raise FormulaError(f"{code:.200}: {len(levels)} levels are too many for this contrast")
+    return matrix, [s.strip("[].") for s in coded.column_suffixes]
 
 
 def learn(name, data, settings, words, counted):

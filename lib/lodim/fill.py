@@ -1,6 +1,7 @@
 """The features of a design's terms, written into tiles."""
 
 import itertools
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +18,7 @@ THREADED = 2_000_000  # numbers above which threads over columns pay
 
 def parts(term):
     """For each column of a term, the column of each factor; that of the first runs fastest."""
-    widths = [range(len(factor.labels(part))) for part in term]
+    widths = [range(factor.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
 
@@ -50,7 +51,7 @@ def _known_sources(term, table):
 
 def _each(work, terms, table, p):
     """Do the work of every term, given its first feature; in threads where there is much."""
-    widths = [len(parts(term)) for term in terms]
+    widths = [math.prod(map(factor.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     threads = min(8, os.cpu_count() or 1)
     if table.n * p < THREADED or threads == 1:
