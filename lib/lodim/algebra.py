@@ -17,6 +17,8 @@ TRANSFORMS = {
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
 
+ROWS = 1024  # that are transformed at a time
+
 
 def contrast(code, node, levels):
     """patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
@@ -46,10 +48,22 @@ def learn(name, data, settings, words, counted):
         mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)
         squares = np.where(varies, ((x - mean) ** 2).sum(axis=0), 0.0)
         return {"current_n": len(x), "current_mean": mean, "current_M2": squares}
+    if name == "bs":
+        words = _with_knots(data[0], *settings, **words)
+        settings = []
     transform = TRANSFORMS[name]()
     transform.memorize_chunk(*data, *settings, **words)
     transform.memorize_finish()
     return {key: _plain(value) for key, value in vars(transform).items()}
+
+
+def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
+    """The arguments of bs() with the knots in quantiles; patsy sorts the data for each of them."""
+    n_knots = (df or 0) - degree - 1 + (not include_intercept)
+    if knots is None and n_knots > 0:
+        knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
+    return {"df": df, "knots": knots, "degree": degree, "include_intercept": include_intercept,
+            **bounds}  # fmt: skip
 
 
 def _plain(value):
@@ -76,6 +90,31 @@ def apply(name, state, data, settings, words):
     -------
     (n,) or (n, k) array
     """
+    out, n = None, len(data[0])
+    for i in range(0, max(n, 1), ROWS):  # splines need several times the room of what they make
+        made = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
+        if n <= ROWS:
+            return made
+        if out is None:
+            out = np.empty((n, *made.shape[1:]), made.dtype)
+        out[i : i + ROWS] = made
+    return out
+
+
+def _transform(name, state, data, settings, words):
+    if name == "bs":
+        return _b_splines(data[0], state, words.get("include_intercept", False))
     transform = TRANSFORMS[name].__new__(TRANSFORMS[name])
     vars(transform).update(state)
     return np.asarray(transform.transform(*data, *settings, **words))
+
+
+def _b_splines(x, state, whole):
+    """Values of B-splines (n, k); patsy calls FITPACK for each of them, which is slow."""
+    from scipy.interpolate import BSpline
+
+    x, knots = x.reshape(len(x)), state["_all_knots"]
+    if x.min() < knots[0] or x.max() > knots[-1]:
+        raise NotImplementedError("outside of the knots")
+    basis = BSpline.design_matrix(x, knots, state["_degree"]).toarray()
+    return basis if whole else basis[:, 1:]

@@ -170,8 +170,9 @@ class Design:
         given.check_classes(family, response)
         _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
         terms = _learn_terms(keys, table)
-        _check_size([math.prod(map(factor.width, term)) for term in terms], keys, table.n)
-        names, term_names, term_of = _names(terms)
+        widths = [math.prod(map(factor.width, term)) for term in terms]
+        _check_size(widths, keys, table.n)
+        names, term_names, term_of = _names(terms, widths)
         X = _tiles(len(rows), len(names), dtype)
         mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
         design = cls(
@@ -354,13 +355,9 @@ def _tiles(n, p, dtype):
         raise DataError(what) from None
 
 
-def _names(terms):
+def _names(terms, widths):
     """Names of the features and of the terms, and the term of each feature."""
-    letters = sum(
-        math.prod(map(factor.width, term)) * factor.letters(part)
-        for term in terms
-        for part in term
-    )
+    letters = sum(w * sum(map(factor.letters, t)) for w, t in zip(widths, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
             f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "

@@ -57,13 +57,13 @@ class _Scope:
     """One evaluation: where its columns are, and the states it learns or uses up."""
 
     table: Table
-    code: str
+    code: str  # for messages
     states: list = field(default_factory=list)
     learning: bool = False
     position: int = 0
 
 
-@functools.lru_cache(1000)
+@functools.lru_cache(5000)
 def tree(code):
     """The syntax of an expression, checked again: it may come from a saved file."""
     try:

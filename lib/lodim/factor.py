@@ -5,6 +5,7 @@ numbers, and makes the same columns of any later data.
 """
 
 import ast
+import functools
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -60,6 +61,7 @@ class Expression:
 KINDS = (Numeric, Levels, Expression)
 
 
+@functools.lru_cache(5000)
 def columns_of(key):
     """Names of the columns that a factor key needs."""
     name, code = key

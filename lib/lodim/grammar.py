@@ -48,9 +48,10 @@ ALLOWED = (
     "scale, standardize, and of numpy's elementary functions such as np.log or np.sqrt"
 )
 MAX_BASIS = 1_000  # columns that a spline makes
-MAX_TENSOR = 2_500  # columns that te() makes
+MAX_TENSOR = 1_600  # columns that te() makes
 MAX_DEGREE = 10  # of a spline; FITPACK's work arrays end at 19
 MAX_NODES = 2_000  # names, numbers and signs in one call
+MAX_CODE = 20_000  # characters of one call
 MAX_DEPTH = 150  # of what is nested in one call: Python's stack is some 1,000 deep
 
 _OPERATORS = (

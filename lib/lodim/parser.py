@@ -15,7 +15,8 @@ from lodim.errors import FormulaError
 from lodim.grammar import is_bare
 
 MAX_LENGTH = 1_000_000  # characters of a formula
-MAX_TOKENS = 100_000  # names, numbers and signs of a formula
+MAX_TOKENS = 50_000  # names, numbers and signs of a formula
+MAX_CALLS = 5_000  # functions of columns
 MAX_BRACKETS = 50  # one inside of the other
 
 LEVELS = (("+", "-"), ("*", "/"), (":",), ("**",))
@@ -25,7 +26,8 @@ _CLOSES = {")": "(", "]": "[", "}": "{"}
 _WORD = r"[0-9A-Za-z_\x80-\U0010ffff]"
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n\f]+)"
-    r"|(?P<text>[rRuUbBfF]{0,2}(?:'(?:[^'\\\r\n]|\\[^\r\n])*'|\"(?:[^\"\\\r\n]|\\[^\r\n])*\"))"
+    r"|(?P<text>[rRuUbBfF]{0,2}(?:'[^'\\\r\n]*+(?:\\[^\r\n][^'\\\r\n]*+)*+'"
+    r'|"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"))'
     r"|(?P<number>0[xXoObB][0-9a-fA-F_]+"
     r"|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?[jJ]?)"
     rf"|(?P<name>{_WORD}+(?:\.{_WORD}+)*)"
@@ -139,6 +141,7 @@ class _Reader:
     def __init__(self, text, tokens, after):
         self.text, self.tokens, self.at = text, tokens, 0
         self.start = after  # of the summand that is read
+        self.calls = 0
 
     def side(self):
         tree = self.joined()
@@ -282,9 +285,14 @@ class _Reader:
             self.at += 1
         self.at += 1
         end = self.tokens[self.at - 1].end
-        if self.at - first > grammar.MAX_NODES:
-            self.fail(token.place, f"a function takes at most {grammar.MAX_NODES:,} names and "
-                      "signs in all")  # fmt: skip
+        self.calls += 1
+        for count, most, what in (
+            (self.at - first, grammar.MAX_NODES, "a function takes {} names and signs"),
+            (end - token.place, grammar.MAX_CODE, "a function is {} characters long"),
+            (self.calls, MAX_CALLS, "a formula has {} functions of columns"),
+        ):
+            if count > most:
+                self.fail(token.place, what.format(f"at most {most:,}"))
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
