@@ -30,7 +30,8 @@ def contrast(code, node, levels):
     arguments = [ast.literal_eval(arg) for arg in node.args] if called else []
     words = {w.arg: ast.literal_eval(w.value) for w in node.keywords} if called else {}
     try:
-        coded = maker(*arguments, **words).code_without_intercept(list(levels))
+        with np.errstate(all="ignore"):
+            coded = maker(*arguments, **words).code_without_intercept(list(levels))
     except Exception as error:
         raise FormulaError(f"{code}: {error} (levels: {list(levels)})") from None
     matrix = np.asarray(coded.matrix, float)
