@@ -5,13 +5,12 @@ knows data but by the names of their columns.
 """
 
 import difflib
-import keyword
 import re
 from dataclasses import dataclass
 
 from lodim import idioms
 from lodim.errors import FormulaError
-from lodim.grammar import ALLOWED, RESERVED, canonical, functions
+from lodim.grammar import ALLOWED, RESERVED, canonical, functions, quote
 from lodim.parser import Joined, Leaf, fail, side, tokens
 from lodim.terms import expand as expand_terms
 
@@ -213,12 +212,6 @@ def update(old, new):
             pieces += [text[last : token.place], sides[1] if alone else f"({sides[1]})"]
             last = token.end
     return f"{sides[0]} ~ {(''.join(pieces) + text[last:]).strip()}".strip()
-
-
-def quote(name):
-    """A column's name as it stands in a formula: bare where it is read back as itself."""
-    whole = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
-    return name if whole and canonical(name) == name else f"Q({name!r})"
 
 
 class _Names:

@@ -7,6 +7,7 @@ came with a saved fit or from a web form is safe to evaluate.
 """
 
 import ast
+import keyword
 import math
 import unicodedata
 import warnings
@@ -88,16 +89,19 @@ def read(code):
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(str(error)) from None
     _check_size(tree)
-    return tree if code.isascii() else _AsWritten(code).visit(tree)
+    return tree if code.isascii() and "Q" not in code else _AsWritten(code).visit(tree)
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Undoes Python's NFKC of bare names."""
+    """Undoes Python's NFKC of bare names, and puts Q('') where a name needs it and nowhere else."""
 
     def __init__(self, code):
         self.code = code.encode()
 
     def visit_Call(self, node):
+        name = getattr(node.args[0], "value", None) if len(node.args) == 1 else None
+        if function_name(node.func) == "Q" and isinstance(name, str) and quote(name) == name:
+            return self.column(name, node, False)
         node.args = [self.visit(arg) for arg in node.args]
         for word in node.keywords:
             word.value = self.visit(word.value)
@@ -105,11 +109,13 @@ class _AsWritten(ast.NodeTransformer):
 
     def visit_Name(self, node):
         written = self.code[node.col_offset : node.end_col_offset].decode()
-        if written == node.id:
-            return node
-        call = ast.Call(ast.Name("Q"), [ast.Constant(written)], [])
-        call.bare = True
-        return ast.copy_location(call, node)
+        return node if written == node.id else self.column(written, node, True)
+
+    def column(self, name, node, bare):
+        """A column in the place of a node; `bare` tells how it was written."""
+        column = ast.parse(quote(name), mode="eval").body
+        column.bare = bare
+        return ast.copy_location(column, node)
 
 
 def _check_size(tree):
@@ -156,7 +162,13 @@ def functions(tree):
 
 def is_bare(node):
     """Whether a column's name is written without Q('')."""
-    return isinstance(node, ast.Name) or getattr(node, "bare", False)
+    return getattr(node, "bare", isinstance(node, ast.Name))
+
+
+def quote(name):
+    """A column's name as it stands in a formula: bare where it is read back as itself."""
+    whole = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
+    return name if whole and canonical(name) == name else f"Q({name!r})"
 
 
 def column_nodes(node):

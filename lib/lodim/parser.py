@@ -299,7 +299,8 @@ class _Reader:
         """The leaf of a call, checked by the grammar."""
         try:
             tree = grammar.read(code)
-            grammar.check_call(tree, outermost=True)
+            if not isinstance(tree, ast.Name):  # of Q('name')
+                grammar.check_call(tree, outermost=True)
         except SyntaxError as error:
             at = max(0, min(error.offset - 1, len(code))) if error.offset else 0
             letter = code[at : at + 1]
