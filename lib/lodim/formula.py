@@ -109,6 +109,8 @@ def _summands(tree):
 def _responses(text, tree):
     """The responses, checked one by one."""
     found = {}
+    if isinstance(tree, Joined) and "(" in text[: tree.place]:
+        fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
     for sign, part in _summands(tree) if tree is not None else ():
         if not isinstance(part, Leaf) or part.kind in ("dot", "number") or sign == "-":
             message = "the left side is one column, or a function of columns such as np.log(y)"

@@ -235,6 +235,8 @@ class _Reader:
             self.fail(self.start, "write this arithmetic inside of I(...), such as I(x > 1)")
         if token.kind == "sign" and token.text not in (".", "("):
             self.fail(token.place, f"this cannot stand in a formula: {grammar.ALLOWED}")
+        if token.kind == "name" and token.text[0] in idioms.TYPESET:
+            self.unreadable(token)
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}")
 
     def bracketed(self):

@@ -39,7 +39,8 @@ from lodim.design import Design
 from lodim.errors import LodimError
 from lodim.formula import ANSWERS, quote
 
-SECONDS, MEMORY = 20, 2_000_000_000
+SECONDS, MEMORY = 20, 2_000_000_000  # of the processor, beyond what a process begins with
+EACH = 8  # formulas of a frame
 BAD = ("silent difference", "foreign exception", "crash", "hang", "memory over", "warning")
 NAMES = [
     *("x", "y", "z", "a b", "1x", "class", "Q", "np", "I", "C", "bs", "None", "True", "_", "__"),
@@ -108,11 +109,10 @@ def random_frame(rng):
 class Writer:
     """Writes a random formula twice: ``lodim`` names columns as users do, ``plain`` by number."""
 
-    def __init__(self, rng, names, numeric, response):
-        self.rng, self.response = rng, response
-        self.plain = {name: f"c{i}" for i, name in enumerate(names)}
-        self.free = [name for name in names if name != response]
-        self.numbers = [name for name in self.free if numeric[name]]
+    def __init__(self, rng, sample, response):
+        self.rng, self.response, self.plain = rng, response, sample.plain
+        self.free = [name for name in sample.names if name != response]
+        self.numbers = [name for name in self.free if sample.numeric[name]]
         self.dotted = [name for name in self.free if not ANSWERS.match(name)]
 
     def pick(self, *choices):
@@ -178,40 +178,75 @@ class Writer:
 # The reference ------------------------------------------------------------------------------------
 
 PLAIN = re.compile(r"\bc[0-9]+\b")
-REMEMBERS = re.compile(r"\b(bs|cr|cc|te|center|scale)\(")
+FUNCTIONS = {name: getattr(patsy, name) for name in ("bs", "cr", "cc", "te", "center", "scale")} | {
+    "np": np,
+    "I": lambda x: x,
+}
 
 
-def reference(right, frame, numeric, plain, response):
-    """Complete rows, and the columns that a formula over plain names makes of them, (n, p)."""
-    terms = patsy.ModelDesc.from_formula(f"~ {right}").rhs_termlist
-    terms = [[factor.code for factor in term.factors] for term in terms if term.factors]
-    known = set(PLAIN.findall(" ".join(itertools.chain(*terms))))
-    used = [name for name in frame if plain[name] in known or name == response]
-    rows = np.flatnonzero(~frame[used].isna().any(axis=1)) if used else np.arange(len(frame))
-    if not len(rows):
-        return rows, None
-    data = {
-        plain[name]: frame[name].iloc[rows].to_numpy(np.float64)
-        if numeric[name]
-        else levels_of(frame[name].iloc[rows])
-        for name in used
-    }
-    blocks = {code: evaluate(code, data) for code in dict.fromkeys(itertools.chain(*terms))}
-    made = [
-        np.multiply.reduce(choice[::-1])
-        for term in terms
-        for choice in itertools.product(*(blocks[code].T for code in reversed(term)))
-    ]
-    return rows, np.column_stack(made) if made else np.empty((len(rows), 0))
+class Sample:
+    """A random frame, in several shapes, and its columns as the reference takes them."""
+
+    def __init__(self, rng):
+        self.frame, self.numeric = random_frame(rng)
+        self.names = list(self.frame)
+        self.plain = {name: f"c{i}" for i, name in enumerate(self.names)}
+        self.missing = {name: self.frame[name].isna().to_numpy() for name in self.names}
+        self.values = {name: self.read(name) for name in self.names}
+        self.shapes = [self.frame] * 3 + [dict(self.frame.items())]
+        with contextlib.suppress(Exception):  # of names that arrow cannot hold
+            self.shapes.append(self.frame.convert_dtypes(dtype_backend="pyarrow"))
+        self.new = self.frame[self.names[::-1]].assign(**{"another one": 1.0})
+
+    def read(self, name):
+        """Numbers, or codes of the levels in the order of categories, else sorted."""
+        series = self.frame[name]
+        if self.numeric[name]:
+            return series.to_numpy(np.float64, na_value=np.nan)
+        if isinstance(series.dtype, pd.CategoricalDtype):
+            return series.cat.codes.to_numpy().astype(int)
+        found = sorted(set(series.dropna()))
+        return np.array([-1 if pd.isna(value) else found.index(value) for value in series])
+
+    def reference(self, right, response):
+        """Complete rows, and the columns of a formula over plain names in them, (n, p)."""
+        terms = patsy.ModelDesc.from_formula(f"~ {right}").rhs_termlist
+        terms = [[factor.code for factor in term.factors] for term in terms if term.factors]
+        known = set(PLAIN.findall(" ".join(itertools.chain(*terms))))
+        used = [name for name in self.names if self.plain[name] in known or name == response]
+        bad = np.logical_or.reduce([np.zeros(len(self.frame), bool), *map(self.missing.get, used)])
+        rows = np.flatnonzero(~bad)
+        if not len(rows):
+            return rows, None
+        data = {self.plain[name]: self.values[name][rows] for name in used}
+        blocks = {code: evaluate(code, data) for code in dict.fromkeys(itertools.chain(*terms))}
+        made = [
+            np.multiply.reduce(choice[::-1])
+            for term in terms
+            for choice in itertools.product(*(blocks[code].T for code in reversed(term)))
+        ]
+        return rows, np.column_stack(made) if made else np.empty((len(rows), 0))
 
 
-def levels_of(series):
-    """(codes, number) of the levels that occur, in the order of categories or sorted."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        found = [level for level in series.cat.categories if (series == level).any()]
-    else:
-        found = sorted(set(series))
-    return np.array([found.index(value) for value in series]), len(found)
+def evaluate(code, data):
+    """Columns of one factor, (n, k)."""
+    if code.startswith("C("):
+        inner, _, coding = code[2:-1].rpartition(", ")
+        contrast = getattr(patsy, coding) if coding in CODINGS else None
+        found, codes = np.unique(
+            evaluate(inner if contrast else code[2:-1], data)[:, 0], return_inverse=True
+        )
+        if contrast is None:
+            return indicators(codes, len(found))
+        return contrast().code_without_intercept(list(found)).matrix[codes]
+    if PLAIN.fullmatch(code) and data[code].dtype == int:
+        found, codes = np.unique(data[code], return_inverse=True)
+        return indicators(codes, len(found))
+    values = np.asarray(eval(code, FUNCTIONS, data), float)
+    return values.reshape(len(values), -1)
+
+
+CODINGS = ("Sum", "Poly", "Helmert", "Diff")
 
 
 def indicators(codes, count):
@@ -220,49 +255,29 @@ def indicators(codes, count):
     return columns[:, 1:] if count == 2 else columns
 
 
-def evaluate(code, data):
-    """Columns of one factor, (n, k)."""
-    if PLAIN.fullmatch(code):
-        made = data[code]
-        return indicators(*made) if isinstance(made, tuple) else made[:, None]
-    numbers = {name: values for name, values in data.items() if isinstance(values, np.ndarray)}
-    if code.startswith("C(") and "," in code:
-        return np.asarray(patsy.dmatrix(code, numbers))[:, 1:]
-    if code.startswith("C("):
-        found, codes = np.unique(evaluate(code[2:-1], data)[:, 0], return_inverse=True)
-        return indicators(codes, len(found))
-    if REMEMBERS.search(code):
-        return np.asarray(patsy.dmatrix(f"0 + {code}", numbers))
-    values = eval(code, {"np": np, "I": lambda x: x}, numbers)
-    return np.asarray(values, float)[:, None]
+@functools.lru_cache(2)
+def sample(seed, k):
+    return Sample(np.random.default_rng([seed, k, 2]))
 
 
 def pair(seed, i):
-    """The outcome of one random frame and formula, and both in words."""
-    rng = np.random.default_rng([seed, i, 0])
-    frame, numeric = random_frame(rng)
-    response = None if rng.random() < 0.3 else frame.columns[rng.integers(len(frame.columns))]
-    writer = Writer(rng, list(frame), numeric, response)
+    """The outcome of one random formula of a random frame, and both in words."""
+    rng, s = np.random.default_rng([seed, i, 0]), sample(seed, i // EACH)
+    response = None if rng.random() < 0.3 else s.names[rng.integers(len(s.names))]
+    writer = Writer(rng, s, response)
     if not writer.free:
         return "no formula", ""
     text, right = writer.formula()
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            rows, expected = reference(right, frame, numeric, writer.plain, response)
-            known = expected is not None and np.isfinite(expected).all()
-        except Exception:  # what patsy or NumPy cannot make, lodim may refuse
-            known = False
-    data = frame
-    if rng.random() < 0.2:
-        data = dict(frame.items())
-    elif rng.random() < 0.2:
-        with contextlib.suppress(Exception):  # of surrogates in names
-            data = frame.convert_dtypes(dtype_backend="pyarrow")
-    design, batch = Design.learn(text, data)
-    what = f"{text!a} of {list(map(ascii, frame))}"
-    new = frame[frame.columns[::-1]].assign(**{"another one": 1.0})
-    new = design.apply(new, response=response is not None)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows, expected = s.reference(right, response)
+        known = expected is not None and np.isfinite(expected).all()
+    except Exception:  # what patsy or NumPy cannot make, lodim may refuse
+        known = False
+    design, batch = Design.learn(text, s.shapes[rng.integers(len(s.shapes))])
+    what = f"{text!a} of {list(map(ascii, s.names))}"
+    new = design.apply(s.new, response=response is not None)
     if not (np.array_equal(new.X, batch.X) and np.array_equal(new.rows, batch.rows)):
         return "silent difference", f"new data: {what}"
     if not known:
@@ -272,10 +287,9 @@ def pair(seed, i):
     size = 1.0 + np.abs(expected).max(axis=0, initial=0.0) if same else 1.0
     if not same or (np.abs(raw - expected) > 1e-8 * size).any():
         return "silent difference", what
-    if response is not None and numeric[response] and design.family == "gaussian":
-        y = frame[response].iloc[rows].to_numpy(np.float64)
-        if not np.array_equal(y, batch.y):
-            return "silent difference", f"response of {what}"
+    numeric = response is not None and s.numeric[response] and design.family == "gaussian"
+    if numeric and not np.array_equal(s.values[response][rows], batch.y):
+        return "silent difference", f"response of {what}"
     return "accepted", what
 
 
@@ -493,17 +507,17 @@ def work(pipe, seed):
     with open("/proc/self/statm") as statm:
         limit = int(statm.read().split()[0]) * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    pipe.send(None)
+    pipe.send(time.process_time())
     while (asked := pipe.recv()) is not None:
         task, i = asked
-        pipe.send((task, i, *attempt(task, seed, i)))
+        pipe.send((task, i, *attempt(task, seed, i), time.process_time()))
 
 
 class Worker:
     """A process that is started anew when it dies or takes too long."""
 
     def __init__(self, seed):
-        self.seed = seed
+        self.seed, self.own, self.used = seed, [], 0.0
         self.begin()
 
     def begin(self):
@@ -511,20 +525,35 @@ class Worker:
         self.process = multiprocessing.Process(target=work, args=(other, self.seed), daemon=True)
         self.process.start()
         other.close()
-        self.pipe.recv()
+        self.used = self.pipe.recv()
 
-    def ask(self, task):
-        self.task, self.until = task, time.monotonic() + SECONDS
-        self.pipe.send(task)
+    def ask(self, left):
+        """Hand over the next task; False where none is left."""
+        self.own = self.own or list(itertools.islice(left, EACH))[::-1]
+        if not self.own:
+            self.pipe.send(None)
+            return False
+        self.task, self.since = self.own.pop(), time.monotonic()
+        self.pipe.send(self.task)
+        return True
+
+    def spent(self):
+        """Seconds of the processor, or a tenth of those on the clock: others may want it too."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            ticks = stat.read().rpartition(")")[2].split()[11:13]
+        now = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        return max(now - self.used, (time.monotonic() - self.since) / 10)
 
     def answer(self):
         """What the process says, or what has become of it; None while it works."""
+        outcome = "crash"
         with contextlib.suppress(EOFError, ConnectionResetError):
             if self.pipe.poll():
-                return self.pipe.recv()
-            if time.monotonic() < self.until:
+                *answer, self.used = self.pipe.recv()
+                return answer
+            if self.spent() < SECONDS:
                 return None
-        outcome = "hang" if time.monotonic() >= self.until else "crash"
+            outcome = "hang"
         self.process.kill()
         self.process.join()
         self.begin()
@@ -535,10 +564,7 @@ def run(tasks, seed, workers):
     """Counts of outcomes by kind of task, what was found, and the slowest."""
     counts = {task: collections.Counter() for task in TASKS}
     found, slowest, left = [], (0.0, ""), iter(tasks)
-    busy = [Worker(seed) for _ in range(workers)]
-    for worker, task in list(zip(busy, itertools.islice(left, workers), strict=False)):
-        worker.ask(task)
-    busy = [worker for worker in busy if hasattr(worker, "task")]
+    busy = [worker for worker in (Worker(seed) for _ in range(workers)) if worker.ask(left)]
     while busy:
         wait([worker.pipe for worker in busy], timeout=1.0)
         for worker in list(busy):
@@ -549,11 +575,8 @@ def run(tasks, seed, workers):
             slowest = max(slowest, (seconds, f"{task} {i}: {text}"))
             if outcome in BAD:
                 found.append(f"{outcome}: {task} {i}: {text}")
-            if (asked := next(left, None)) is None:
-                worker.pipe.send(None)
+            if not worker.ask(left):
                 busy.remove(worker)
-            else:
-                worker.ask(asked)
     return counts, found, slowest
 
 
