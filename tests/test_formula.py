@@ -73,7 +73,8 @@ def test_odd_names_are_quoted(name):
 
 
 SCRIPTS = ["मूल्य", "ราคา", "விலை", "মূল্য", "קָמָץ", "مُحَمَّد", "e\u0301", "A\U000e0100", "\u212e",
-           "\u2118", "a\u203fb", "µ", "μ", "\u2126", "ſ", "𝒳", "x²", "\u1885", "日本", "a\u00a0b"]  # fmt: skip
+           "\u2118", "a\u203fb", "µ", "μ", "\u2126", "ſ", "𝒳", "x²", "\u1885", "日本",
+           "a\u00a0b"]  # fmt: skip
 
 
 @given(st.text(max_size=8))
@@ -118,7 +119,7 @@ def test_a_name_that_may_be_one_of_two_columns_is_refused(one, other, term):
         quoted = terms(f"~ {term.format(f'Q({name!r})')}", (one, other, "z"))
         assert quoted == terms(f"~ {written}", (name, "z"))
         missing = other if name == one else one
-        with pytest.raises(FormulaError, match="no column .* looks like"):
+        with pytest.raises(FormulaError, match=r"no column .* looks like"):
             terms(f"~ {written}", (missing, "z"))
     assert terms("~ .", (one, other)) == [one, other]
 
@@ -331,15 +332,17 @@ def test_long_formulas_within_the_limits_are_read():
     ("y ~ a.b", r"Q\('a.b'\)"), ("y ~ a.1", r"Q\('a.1'\)"), ("y ~ .a", r"Q\('.a'\)"),
     ("y ~ np.log(a, a, a)", r"takes 1 arguments"), ("y ~ np.sqr(a)", r"did you mean np.sqrt\(\)"),
     ("y ~ a^2", r"\(a \+ b\)\*\*2 here, of a column I\(x\*\*2\)"), ("y ~ (a + y)^2", r"\*\*2"),
-    ("y ~ I(a^2)", r"I\(x\*\*2\)"), ("y ~ `a b`", r"Q\('a b'\)"), ("y ~ I(`a b` + 1)", r"Q\('a b'\)"),
+    ("y ~ I(a^2)", r"I\(x\*\*2\)"), ("y ~ `a b`", r"Q\('a b'\)"),
+    ("y ~ I(`a b` + 1)", r"Q\('a b'\)"),
     ("y ~ a + offset(b)", "offset='x'"), ("y ~ poly(a, 2)", r"x \+ I\(x\*\*2\)"),
     ("y ~ s(a, k=5)", r"cr\(x, df=5\)"), ("y ~ ns(a, 3)", r"bs\(x, df=5\)"),
     ("y ~ ti(a, b)", r"te\(cr\("), ("y ~ factor(a)", r"C\(x\)"), ("y ~ as.factor(a)", r"C\(x\)"),
     ("y ~ relevel(a, ref='u')", "Treatment"), ("y ~ I(ifelse(a > 0, 1, 0))", r"np\.where"),
     ("y ~ pmin(a, b)", r"np\.minimum"), ("y ~ asin(a)", r"np\.arcsin"),
     ("cbind(y, a) ~ b", r"y1 \+ y2"), ("y ~ a %in% b", "a:b"), ("y ~ I(a %% 2)", "write %"),
-    ("y ~ I(a > 0 && b > 0)", r"\(a\) & \(b\)"), ("y ~ I(!a)", "write ~"), ("y ~ df$a", "name alone"),
-    ("y ~ a + (1 | b)", "no groups"), ("y ~ a | b", "no groups"), ("y ~ a - 1", "always have an inter"),
+    ("y ~ I(a > 0 && b > 0)", r"\(a\) & \(b\)"), ("y ~ I(!a)", "write ~"),
+    ("y ~ df$a", "name alone"), ("y ~ a + (1 | b)", "no groups"), ("y ~ a | b", "no groups"),
+    ("y ~ a - 1", "always have an intercept"),
     ("y ~ a + 0", "always have an intercept"), ("y ~ I(a == TRUE)", "write True"),
     ("y ~ a \u2212 b", "write '-'"), ("y \u223c a", "'~'"), ("y ~ Q(\u201ca\u201d)", "write '\"'"),
     ("y ~ a\u00a0+ b", "write ' '"), ("y ~ scale(a)(b)", "operator is missing"),

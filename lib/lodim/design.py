@@ -335,7 +335,7 @@ def _learn_terms(keys, table):
 
 def _check_size(widths, keys, n):
     """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
-    p, used = sum(widths), len(_names_of(keys, None))
+    p, used = sum(widths), len(set(_names_of(keys, None)))
     few = p <= MADE_EACH * used or (p <= MADE_FEATURES and n * p <= MADE_NUMBERS)
     if few and p <= MAX_FEATURES:
         return
