@@ -41,6 +41,7 @@ from lodim.formula import ANSWERS, quote
 
 SECONDS, MEMORY = 20, 2_000_000_000  # of the processor, beyond what a process begins with
 EACH = 8  # formulas of a frame
+LARGE = 2000  # features, above which patsy is too slow to be asked
 BAD = ("silent difference", "foreign exception", "crash", "hang", "memory over", "warning")
 NAMES = [
     *("x", "y", "z", "a b", "1x", "class", "Q", "np", "I", "C", "bs", "None", "True", "_", "__"),
@@ -268,6 +269,13 @@ def pair(seed, i):
     if not writer.free:
         return "no formula", ""
     text, right = writer.formula()
+    design, batch = Design.learn(text, s.shapes[rng.integers(len(s.shapes))])
+    what = f"{text!a} of {list(map(ascii, s.names))}"
+    new = design.apply(s.new, response=response is not None)
+    if not (np.array_equal(new.X, batch.X) and np.array_equal(new.rows, batch.rows)):
+        return "silent difference", f"new data: {what}"
+    if len(design.names) > LARGE:
+        return "accepted without reference", what
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -275,11 +283,6 @@ def pair(seed, i):
         known = expected is not None and np.isfinite(expected).all()
     except Exception:  # what patsy or NumPy cannot make, lodim may refuse
         known = False
-    design, batch = Design.learn(text, s.shapes[rng.integers(len(s.shapes))])
-    what = f"{text!a} of {list(map(ascii, s.names))}"
-    new = design.apply(s.new, response=response is not None)
-    if not (np.array_equal(new.X, batch.X) and np.array_equal(new.rows, batch.rows)):
-        return "silent difference", f"new data: {what}"
     if not known:
         return "accepted without reference", what
     raw = tiles.unpack(batch.X, batch.n) * design.scale + design.mean
@@ -560,12 +563,13 @@ class Worker:
         return (*self.task, outcome, "", 0.0)
 
 
-def run(tasks, seed, workers):
+def run(tasks, seed, workers, minutes):
     """Counts of outcomes by kind of task, what was found, and the slowest."""
     counts = {task: collections.Counter() for task in TASKS}
     found, slowest, left = [], (0.0, ""), iter(tasks)
     busy = [worker for worker in (Worker(seed) for _ in range(workers)) if worker.ask(left)]
-    while busy:
+    end = time.monotonic() + 60 * minutes
+    while busy and time.monotonic() < end:
         wait([worker.pipe for worker in busy], timeout=1.0)
         for worker in list(busy):
             if (answer := worker.answer()) is None:
@@ -575,6 +579,7 @@ def run(tasks, seed, workers):
             slowest = max(slowest, (seconds, f"{task} {i}: {text}"))
             if outcome in BAD:
                 found.append(f"{outcome}: {task} {i}: {text}")
+                print(found[-1], file=sys.stderr, flush=True)
             if not worker.ask(left):
                 busy.remove(worker)
     return counts, found, slowest
@@ -586,6 +591,7 @@ def main():
     parser.add_argument("--hostile", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=600.0, help="after which it ends")
     parser.add_argument("--only", help="one task again, such as 'hostile 7', in this process")
     asked = parser.parse_args()
     if asked.only:
@@ -594,10 +600,12 @@ def main():
         return
     kinds = {"pairs": asked.pairs, "hostile": asked.hostile}
     tasks = [(kind, i) for kind, count in kinds.items() for i in range(count)]
-    counts, found, slowest = run(tasks, asked.seed, asked.workers)
+    counts, found, slowest = run(tasks, asked.seed, asked.workers, asked.minutes)
     rows = ("accepted", "accepted without reference", "refused", "no formula", *BAD)
     table = pd.DataFrame(counts).reindex(rows).fillna(0).astype(int)
-    print(f"seed {asked.seed}, {asked.pairs:,} pairs, {asked.hostile:,} hostile formulas\n")
+    done = table.sum()
+    print(f"seed {asked.seed}: {done['pairs']:,} pairs, {done['hostile']:,} hostile formulas, of "
+          f"{asked.pairs:,} and {asked.hostile:,} asked for\n")  # fmt: skip
     print(table.to_string())
     print(f"\nlongest: {slowest[0]:.2f} s of the processor, {slowest[1][:200]}")
     print(*found[:10], sep="\n")
