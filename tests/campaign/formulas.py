@@ -41,7 +41,7 @@ from lodim.formula import ANSWERS, quote
 
 SECONDS, MEMORY = 20, 2_000_000_000  # of the processor, beyond what a process begins with
 EACH = 8  # formulas of a frame
-LARGE = 2000  # features, above which patsy is too slow to be asked
+LARGE = 300  # features, above which patsy is too slow to be asked
 BAD = ("silent difference", "foreign exception", "crash", "hang", "memory over", "warning")
 NAMES = [
     *("x", "y", "z", "a b", "1x", "class", "Q", "np", "I", "C", "bs", "None", "True", "_", "__"),
