@@ -224,6 +224,21 @@ def test_tidy_glance_augment(model, kind):
         assert not out.columns.duplicated().any()
 
 
+@models
+def test_what_augment_adds_is_no_feature_of_the_next_fit(model):
+    kind = TAKES[model][0]
+    fit, df = fit_of(model, kind), frame_of(model, kind)
+    augmented = fit.augment(df)
+    added = [name for name in augmented if name not in df]
+    again = model(FORMULA, augmented, **CHEAP[model])
+    assert again.design.names == fit.design.names and list(again.design.left_out) == added
+    pd.testing.assert_series_equal(again.coef(), fit.coef())
+    text, report = (" ".join(str(out).split()) for out in (again, again.summary()))
+    assert f"({len(added)} of augment() left out)" in text
+    assert f"as answers that augment() has added: {', '.join(added[:2])}" in report
+    assert "augment()" not in str(fit) and fit.design.left_out == ()
+
+
 @cases
 def test_save_and_load(model, kind, tmp_path):
     fit, df, path = fit_of(model, kind), frame_of(model, kind), tmp_path / "fit.lodim"

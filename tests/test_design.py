@@ -3,15 +3,18 @@
 import datetime
 import decimal
 import sys
+import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
+import patsy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lodim import tiles
-from lodim.design import Design
+from lodim import expression, tiles
+from lodim.design import Design, _check_size
 from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
 from lodim.formula import quote
 
@@ -433,11 +436,111 @@ def test_a_saved_state_cannot_bring_other_code(frame):
         Design.from_state(state)
 
 
-def test_wide_frames_need_no_patsy(monkeypatch):
-    monkeypatch.setattr("lodim.algebra.read_terms", None)
+def test_wide_frames():
     data = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2000)))
     design, batch = Design.learn("~ . - Q('7')", data)
     assert len(design.names) == 1999 and batch.X.shape == (1, 1999, 64)
+
+
+# What a formula may make of few columns ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def few():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.normal(size=(30, 4)), columns=list("yabc"))
+
+
+MADE = {
+    "y ~ bs(a, df=900)*bs(b, df=900)": "make 811,800 features of 2 columns, 24,354,000 numbers; "
+    "beyond 100 features for each column, 100,000 features and 100,000,000 numbers in all 30 rows",
+    "y ~ te(cr(a, df=40), cr(b, df=40)):C(c)*C(a)": "1,000,000 features in all are allowed",
+    "y ~ C(a):C(b):C(c):(bs(a, df=9) + b)": "make 270,000 features of 3 columns",
+    "y ~ I(" + "a+" * 100 + "a):bs(a, df=300):bs(b, df=300)": "letters long, and 25,000,000 are",
+}
+
+
+@pytest.mark.parametrize("formula", MADE, ids=range(len(MADE)))
+def test_what_would_be_too_large_is_refused_before_it_is_made(formula, few):
+    Design.learn("y ~ bs(a, df=4):b + te(cr(a, df=3), cr(b, df=3))", few)  # loads what it needs
+    tracemalloc.start()
+    with pytest.raises(DataError, match=MADE[formula]):
+        Design.learn(formula, few)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50_000_000
+
+
+def test_splines_are_counted_before_they_are_learnt(few, monkeypatch):
+    monkeypatch.setattr("lodim.factor.learn", None)
+    with pytest.raises(DataError, match="811,800 features"):
+        Design.learn("y ~ bs(a, df=900)*bs(b, df=900)", few)
+
+
+def test_wide_and_long_data_meet_no_limit():
+    keys = [((f"x{k}", None),) for k in range(10_000)]
+    _check_size([1] * 10_000, keys, 100_000)
+    _check_size([1] * 25, keys[:25], 10_000_000)
+    _check_size([25], keys[:1], 10_000_000)
+    _check_size([1] * 5_050, keys[:100], 100_000)
+    _check_size([1] * 90_000, keys[:400], 1_000)
+    with pytest.raises(DataError, match="101,000,000 numbers"):
+        _check_size([101], keys[:1], 1_000_000)
+    with pytest.raises(DataError, match="1,000,000 features in all are allowed"):
+        _check_size([101] * 10_000, keys, 30)
+
+
+def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    design = Design.learn("y ~ .", few)[0]
+    monkeypatch.setattr("lodim.tiles.empty", full)
+    for call in (lambda: Design.learn("y ~ .", few), lambda: design.apply(few)):
+        with pytest.raises(DataError, match=r"30 rows x 3 features, 0\.0 GB, do not fit"):
+            call()
+
+
+def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "lodim.expression.evaluate", lambda *a, f=expression.evaluate: calls.append(a[0]) or f(*a)
+    )
+    design, batch = Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)
+    assert calls == ["bs(a, df=4)"]
+    monkeypatch.setattr("lodim.fill.KEPT", 0)
+    assert_same(batch, Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)[1])
+    assert len(calls) == 4 and design.names[4] == "bs(a, df=4)[0]:c"
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("code", [
+    "bs(x, df=4)", "bs(x, 9, degree=8)", "bs(x, df=7, include_intercept=True, upper_bound=9)",
+    "bs(x, knots=[0, 0.5], degree=0)", "cr(x, df=4, constraints='center')", "cc(x, df=3)",
+    "te(cr(x, df=3), bs(z, df=4), constraints='center')", "center(x)", "scale(x)",
+])  # fmt: skip
+def test_transforms_are_those_of_patsy(code, ties):
+    """Also where the rows are more than are transformed at a time, and where knots coincide."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame(rng.normal(size=(3000, 2)), columns=["x", "z"])
+    data = data.round() if ties else data
+    design, batch = Design.learn(f"~ {code}", data)
+    expected = np.asarray(patsy.dmatrix(f"0 + {code}", data))
+    np.testing.assert_allclose(raw(design, batch), expected, atol=1e-12)
+    part = design.apply(data.iloc[1000:1100])
+    np.testing.assert_allclose(matrix(part), matrix(batch)[1000:1100], atol=1e-12)
+
+
+def test_contrasts_of_many_levels_are_refused():
+    data = pd.DataFrame({"i": np.arange(1500), "j": np.arange(1500) % 400})
+    with pytest.raises(FormulaError, match=r"at most 1,000 levels, and there are 1,500"):
+        Design.learn("~ C(i, Sum)", data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FormulaError, match=r"C\(j, Poly\)"):
+            Design.learn("~ C(j, Poly)", data)
+    with pytest.raises(DataError, match="names one level twice"):
+        Design.learn("~ C(j, levels=[0, 1, 1])", data)
 
 
 NAMES = st.sampled_from(

@@ -1,10 +1,9 @@
-"""What patsy gives: the algebra of terms, splines that remember, contrasts. Its only importer.
+"""What patsy gives: splines that remember, and contrasts. Its only importer.
 
 In and out go text, numbers and arrays; no object of patsy's leaves this file.
 """
 
 import ast
-import functools
 
 import numpy as np
 import patsy
@@ -12,13 +11,14 @@ import patsy.builtins
 
 from lodim import forms
 from lodim.errors import FormulaError
-from lodim.grammar import column_name
+from lodim.grammar import MAX_BASIS
 
 TRANSFORMS = {
     name: getattr(patsy.builtins, name).__patsy_stateful_transform__
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
 
+ROWS = 1024  # that are transformed at a time
 
 _KNOTS = {
     "_cyclic": forms.flags(), "_all_knots": forms.ascending(forms.real("knots"), strictly=True),
@@ -52,36 +52,24 @@ def check(name, state):
         raise ValueError(f"{name}() has {sizes['knots']} knots, or is of another kind")
 
 
-def read_terms(text):
-    """Terms of a formula's right side without dots: tuples of factor keys, by patsy.; see `key`."""
-    try:
-        terms = patsy.ModelDesc.from_formula(text).rhs_termlist
-    except RecursionError:
-        raise FormulaError(f"a sum in brackets is too long: {text[:60]} ...") from None
-    except patsy.PatsyError as error:
-        raise FormulaError(f"{text}: {error.message}") from None
-    return [tuple(key(f.code) for f in term.factors) for term in terms if term.factors]
-
-
-@functools.lru_cache(100_000)
-def key(code):
-    """A factor's code as (column, None) or (None, canonical code)."""
-    node = ast.parse(code, mode="eval").body
-    name = column_name(node)
-    return (None, ast.unparse(node)) if name is None else (name, None)
-
-
 def contrast(code, node, levels):
     """patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
+    if len(levels) > MAX_BASIS:
+        what = f"a contrast takes at most {MAX_BASIS:,} levels"
+        raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
     called = isinstance(node, ast.Call)
     maker = getattr(patsy.builtins, (node.func if called else node).id)
     arguments = [ast.literal_eval(arg) for arg in node.args] if called else []
     words = {w.arg: ast.literal_eval(w.value) for w in node.keywords} if called else {}
     try:
-        coded = maker(*arguments, **words).code_without_intercept(list(levels))
+        with np.errstate(all="ignore"):
+            coded = maker(*arguments, **words).code_without_intercept(list(levels))
     except Exception as error:
         raise FormulaError(f"{code}: {error} (levels: {list(levels)})") from None
-    return np.asarray(coded.matrix, float), [s.strip("[].") for s in coded.column_suffixes]
+    matrix = np.asarray(coded.matrix, float)
+    if not np.isfinite(matrix).all():
+        raise FormulaError(f"{code:.200}: {len(levels)} levels are too many for this contrast")
+    return matrix, [s.strip("[].") for s in coded.column_suffixes]
 
 
 def learn(name, data, settings, words, counted):
@@ -93,10 +81,22 @@ def learn(name, data, settings, words, counted):
         mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)
         squares = np.where(varies, ((x - mean) ** 2).sum(axis=0), 0.0)
         return {"current_n": len(x), "current_mean": mean, "current_M2": squares}
+    if name == "bs":
+        words = _with_knots(data[0], *settings, **words)
+        settings = []
     transform = TRANSFORMS[name]()
     transform.memorize_chunk(*data, *settings, **words)
     transform.memorize_finish()
     return {key: _plain(value) for key, value in vars(transform).items()}
+
+
+def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
+    """The arguments of bs() with the knots in quantiles; patsy sorts the data for each of them."""
+    n_knots = (df or 0) - degree - 1 + (not include_intercept)
+    if knots is None and n_knots > 0:
+        knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
+    return {"df": df, "knots": knots, "degree": degree, "include_intercept": include_intercept,
+            **bounds}  # fmt: skip
 
 
 def _plain(value):
@@ -123,6 +123,31 @@ def apply(name, state, data, settings, words):
     -------
     (n,) or (n, k) array
     """
+    out, n = None, len(data[0])
+    for i in range(0, max(n, 1), ROWS):  # splines need several times the room of what they make
+        made = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
+        if n <= ROWS:
+            return made
+        if out is None:
+            out = np.empty((n, *made.shape[1:]), made.dtype)
+        out[i : i + ROWS] = made
+    return out
+
+
+def _transform(name, state, data, settings, words):
+    if name == "bs":
+        return _b_splines(data[0], state, words.get("include_intercept", False))
     transform = TRANSFORMS[name].__new__(TRANSFORMS[name])
     vars(transform).update(state)
     return np.asarray(transform.transform(*data, *settings, **words))
+
+
+def _b_splines(x, state, whole):
+    """Values of B-splines (n, k); patsy calls FITPACK for each of them, which is slow."""
+    from scipy.interpolate import BSpline
+
+    x, knots = x.reshape(len(x)), state["_all_knots"]
+    if x.min() < knots[0] or x.max() > knots[-1]:
+        raise NotImplementedError("outside of the knots")
+    basis = BSpline.design_matrix(x, knots, state["_degree"]).toarray()
+    return basis if whole else basis[:, 1:]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 
-from lodim import algebra, columns, factor, fill, forms, tiles
+from lodim import columns, factor, fill, forms, tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
-from lodim.formula import expand, parse
+from lodim.formula import answers, expand, parse
 from lodim.partial import taught
 from lodim.response import Given, Response, code_response, complete, learn_response
 
@@ -17,6 +17,10 @@ REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
 MAX_FEATURES = 1_000_000
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
+MAX_LETTERS = 25_000_000  # of the features' names
+# What a formula may make of few columns: so many features for each column in any case; beyond that
+# so many features, and numbers in all rows (0.8 GB).
+MADE_EACH, MADE_FEATURES, MADE_NUMBERS = 100, 100_000, 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,7 @@ class Design:
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
     partial : whether rows with missing values stay; features and response are NaN there
+    left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
     """
 
     formula: str
@@ -100,6 +105,7 @@ class Design:
     offset_given: bool
     dtype: str
     partial: bool = False
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def learn(
@@ -155,7 +161,7 @@ class Design:
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
         hidden = {name for name in (weights, offset, order) if isinstance(name, str)}
-        keys = _term_keys(expand(parsed, frame.names, hidden))
+        keys = expand(parsed, frame.names, hidden)
         response = _response(chosen)
         given = Given.read(frame, weights, offset, order)
         names_used = _names_of(keys, response)
@@ -164,9 +170,12 @@ class Design:
         table.counted = given.counted
         y, response, family = learn_response(response, family, table)
         given.check_classes(family, response)
+        _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
         terms = _learn_terms(keys, table)
-        names, term_names, term_of = _names(terms)
-        X = tiles.empty(len(rows), len(names), dtype)
+        widths = [math.prod(map(factor.width, term)) for term in terms]
+        _check_size(widths, keys, table.n)
+        names, term_names, term_of = _names(terms, widths)
+        X = _tiles(len(rows), len(names), dtype)
         mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
         design = cls(
             formula=formula,
@@ -185,6 +194,7 @@ class Design:
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
             partial=partial,
+            left_out=answers(parsed, frame.names),
         )
         return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
 
@@ -220,7 +230,7 @@ class Design:
         table, rows = complete(frame, names, given, learning=False, partial=self.partial)
         given = given.at(rows)
         given.check_classes(self.family, self.response)
-        X = tiles.empty(len(rows), len(self.names), self.dtype)
+        X = _tiles(len(rows), len(self.names), self.dtype)
         if len(rows):
             fill.fill(self.terms, table, X, self.mean, self.scale, self._flat())
         y = None if answer is None else code_response(answer, table)
@@ -267,7 +277,7 @@ class Design:
     def to_state(self):
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
         state = {f.name: getattr(self, f.name) for f in fields(self)}
-        for key in ("names", "term_names", "constant"):
+        for key in ("names", "term_names", "constant", "left_out"):
             state[key] = list(state[key])
         state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
         if self.response is not None:
@@ -283,7 +293,7 @@ class Design:
     def from_state(cls, state):
         """The design that `to_state` has written."""
         state = dict(state)
-        for key in ("names", "term_names", "constant"):
+        for key in ("names", "term_names", "constant", "left_out"):
             state[key] = tuple(state[key])
         state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
@@ -338,29 +348,9 @@ def read_formula(text, family, which=None):
     return parsed, response
 
 
-def _response(summand):
+def _response(leaf):
     """The response that is meant, its levels not learnt yet."""
-    if summand is None:
-        return None
-    if summand.kind == "name":
-        return Response(summand.text)
-    name, code = algebra.key(summand.text)
-    return Response(name, called=False) if code is None else Response(code, called=True)
-
-
-def _term_keys(steps):
-    """Factor keys of each term, in the order they are written; a term written twice is one."""
-    terms = {}
-    for step in steps:
-        found = [((name, None),) for name in step.columns]
-        if step.text is not None:
-            found = algebra.read_terms(step.text)
-        for keys in found:
-            if step.sign > 0:
-                terms.setdefault(frozenset(keys), keys)
-            else:
-                terms.pop(frozenset(keys), None)
-    return tuple(terms.values())
+    return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")
 
 
 def _names_of(keys, response):
@@ -376,11 +366,36 @@ def _learn_terms(keys, table):
     return tuple(tuple(learnt[key] for key in term) for term in keys)
 
 
-def _names(terms):
-    """Names of the features and of the terms, and the term of each feature."""
-    p = sum(math.prod(len(factor.labels(part)) for part in term) for term in terms)
+def _check_size(widths, keys, n):
+    """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
+    p, used = sum(widths), len(set(_names_of(keys, None)))
+    few = p <= MADE_EACH * used or (p <= MADE_FEATURES and n * p <= MADE_NUMBERS)
+    if few and p <= MAX_FEATURES:
+        return
+    what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
+    limits = f"{MADE_FEATURES:,} features and {MADE_NUMBERS:,} numbers in all {n:,} rows"
     if p > MAX_FEATURES:
-        raise DataError(f"the formula would make {p:,} features; {MAX_FEATURES:,} are too many")
+        limits = f"{MAX_FEATURES:,} features in all"
+    raise DataError(f"{what}; beyond {MADE_EACH} features for each column, {limits} are allowed")
+
+
+def _tiles(n, p, dtype):
+    try:
+        return tiles.empty(n, p, dtype)
+    except MemoryError:
+        size = n * p * np.dtype(dtype).itemsize / 1e9
+        what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
+        raise DataError(what) from None
+
+
+def _names(terms, widths):
+    """Names of the features and of the terms, and the term of each feature."""
+    letters = sum(w * sum(map(factor.letters, t)) for w, t in zip(widths, terms, strict=True))
+    if letters > MAX_LETTERS:
+        raise DataError(
+            f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
+            "the most; give the columns shorter names, or write shorter expressions"
+        )
     names, term_of = [], []
     for t, term in enumerate(terms):
         labels = [factor.labels(part) for part in term]
@@ -388,7 +403,8 @@ def _names(terms):
             names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"two features would be called {twice!r}; rename a column")
+        seen = set()
+        twice = next(name for name in names if name in seen or seen.add(name))
+        raise DataError(f"two features would be called {twice!r:.200}; rename a column")
     term_names = tuple(":".join(part.name for part in term) for term in terms)
     return tuple(names), term_names, np.array(term_of, np.int64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lodim import algebra
+from lodim import algebra, grammar
 from lodim.columns import as_float, take
 from lodim.errors import DataError, FormulaError
 from lodim.grammar import (
@@ -57,22 +57,22 @@ class _Scope:
     """One evaluation: where its columns are, and the states it learns or uses up."""
 
     table: Table
-    code: str
+    code: str  # for messages
     states: list = field(default_factory=list)
     learning: bool = False
     position: int = 0
 
 
-@functools.lru_cache(1000)
+@functools.lru_cache(5000)
 def tree(code):
     """The syntax of an expression, checked again: it may come from a saved file."""
     try:
-        node = ast.parse(code, mode="eval").body
+        node = grammar.read(code)
         if isinstance(node, ast.Call):
             check_call(node, outermost=True)
         elif column_name(node) is None:
             raise Refused(node, "not a call")
-    except (Refused, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (Refused, SyntaxError) as error:
         raise FormulaError(f"{code!r:.80} cannot stand in a formula: {error}") from None
     return node
 
@@ -96,6 +96,8 @@ def _matrix(node, scope):
             value = _float(_value(node, scope), node, scope)
     except (TypeError, ValueError, OverflowError) as error:
         raise FormulaError(f"{scope.code}: {error}") from None
+    except MemoryError:
+        raise DataError(f"{scope.code}: {scope.table.n:,} rows need more memory") from None
     if value.ndim == 1:
         value = value[:, None]
     if value.ndim != 2 or len(value) != scope.table.n:
@@ -189,19 +191,22 @@ def _truth(node, scope):
 
 def _compare(node, scope):
     """a < b < c, as the comparisons of neighbours, all true."""
-    parts = [node.left, *node.comparators]
-    values = [np.asarray(_value(part, scope)) for part in parts]
-    texts = [value.dtype.kind in "OUS" for value in values]
-    if any(texts) and not all(texts):
-        what = ast.unparse(parts[texts.index(True)])
-        raise DataError(f"{scope.code} compares numbers with {what}, which is text or categories")
-    result = True
-    for op, left, right in zip(node.ops, values, values[1:], strict=False):
+    result, left = True, np.asarray(_value(node.left, scope))
+    for op, before, after in zip(
+        node.ops, [node.left, *node.comparators], node.comparators, strict=False
+    ):
+        right = np.asarray(_value(after, scope))
+        texts = [value.dtype.kind in "OUS" for value in (left, right)]
+        if any(texts) and not all(texts):
+            what = ast.unparse(before if texts[0] else after)
+            raise DataError(
+                f"{scope.code} compares numbers with {what}, which is text or categories"
+            )
         try:
             found = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
         except TypeError:
             raise DataError(f"{scope.code} compares values that have no order") from None
-        result = np.logical_and(result, np.asarray(found, bool))
+        result, left = np.logical_and(result, np.asarray(found, bool)), right
     return result
 
 

@@ -5,11 +5,12 @@ numbers, and makes the same columns of any later data.
 """
 
 import ast
+import functools
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from lodim import algebra, expression, forms
+from lodim import algebra, expression, forms, grammar
 from lodim.columns import Column, as_float, as_levels, recode, take, used_levels
 from lodim.errors import DataError
 from lodim.expression import tree
@@ -60,6 +61,7 @@ class Expression:
 KINDS = (Numeric, Levels, Expression)
 
 
+@functools.lru_cache(5000)
 def columns_of(key):
     """Names of the columns that a factor key needs."""
     name, code = key
@@ -93,6 +95,24 @@ def labels(factor):
     if isinstance(factor, Expression) and factor.width > 1:
         return tuple(f"{factor.name}[{j}]" for j in range(factor.width))
     return (factor.name,)
+
+
+def width(factor):
+    """How many columns a factor makes."""
+    if isinstance(factor, Levels):
+        return len(factor.labels)
+    return factor.width if isinstance(factor, Expression) else 1
+
+
+def letters(factor):
+    """How long the name of one of its columns is, nearly."""
+    shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
+    return shown + len(factor.name)
+
+
+def least_width(key):
+    """How many columns the factor of a key makes, as far as the formula says."""
+    return 1 if key[1] is None else grammar.width(tree(key[1]))
 
 
 def needs(factor):
@@ -154,6 +174,8 @@ def _categorical(code, node, table):
     levels = used_levels(source, rows)
     if "levels" in given:
         wanted = tuple(ast.literal_eval(given["levels"]))
+        if len(set(wanted)) < len(wanted):
+            raise DataError(f"{code:.200}: levels= names one level twice")
         recode(source, wanted, rows)
         levels = wanted
     if contrast is None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim import fold, forms, report, store
+from lodim import fold, forms, formula, report, store
 from lodim.checks import one_of
 from lodim.design import Design
 from lodim.errors import ArgumentError, DataError, StoreError
@@ -231,8 +231,14 @@ class Fit(ABC):
         return self._summary(full)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
-        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+
+        As in R, `formula=". ~ . - x"` changes a part of the formula: a `.` on its left side says
+        that dots stand for the sides of this fit's formula. In any other formula the dot on the
+        right stands for all columns.
+        """
         arguments = {"formula": self.design.formula} | self.repeated(changes)
+        arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
         return getattr(import_module(KINDS[self.name]), self.name)(data=data, **arguments)
 
     def repeated(self, changes: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,11 @@ came with a saved fit or from a web form is safe to evaluate.
 """
 
 import ast
+import keyword
 import math
+import unicodedata
+import warnings
+from difflib import get_close_matches
 
 UNARY = (
     *("log", "log1p", "log2", "log10", "exp", "expm1", "exp2", "sqrt", "cbrt", "square"),
@@ -44,10 +48,13 @@ ALLOWED = (
     "a formula is made of columns, + - * / : ** and calls of I, Q, C, bs, cr, cc, te, center, "
     "scale, standardize, and of numpy's elementary functions such as np.log or np.sqrt"
 )
-MAX_TERMS = 100_000
-MAX_BASIS = 1_000
+MAX_BASIS = 1_000  # columns that a spline makes
+MAX_TENSOR = 1_600  # columns that te() makes
+MAX_DEGREE = 10  # of a spline; FITPACK's work arrays end at 19
+MAX_NODES = 2_000  # names, numbers and signs in one call
+MAX_CODE = 20_000  # characters of one call
+MAX_DEPTH = 150  # of what is nested in one call: Python's stack is some 1,000 deep
 
-_ALGEBRA = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow)
 _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
     *(ast.BitAnd, ast.BitOr),
@@ -64,6 +71,81 @@ class Refused(Exception):
         self.node = node
 
 
+def read(code):
+    """The syntax tree of an expression, in which each column's name is as it is written.
+
+    Python takes the NFKC form of a bare name, which may be another column's name: names of another
+    form become Q('name').
+
+    Raises
+    ------
+    SyntaxError
+        Python cannot read it.
+    """
+    try:
+        with warnings.catch_warnings():  # of backslashes in quotes
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code, mode="eval").body
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error)) from None
+    _check_size(tree)
+    return tree if code.isascii() and "Q" not in code else _AsWritten(code).visit(tree)
+
+
+class _AsWritten(ast.NodeTransformer):
+    """Undoes Python's NFKC of bare names, and puts Q('') where a name needs it and nowhere else."""
+
+    def __init__(self, code):
+        self.code = code.encode()
+
+    def visit_Call(self, node):
+        name = getattr(node.args[0], "value", None) if len(node.args) == 1 else None
+        if function_name(node.func) == "Q" and isinstance(name, str) and quote(name) == name:
+            return self.column(name, node, False)
+        node.args = [self.visit(arg) for arg in node.args]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
+        return node
+
+    def visit_Name(self, node):
+        written = self.code[node.col_offset : node.end_col_offset].decode()
+        return node if written == node.id else self.column(written, node, True)
+
+    def column(self, name, node, bare):
+        """A column in the place of a node; `bare` tells how it was written."""
+        column = ast.parse(quote(name), mode="eval").body
+        column.bare = bare
+        return ast.copy_location(column, node)
+
+
+def _check_size(tree):
+    """Raise where an expression is too long or too deep to be walked over every row."""
+    level, count, depth = [tree], 0, 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        if count > 2 * MAX_NODES:
+            raise Refused(tree, f"a function takes at most {MAX_NODES:,} names and signs in all")
+        if depth > MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} operations, nested too deeply; a long sum can be cut"
+            raise Refused(tree, f"{message} in two: (a + b) + (c + d)")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+
+
+def spell(tree):
+    """An expression in the one spelling that features are named by."""
+    return ast.unparse(tree)
+
+
+def place(code, node):
+    """Column of a node in characters; Python counts it in bytes of utf-8."""
+    return len(code.encode()[: node.col_offset].decode())
+
+
+def canonical(name):
+    """The name that Python would read where this one is written bare."""
+    return unicodedata.normalize("NFKC", name)
+
+
 def column_name(node):
     """The column that a node is, bare or as Q('name'); None where it is anything else."""
     if isinstance(node, ast.Name):
@@ -73,10 +155,26 @@ def column_name(node):
     return None
 
 
+def functions(tree):
+    """Names of the functions that an expression calls."""
+    return [function_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def is_bare(node):
+    """Whether a column's name is written without Q('')."""
+    return getattr(node, "bare", isinstance(node, ast.Name))
+
+
+def quote(name):
+    """A column's name as it stands in a formula: bare where it is read back as itself."""
+    whole = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
+    return name if whole and canonical(name) == name else f"Q({name!r})"
+
+
 def column_nodes(node):
-    """The nodes below this one that are columns, in the order they are written; dots left out."""
+    """The nodes below this one that are columns, in the order they are written."""
     if column_name(node) is not None:
-        return () if getattr(node, "is_dot", False) else (node,)
+        return (node,)
     children = ast.iter_child_nodes(node)
     if isinstance(node, ast.Call):
         only_data = function_name(node.func) == "C"
@@ -84,55 +182,22 @@ def column_nodes(node):
     return tuple(found for child in children for found in column_nodes(child))
 
 
-def size(node, dot):
-    """No fewer terms than an expression makes when its dot stands for `dot` columns."""
-    if not isinstance(node, ast.BinOp):
-        return dot if getattr(node, "is_dot", False) else 1
-    left = size(node.left, dot)
-    if isinstance(node.op, ast.Pow):
-        return _choose_up_to(left, node.right.value)
-    right = size(node.right, dot)
-    if isinstance(node.op, (ast.Add, ast.Sub)):
-        return left + right
-    return left * right + left + right
-
-
-def _choose_up_to(n, power):
-    total, ways = 0, 1
-    for k in range(1, min(n, power) + 1):
-        ways = ways * (n - k + 1) // k
-        total += ways
-        if total > MAX_TERMS:
-            break
-    return total
-
-
-def check_algebra(node):
-    """What stands outside of any call: operators between columns, dots and calls."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
-        check_algebra(node.left)
-        if isinstance(node.op, ast.Pow):
-            _check_power(node)
-        else:
-            check_algebra(node.right)
-    elif isinstance(node, ast.Call):
-        check_call(node, outermost=True)
-    elif isinstance(node, ast.Constant):
-        raise Refused(node, "a number or a text is no term; write I(...) or Q('column name')")
-    elif isinstance(node, (ast.Compare, ast.UnaryOp, ast.BinOp, ast.BoolOp)):
-        raise Refused(node, "write this arithmetic inside of I(...), such as I(x > 1)")
-    elif not isinstance(node, ast.Name):
-        raise Refused(node, _unwelcome(node))
-
-
-def _check_power(node):
-    power = node.right.value if isinstance(node.right, ast.Constant) else None
-    if type(power) is not int or power < 1:
-        raise Refused(node.right, "the power of a sum is a whole number, such as (a + b)**2")
-    if isinstance(node.left, ast.Call) or (
-        isinstance(node.left, ast.Name) and not getattr(node.left, "is_dot", False)
-    ):
-        raise Refused(node, "for the power of a column write I(x**2)")
+def width(node):
+    """How many columns an expression makes, as far as its settings say; 1 where they do not."""
+    if not isinstance(node, ast.Call):
+        return 1
+    name = function_name(node.func)
+    inner = [width(arg) for arg in node.args]
+    if name == "te":
+        return math.prod(inner)
+    if name not in SPLINES:
+        return max(inner, default=1)
+    given = dict(zip(("data", "df"), node.args, strict=False))
+    given |= {word.arg: word.value for word in node.keywords}
+    df, knots = given.get("df"), given.get("knots")
+    if isinstance(df, ast.Constant) and type(df.value) is int:
+        return max(1, df.value)
+    return 1 + len(getattr(knots, "elts", ()))
 
 
 def _unwelcome(node):
@@ -156,9 +221,7 @@ def check_call(node, outermost=False):
     """Raise unless a call, with all that is in it, is of the closed list."""
     name = function_name(node.func)
     if name is None:
-        if isinstance(node.func, ast.Name) and f"np.{node.func.id}" in FUNCTIONS:
-            raise Refused(node, f"write np.{node.func.id}() for this function")
-        raise Refused(node, f"this function cannot stand in a formula: {ALLOWED}")
+        raise Refused(node, _unknown(node.func))
     fewest, most, keywords = FUNCTIONS[name]
     if not fewest <= len(node.args) <= most:
         count = fewest if fewest == most else f"{fewest} to {most}"
@@ -182,6 +245,32 @@ def check_call(node, outermost=False):
         _check_value(value)
     for value in values[n_data:]:
         _check_setting(value)
+    _check_basis(node, name)
+
+
+def _check_basis(node, name):
+    """What a spline may be asked for."""
+    degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
+    if degree is not None and not (
+        isinstance(degree, ast.Constant)
+        and type(degree.value) is int
+        and 0 <= degree.value <= MAX_DEGREE
+    ):
+        raise Refused(degree, f"degree= is a whole number from 0 to {MAX_DEGREE}")
+    most = MAX_TENSOR if name == "te" else MAX_BASIS
+    if width(node) > most:
+        made = f"{name}() would make {width(node):,} columns"
+        raise Refused(node, f"{made}; {most:,} are the most")
+
+
+def _unknown(function):
+    """What to write for a function that is not of the closed list."""
+    name = ast.unparse(function)
+    if f"np.{name}" in FUNCTIONS:
+        return f"write np.{name}() for this function"
+    near = get_close_matches(name[:40], FUNCTIONS, n=1, cutoff=0.75)
+    hint = f" (did you mean {near[0]}()?)" if near else ""
+    return f"this function cannot stand in a formula{hint}: {ALLOWED}"
 
 
 def count_data(node):
@@ -199,17 +288,14 @@ def _check_setting(node):
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
-        if type(value) is int and value > MAX_BASIS and item is node:
-            raise Refused(node, f"a number of pieces or decimals is at most {MAX_BASIS}")
+        if type(value) is int and abs(value) > MAX_BASIS and item is node:
+            raise Refused(node, f"a number of pieces or decimals is at most {MAX_BASIS:,}")
 
 
 def _check_value(node):
     """What may stand inside of a call."""
     if isinstance(node, ast.Call):
         check_call(node)
-    elif isinstance(node, ast.Name):
-        if getattr(node, "is_dot", False):
-            raise Refused(node, "'.' cannot stand inside of a function")
     elif isinstance(node, ast.Constant):
         _check_constant(node)
     elif isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, _OPERATORS):
@@ -221,7 +307,7 @@ def _check_value(node):
             _check_value(part)
     elif isinstance(node, ast.BoolOp):
         raise Refused(node, "write (a) & (b), (a) | (b) in place of 'and', 'or'")
-    else:
+    elif not isinstance(node, ast.Name):
         raise Refused(node, _unwelcome(node))
 
 

@@ -369,11 +369,9 @@ def _check_score(score):
 
 def _response(formula):
     """Name of the column that is the response."""
-    summand = parse(formula).response
-    if summand is None:
+    response = parse(formula).response
+    if response is None:
         raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
-    names = [name for name, _ in summand.columns]
-    column = summand.kind == "name" or summand.text.startswith("Q(")
-    if len(names) != 1 or not column:
-        raise ArgumentError(f"the response must be a column to be asked for, not {summand.text}")
-    return names[0]
+    if response.kind != "column":
+        raise ArgumentError(f"the response must be a column to be asked for, not {response.text}")
+    return response.text

@@ -30,7 +30,8 @@ def rows(fit, detail=""):
     d = fit.design
     left_out = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
-    return f"Rows: {fit.n}{left_out}{detail}, features: {len(d.names)}{constant}"
+    answers = f" ({len(d.left_out)} of augment() left out)" if d.left_out else ""
+    return f"Rows: {fit.n}{left_out}{detail}, features: {len(d.names)}{constant}{answers}"
 
 
 def listed(names):
@@ -51,10 +52,14 @@ def choice(fit, detail=""):
 
 
 def without_effect(design):
-    """The constant features, as a list of one note; of none where all vary."""
-    if not design.constant:
-        return []
-    return [f"Constant features without effect: {', '.join(design.constant)}."]
+    """The constant features and the columns that a dot left out, as a list of notes."""
+    notes = []
+    if design.constant:
+        notes.append(f"Constant features without effect: {', '.join(design.constant)}.")
+    if design.left_out:
+        left_out = ", ".join(design.left_out)
+        notes.append(f"Left out of '.', as answers that augment() has added: {left_out}.")
+    return notes
 
 
 def brief(names, room):
