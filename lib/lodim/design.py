@@ -172,7 +172,7 @@ class Design:
         given.check_classes(family, response)
         _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
         terms = _learn_terms(keys, table)
-        widths = [math.prod(map(factor.width, term)) for term in terms]
+        widths = _widths(terms)
         _check_size(widths, keys, table.n)
         names, term_names, term_of = _names(terms, widths)
         X = _tiles(len(rows), len(names), dtype)
@@ -314,9 +314,10 @@ class Design:
             "mean": forms.real(p, least=-LARGEST, most=LARGEST),
             "scale": forms.real(p, least=forms.TINY, most=LARGEST),
             "term_of": forms.whole(p), "constant": forms.several("constant"),
+            "left_out": forms.several("left_out"),
         }  # fmt: skip
         forms.check(self, known, "design")
-        names, term_names, term_of = _names(self.terms)
+        names, term_names, term_of = _names(self.terms, _widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
             raise ValueError("the names of the features are not those that the terms make")
@@ -386,6 +387,11 @@ def _tiles(n, p, dtype):
         size = n * p * np.dtype(dtype).itemsize / 1e9
         what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
         raise DataError(what) from None
+
+
+def _widths(terms):
+    """Numbers of features of the terms."""
+    return [math.prod(map(factor.width, term)) for term in terms]
 
 
 def _names(terms, widths):
