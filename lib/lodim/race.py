@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from lodim.engine import single_blas
 from lodim.errors import MissingExtraError
 
+NOTHING = 0.1  # standard errors by which a stage lowers the loss in vain
 HEAT = 10  # stages between two looks at the race, at most
 
 
@@ -136,8 +137,11 @@ class StageLosses:
         """Whether there is nothing more to fit."""
         if len(self.rows) >= self.most:
             return True
-        waited = len(self.rows) - 1 - int(np.argmin(fold_means(self.rows))) if self.rows else 0
-        return self.patient and waited >= self.patience
+        if not (self.patient and self.rows):
+            return False
+        loss, error = self.lowest
+        as_low = np.flatnonzero(fold_means(self.rows) <= loss + NOTHING * error)[0]
+        return len(self.rows) - 1 - as_low >= self.patience
 
     @property
     def lowest(self):

@@ -1,0 +1,183 @@
+"""How far rounding, orders, names, processors and seeds move the answers of default calls.
+
+    python benchmarks/stability.py gbmap [--folder FOLDER] [--data NAME ...] [--noise 2] [--seeds 2]
+
+Every model is fitted by its default call to data sets that come with lodim, and to those of FOLDER
+(CSV files, response in the last column). Each row of the table is one data set under one change:
+
+noise    numbers times 1 + 1e-12 N(0, 1)
+rows     rows in another order
+columns  columns in another order
+names    classes renamed so that their order is reversed
+threads  one thread instead of all
+seed     another seed
+cpu      kernels compiled for another set of instructions (NUMBA_CPU_NAME)
+
+`rms`: root mean square of the change of the predictions of all rows, in standard deviations of the
+residuals (y - mean, or observed class - probability); `said`: what the model says of itself, which
+must be the same; `flips`: of gbmap, how many of the five features with the largest mean absolute
+effect have a mean effect of another sign.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import lodim as ld
+
+SHIPPED = {
+    "abalone": "rings", "autompg": "mpg", "breast_cancer": "diagnosis", "breast_tissue": "tissue",
+    "concrete": "strength", "diabetes": "progression", "german_credit": "risk", "heart": "disease",
+    "ionosphere": "echo", "iris": "species", "seeds": "variety", "sonar": "echo",
+    "wine": "cultivar", "wine_red": "quality",
+}  # fmt: skip
+OTHERS = {  # in a folder of public data sets: whether the response is a class
+    "air_quality_gbmap": False, "australian": True, "california_housing": False,
+    "liver_disorders": True, "spambase": True, "vowel": True,
+}  # fmt: skip
+CPUS = ("generic", "haswell", "skylake-avx512")
+
+
+def read(name, folder):
+    """Complete rows and the response."""
+    if name in SHIPPED:
+        frame = ld.data(name)
+        response = SHIPPED[name] if SHIPPED[name] in frame else frame.columns[-1]
+    else:
+        frame = pd.read_csv(Path(folder) / f"{name}.csv")
+        response = frame.columns[-1]
+        if OTHERS[name]:
+            frame[response] = "c" + frame[response].astype(str)
+    return frame.dropna().reset_index(drop=True), response
+
+
+def changed(frame, response, change, i):
+    """The frame under a change, the arguments it needs, and back from its classes to the old."""
+    rng = np.random.default_rng(100 + i)
+    if change == "noise":
+        numbers = frame.select_dtypes("number").columns
+        noisy = {c: frame[c] * (1 + 1e-12 * rng.standard_normal(len(frame))) for c in numbers}
+        return frame.assign(**noisy), {}, None
+    if change == "rows":
+        return frame.iloc[rng.permutation(len(frame))], {}, None
+    if change == "columns":
+        return frame[[frame.columns[k] for k in rng.permutation(frame.shape[1])]], {}, None
+    if change == "names":
+        levels = sorted(frame[response].astype(str).unique())
+        names = {level: f"{len(levels) - k:03d}" for k, level in enumerate(levels)}
+        other = frame.assign(**{response: frame[response].astype(str).map(names)})
+        return other, {}, {v: k for k, v in names.items()}
+    return frame, {"seed": 1 + i} if change == "seed" else {"threads": 1}, None
+
+
+def predicted(fit, frame, back=None):
+    """(n,) numbers, or (n, K) probabilities by the sorted names of classes."""
+    if fit.family.name == "gaussian":
+        return fit.predict(frame).to_numpy()
+    p = fit.predict(frame, "prob").rename(columns=str).rename(columns=back or {})
+    return p[sorted(p.columns)].to_numpy()
+
+
+def said(model, fit):
+    """What a reader would quote."""
+    if model == "gbmap":
+        return f"m {fit.settings.m}, lambda {fit.settings.lambda_:.3g}"
+    if model == "proset":
+        return f"{len(fit.estimates.w)} prototypes"
+    if model == "costnet":
+        return f"cost {fit.limit:.4g}, list {[round(float(c), 6) for c in fit.prices()['cost']]}"
+    if model == "melm":
+        return f"gamma {fit.settings.gamma:.3g}, divergence {fit.glance()['divergence'][0]:.4g}"
+    return "; ".join(sorted(" & ".join(v) for v in fit.tidy().groupby("view")["term"].agg(list)))
+
+
+def flips(one, other):
+    """Of the five largest effects, how many have another sign."""
+    a, b = one.tidy(), other.tidy()
+    keys = [c for c in ("level", "term") if c in a and "level" not in a] or ["term"]
+    if "level" in a:
+        return np.nan
+    a, b = a.set_index(keys), b.set_index(keys)
+    top = a["std_estimate_abs"].nlargest(5).index
+    return int((np.sign(a["estimate"][top]) != np.sign(b["estimate"][top])).sum())
+
+
+def default(model, frame, response, arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        return getattr(ld, model)(f"Q('{response}') ~ .", frame, **arguments)
+
+
+def elsewhere(model, name, folder, cpu):
+    """Predictions of a default call whose kernels are compiled for another processor."""
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "p.npy"
+        command = [sys.executable, __file__, model, "--data", name, "--save", str(out)]
+        command += ["--folder", str(folder)] if folder else []
+        environment = os.environ | {"NUMBA_CPU_NAME": cpu, "NUMBA_CACHE_DIR": place}
+        words = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return np.load(out), words.stdout.strip()
+
+
+def rows(model, name, arguments):
+    """The table's rows of one data set."""
+    frame, response = read(name, arguments.folder)
+    one = default(model, frame, response, {})
+    p = predicted(one, frame)
+    numeric = one.family.name == "gaussian"
+    if numeric:
+        sd = (frame[response] - p).std()
+    else:
+        levels = sorted(frame[response].astype(str).unique())
+        observed = frame[response].astype(str).to_numpy()[:, None] == np.array(levels)
+        sd = (observed - p).std()
+    changes = [("noise", i) for i in range(arguments.noise)] + [("rows", 0), ("columns", 0)]
+    changes += [] if numeric else [("names", 0)]
+    changes += [("threads", 0)] + [("seed", i) for i in range(arguments.seeds)]
+    for change, i in changes:
+        other, extra, back = changed(frame, response, change, i)
+        fit = default(model, other, response, extra)
+        q, words = predicted(fit, other.sort_index(), back), said(model, fit)
+        turned = flips(one, fit) if model == "gbmap" else np.nan
+        yield name, change, np.sqrt(np.mean((p - q) ** 2)) / sd, said(model, one), words, turned
+    for cpu in CPUS if arguments.cpu else ():
+        q, words = elsewhere(model, name, arguments.folder, cpu)
+        yield name, cpu, np.sqrt(np.mean((p - q) ** 2)) / sd, said(model, one), words, np.nan
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=["gbmap", "proset", "costnet", "melm", "ripr"])
+    parser.add_argument("--folder", help="data sets that do not come with lodim")
+    parser.add_argument("--data", nargs="+", help="names of data sets; all by default")
+    parser.add_argument("--noise", type=int, default=2, help="draws of noise")
+    parser.add_argument("--seeds", type=int, default=2, help="other seeds")
+    parser.add_argument("--cpu", action="store_true", help="other sets of instructions too")
+    parser.add_argument("--out", help="CSV file of the table")
+    parser.add_argument("--save", help=argparse.SUPPRESS)  # of `elsewhere`
+    arguments = parser.parse_args()
+    if arguments.save:
+        frame, response = read(arguments.data[0], arguments.folder)
+        fit = default(arguments.model, frame, response, {})
+        np.save(arguments.save, predicted(fit, frame))
+        print(said(arguments.model, fit))
+        return
+    table = []
+    for name in arguments.data or [*SHIPPED, *(OTHERS if arguments.folder else ())]:
+        for row in rows(arguments.model, name, arguments):
+            table.append(row)
+            print("{:18} {:14} rms {:.4f}  {} -> {}  flips {}".format(*row), flush=True)
+            frame = pd.DataFrame(table, columns=["data", "change", "rms", "was", "is", "flips"])
+            if arguments.out:
+                frame.round(5).to_csv(arguments.out, index=False)
+
+
+if __name__ == "__main__":
+    main()
