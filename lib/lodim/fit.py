@@ -210,6 +210,11 @@ class Fit(ABC):
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
         return pd.DataFrame([row])
 
+    def _explained(self, deviance):
+        """Share of the null deviance that is explained, of one model or of several."""
+        with np.errstate(over="ignore"):
+            return 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+
     def _answered(self, batch):
         """The part of a batch with known responses and predictions, and their link scores."""
         score = self.score_rows(batch)

@@ -259,7 +259,7 @@ class CostnetFit(Fit):
     @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
-        return float(1.0 - self.step.deviance / (self.null_deviance or np.nan))
+        return float(self._explained(self.step.deviance))
 
     @property
     def converged(self):

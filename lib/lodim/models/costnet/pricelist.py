@@ -22,14 +22,14 @@ def models(fit):
 
 def prices(fit, found=None):
     """A row a model, by default of the price list; see `CostnetFit.prices`."""
-    found, null = listed(fit) if found is None else found, fit.null_deviance or np.nan
+    found = listed(fit) if found is None else found
     frame = pd.DataFrame(
         {
             "cost": [m.cost for m in found],
             "df": [m.df for m in found],
             "deviance": [m.deviance for m in found],
-            "dev_ratio": [1.0 - m.deviance / null for m in found],
-            "dev_ratio_bound": [1.0 - m.bound / null for m in found],
+            "dev_ratio": [fit._explained(m.deviance) for m in found],
+            "dev_ratio_bound": [fit._explained(m.bound) for m in found],
             "rule": [m.rule for m in found],
             "lambda_": [m.lambda_ for m in found],
         },
@@ -115,14 +115,14 @@ def tidy(fit):
 
 def path(fit):
     """A row a penalty; see `CostnetFit.path`."""
-    trace, null = fit.estimates.trace, fit.null_deviance or np.nan
+    trace = fit.estimates.trace
     found = [steps.of_trace(trace, k, fit.paid) for k in range(len(trace.lambdas))]
     return pd.DataFrame(
         {
             "lambda_": trace.lambdas,
             "df": [m.df for m in found],
             "cost": fit.paid.cost,
-            "dev_ratio": 1.0 - trace.deviance / null,
+            "dev_ratio": fit._explained(trace.deviance),
             "gap": trace.gap,
             "converged": trace.converged,
         }

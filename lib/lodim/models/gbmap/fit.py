@@ -91,7 +91,7 @@ class GbmapFit(Fit):
         frame["active"] = self.effects.active
         frame["n_iter"], frame["converged"] = self.log["n_iter"], self.log["converged"]
         frame["deviance"] = self.log["deviance"]
-        frame["dev_ratio"] = 1.0 - self.log["deviance"] / (self.null_deviance or np.nan)
+        frame["dev_ratio"] = self._explained(self.log["deviance"])
         return frame
 
     def projections(self) -> pd.DataFrame:
@@ -167,7 +167,7 @@ class GbmapFit(Fit):
     @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
-        return float(1.0 - self.log["deviance"][-1] / (self.null_deviance or np.nan))
+        return float(self._explained(self.log["deviance"][-1]))
 
     @property
     def converged(self):

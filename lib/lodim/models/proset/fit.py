@@ -150,7 +150,7 @@ class ProsetFit(Explained):
         frame["n_features"] = (t.v > 0).sum(axis=1)
         frame["n_eval"], frame["converged"] = log["n_eval"], log["converged"]
         frame["deviance"] = log["deviance"]
-        frame["dev_ratio"] = 1.0 - log["deviance"] / (self.null_deviance or np.nan)
+        frame["dev_ratio"] = self._explained(log["deviance"])
         return frame
 
     def glance(self) -> pd.DataFrame:
@@ -222,7 +222,7 @@ class ProsetFit(Explained):
     @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
-        return float(1.0 - self.log["deviance"][-1] / (self.null_deviance or np.nan))
+        return float(self._explained(self.log["deviance"][-1]))
 
     @property
     def converged(self):
