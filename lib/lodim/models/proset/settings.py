@@ -8,6 +8,7 @@ from lodim.engine import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
+PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Settings:
     worth: float = 2.0
     max_iter: int = 2000
     tol: float = 1e-5
-    ftol: float = 2e-7
-    precision: str = "float32"
+    ftol: float = 1e-7
+    precision: str = "float64"
     max_stages: int = 10
     path_stages: int = 1
 
