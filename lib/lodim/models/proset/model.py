@@ -101,7 +101,7 @@ def proset(
         suit small data without noise features),
         precision ("float64", of the fit's arithmetic within a tile of 64 rows; "float32" is faster,
         but its rounding may decide between two near minima; sums are in float64, and predictions in
-        `dtype`), max_iter (2,000 evaluations), tol and ftol (1e-5 and 1e-7: a batch has converged
+        `dtype`), max_iter (5,000 evaluations), tol and ftol (1e-6 and 1e-9: a batch has converged
         where no projected gradient by v and w, in the units of (4) below, is above `tol`, or five
         steps in a row lower the objective by at most `ftol` of its size each), lambda_u (1e-3,
         penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where n_batches

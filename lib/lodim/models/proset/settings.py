@@ -34,9 +34,9 @@ class Settings:
     hard_share: float = 0.1
     max_rows: int | None = None
     worth: float = 2.0
-    max_iter: int = 2000
-    tol: float = 1e-5
-    ftol: float = 1e-7
+    max_iter: int = 5000
+    tol: float = 1e-6
+    ftol: float = 1e-9
     precision: str = "float64"
     max_stages: int = 10
     path_stages: int = 1
