@@ -124,7 +124,8 @@ def test_split_keeps_the_weight_of_groups(seed, max_rows):
     groups, weight = rng.integers(0, 4, 200), rng.dirichlet(np.ones(200))
     eta = 0.5 if seed % 2 else 0.99
     asked = SimpleNamespace(max_rows=max_rows, n_candidates=50 * seed, max_fraction=eta)
-    split = candidates.draw(groups, weight, asked, rng)
+    content = rng.integers(0, 150, 200).astype(np.uint64)
+    split = candidates.draw(groups, weight, content, asked, [seed, 1])
     assert not np.isin(split.candidates, split.scoring).any()
     assert len(split.candidates) + len(split.scoring) <= (max_rows or 200) + 2
     for g in range(4):

@@ -145,7 +145,8 @@ def test_bounded_quadratic(d, seed):
     rng = np.random.default_rng(seed)
     M = rng.normal(size=(d + 2, d))
     H, c = M.T @ M + 0.1 * np.eye(d), rng.normal(size=d)
-    end = bounded(lambda t: (0.5 * t @ H @ t + c @ t, H @ t + c), np.ones(d), tol=1e-9, ftol=0.0)
+    quadratic = lambda t: (0.5 * t @ H @ t + c @ t, H @ t + c)  # noqa: E731
+    end = bounded(quadratic, np.ones(d), np.zeros(d), tol=1e-9, ftol=0.0, precision=1e-16)
     slope = H @ end.theta[0] + c
     assert (end.theta >= 0).all() and end.converged[0]
     np.testing.assert_allclose(slope[end.theta[0] > 0], 0.0, atol=1e-5)
@@ -158,8 +159,9 @@ def test_bounded_says_when_it_did_not_converge():
             [-400 * t[0] * (t[1] - t[0] ** 2) - 2 * (1 - t[0]), 200 * (t[1] - t[0] ** 2)]
         )
 
-    assert not bounded(valley, np.array([0.0, 2.0]), max_iter=4).converged[0]
-    end = bounded(valley, np.array([0.0, 2.0]), tol=1e-8, ftol=0.0)
+    start, none = np.array([0.0, 2.0]), np.zeros(2)
+    assert not bounded(valley, start, none, max_iter=4).converged[0]
+    end = bounded(valley, start, none, tol=1e-8, ftol=0.0)
     np.testing.assert_allclose(end.theta[0], 1.0, atol=1e-5)
 
 

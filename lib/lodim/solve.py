@@ -10,6 +10,8 @@ from lodim.objective import pseudo_slope
 RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
+MEMORY = 40  # steps that `bounded` remembers
+CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
 HOPE = 10.0  # times what its gradient promises that a problem of a race is thought able to gain
 
 
@@ -138,6 +140,13 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
     return largest, -0.5 * _dot(direction[c], slope[c])
 
 
+@njit(cache=True, forceinline=True)
+def _shorter(step, gain, rise):
+    """The next step to try: the least of the parabola, a tenth to a half of the last."""
+    shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
+    return step * min(0.5, max(0.1, shrink))
+
+
 @njit(cache=True)
 def _advance(
     active, value, at, l1, precision, scaled, tol, ftol,
@@ -152,9 +161,7 @@ def _advance(
         started = history[c, 0] >= 0
         gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
         if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
-            rise = v - best[c] - gain
-            shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
-            step[c] *= min(0.5, max(0.1, shrink))
+            step[c] = _shorter(step[c], gain, v - best[c] - gain)
             if step[c] < SMALLEST_STEP:
                 # Where a whole step promises no more than rounding there is nothing left to find.
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
@@ -227,43 +234,95 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)
 
 
-def bounded(function, theta, *, max_iter=1000, tol=1e-5, ftol=2e-7, precision=0.0, memory=20):
-    """Minimize one smooth function of nonnegative parameters by L-BFGS-B (Byrd et al. 1995).
+@njit(cache=True)
+def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
+    """Direction of the projected L-BFGS: slope and direction are zero where a bound holds.
 
-    With bounds at zero an L1 penalty is linear, thus smooth, and zeros come out as exact zeros.
+    Only what the steps so far say of the free parameters enters, from pairs that show positive
+    curvature there. Returns the largest slope, and whether there were such pairs.
+    """
+    memory, kept = S.shape[0], 0
+    largest = 0.0
+    for k in range(theta.size):
+        slope[k] = gradient[k] if theta[k] > lower[k] or gradient[k] < 0.0 else 0.0
+        largest = max(largest, abs(slope[k]))
+    for back in range(pairs - 1, -1, -1):
+        j = (newest - back) % memory
+        for k in range(theta.size):
+            free = slope[k] != 0.0
+            free_S[kept, k] = S[j, k] if free else 0.0
+            free_Y[kept, k] = Y[j, k] if free else 0.0
+        s, y = free_S[kept], free_Y[kept]
+        kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
+    _direction(slope, free_S, free_Y, kept, kept - 1, alpha, direction)
+    if _dot(direction, slope) >= 0.0:
+        kept = 0
+        _set(direction, -1.0, slope)
+    return largest, kept > 0
+
+
+def bounded(
+    function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0
+):  # fmt: skip
+    """Minimize one smooth function of bounded parameters by projected L-BFGS.
+
+    The quasi-Newton direction of the parameters that no bound holds, followed along its projection
+    on the bounds (Bertsekas 1982). With bounds at zero an L1 penalty is linear, thus smooth, and
+    zeros come out as exact zeros.
 
     Parameters
     ----------
     function : callable
         theta (d,) -> value, gradient (d,).
-    theta : array (d,)
-        Start, not below zero.
+    theta, lower : arrays (d,)
+        Start, and what no parameter may be below.
     max_iter : int
         Evaluations allowed.
-    tol, ftol : float
-        Stop where the largest absolute projected gradient is at most `tol`, or a step lowers the
-        value by at most `ftol` of its size (or of 1, if that is larger).
+    tol, ftol, patience : float, float, int
+        Stop where the largest absolute projected gradient is at most `tol`, or `patience` steps in
+        a row lower the value by at most `ftol` of its size each. Else it has not converged.
     precision : float
-        Relative error of a value: a line search that finds nothing beyond it has converged.
+        Relative error of a value, by which a step may seem to raise it.
 
     Returns
     -------
     Minimum
         Of one problem.
     """
-    from scipy.optimize import minimize  # a fifth of a second to import
-
-    end = minimize(
-        function, theta, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(theta),
-        options={
-            "maxcor": memory, "gtol": tol, "ftol": ftol, "maxfun": max_iter, "maxiter": max_iter,
-        },
-    )  # fmt: skip
-    slope = np.where((end.x > 0.0) | (end.jac < 0.0), end.jac, 0.0)
-    largest = float(np.abs(slope).max(initial=0.0))
-    # The line search gives up (status 2) where rounding hides what is left to gain.
-    lost = end.status == 2 and largest <= 1000.0 * max(tol, precision)
+    theta = np.maximum(theta, lower)
+    value, gradient = function(theta)
+    d, n_eval, n_iter, flat = theta.size, 1, 0, 0
+    S, Y, free_S, free_Y = np.zeros((4, MEMORY, d))
+    (slope, direction), alpha, pairs, newest = np.zeros((2, d)), np.zeros(MEMORY), 0, -1
+    reach = 1.0
+    while True:
+        largest, bent = _within(
+            theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha
+        )  # fmt: skip
+        converged = largest <= tol or flat == patience
+        if converged:
+            break
+        step = reach if bent else reach / max(1.0, np.sqrt(_dot(slope, slope)))
+        while n_eval < max_iter and step >= SMALLEST_STEP:
+            trial = np.maximum(theta + step * direction, lower)
+            new, at = function(trial)
+            n_eval += 1
+            gain = _along(gradient, theta, trial)
+            if new <= value + ARMIJO * gain + precision * abs(value):
+                break
+            step = _shorter(step, gain, new - value - gain)
+        else:
+            if bent and n_eval < max_iter:
+                pairs = 0  # what the steps so far say is of no use here
+                continue
+            break
+        flat = flat + 1 if value - new <= ftol * abs(new) else 0
+        known = newest
+        pairs, newest = _remember(trial, theta, at, gradient, S, Y, pairs, newest)
+        reach = 1.0 if newest != known else 2.0 * step  # without curvature it goes on as far again
+        theta, value, gradient = trial, new, at
+        n_iter += 1
     return Minimum(
-        end.x[None], np.array([end.fun]), np.array([largest]), np.array([end.nit]),
-        np.array([end.status == 0 or lost]), int(end.nfev),
+        theta[None], np.array([value]), np.array([largest]), np.array([n_iter]),
+        np.array([converged]), n_eval,
     )  # fmt: skip

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.draws import shuffled
 from lodim.errors import ArgumentError, DataError
+
+TIE = 1e-6  # of the largest goodness: rows that are no further below the quantile are not hard
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ def group(label, goodness, hard_share):
     groups = 2 * label
     for k in np.unique(label):
         of = label == k
-        groups[of] += goodness[of] < np.quantile(goodness[of], hard_share)
+        least = np.quantile(goodness[of], hard_share)
+        groups[of] += goodness[of] < least - TIE * np.abs(goodness[of]).max()
     return groups
 
 
@@ -49,35 +53,27 @@ def share_out(sizes, n_candidates, max_fraction):
     return drawn
 
 
-def draw(groups, weight, settings, rng):
+def draw(groups, weight, content, settings, seed):
     """A Split of the rows, drawn at random within groups; weight (n,) sums to one.
 
-    Scoring rows carry the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
+    Which rows are drawn hangs on their `content` (see `draws`) and the seed. Scoring rows carry the
+    weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    if settings.max_rows is not None and len(groups) > settings.max_rows:
-        within = _capped(within, settings.max_rows, rng)
+    # Groups of one size are told apart by what they hold, not by the names of their classes.
+    within.sort(key=lambda rows: content[rows].sum())
     sizes = np.array([len(rows) for rows in within])
+    if settings.max_rows is not None and len(groups) > settings.max_rows:
+        sizes = np.maximum(1, np.rint(settings.max_rows / len(groups) * sizes)).astype(int)
     counts = share_out(sizes, settings.n_candidates, settings.max_fraction)
-    total = [weight[groups == g].sum() for g in np.unique(groups)]
     parts = []
-    for rows, count, whole in zip(within, counts, total, strict=True):
-        drawn = np.zeros(len(rows), bool)
-        drawn[rng.choice(len(rows), count, replace=False)] = True
-        sides = [rows[drawn], rows[~drawn]]
+    for rows, count, some in zip(within, counts, sizes, strict=True):
+        order = rows[shuffled(content[rows], seed)[:some]]
+        sides, whole = (order[:count], order[count:]), weight[rows].sum()
         parts.append((*sides, *(_standing_for(weight[side], whole) for side in sides)))
     rows_c, rows_s, weight_c, weight_s = (np.concatenate(z) for z in zip(*parts, strict=True))
     by_c, by_s = np.argsort(rows_c), np.argsort(rows_s)
     return Split(rows_c[by_c], rows_s[by_s], weight_c[by_c], weight_s[by_s])
-
-
-def _capped(within, max_rows, rng):
-    """Rows of each group, drawn in proportion so that about `max_rows` remain."""
-    share = max_rows / sum(map(len, within))
-    return [
-        np.sort(rng.choice(rows, max(1, round(share * len(rows))), replace=False))
-        for rows in within
-    ]
 
 
 def _standing_for(weight, whole):

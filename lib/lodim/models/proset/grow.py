@@ -9,14 +9,13 @@ from lodim import tiles
 from lodim.engine import single_blas
 from lodim.errors import DataError
 from lodim.models.proset.held import HeldOut
-from lodim.models.proset.kernels import DENSITY
 from lodim.models.proset.merge import merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.optimum import minimum
 from lodim.models.proset.prototypes import Prototypes, join
 from lodim.models.proset.training import Training
-from lodim.solve import Minimum, bounded
+from lodim.solve import Minimum
 
-START_V, START_W, START_U = 10.0, 1.0, 3.0
 FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
 
 
@@ -104,22 +103,8 @@ def _try(training, split, features):
     objective = BatchObjective(
         scoring, x, training.y[j], training.loss, Penalty.of(p, J, s), training.threads, s.engine
     )
-    v = features * (START_V / max(1, features.sum()))
-    u = START_U if training.loss == DENSITY else 0.0
-    # The many w have small slopes: in units of sqrt(J) they move as fast as v.
-    unit = np.concatenate([np.ones(p), np.full(J, np.sqrt(J)), [1.0]])
-
-    def function(t):
-        value, gradient = objective(t * unit)
-        return value, gradient * unit
-
-    start = np.concatenate([v, np.full(J, START_W), [u]])
     with single_blas():
-        end = bounded(
-            function, start / unit, max_iter=s.max_iter, tol=s.tol, ftol=s.ftol,
-            precision=float(np.finfo(s.precision).eps),
-        )  # fmt: skip
-    theta = end.theta[0] * unit
+        theta, end = minimum(objective, training.loss, features, J, s)
     part = _part(training, split, x, theta[:p], theta[p : p + J], theta[-1:])
     return Trial(part, *training.with_batch(part), end)
 

@@ -99,11 +99,13 @@ def proset(
         class that are its hard ones), max_rows (None, rows drawn for each batch, stratified),
         worth (2, standard errors by which features new to a later batch must lower the loss; fewer
         suit small data without noise features),
-        precision ("float32", of the fit's arithmetic within a tile of 64 rows; sums are in float64,
-        and predictions in `dtype`), max_iter (2,000 evaluations), tol and ftol (1e-5 and 2e-7,
-        projected gradient and relative fall of the objective at which a batch is done), lambda_u
-        (1e-3, penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where
-        n_batches is chosen), path_stages (1, batches of `path` where n_batches is None).
+        precision ("float64", of the fit's arithmetic within a tile of 64 rows; "float32" is faster,
+        but its rounding may decide between two near minima; sums are in float64, and predictions in
+        `dtype`), max_iter (5,000 evaluations), tol and ftol (1e-6 and 1e-9: a batch has converged
+        where no projected gradient by v and w, in the units of (4) below, is above `tol`, or five
+        steps in a row lower the objective by at most `ftol` of its size each), lambda_u (1e-3,
+        penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where n_batches
+        is chosen), path_stages (1, batches of `path` where n_batches is None).
 
     Returns
     -------
@@ -137,7 +139,12 @@ def proset(
     leaves out the prototype that it is itself: it would pass for explained. (3) Later batches may
     use features without weight so far only if these lower, by two standard errors, the loss of
     candidates that no batch has been fitted to: gains of later batches are small, and else noise
-    comes in. (4) w is optimized in units of sqrt(J) for J candidates.
+    comes in. (4) w is optimized in units of sqrt(J) for J candidates, 10 sqrt(J) for classes. (5)
+    A first descent is over v_d^2, with the L1 penalty of v_d rounded off below 0.1: at v_d = 0 the
+    loss has no slope by v_d, so that a feature that one long step cuts off would be lost for good,
+    and which ones are cut would hang on rounding. The descent that is reported goes on from there.
+    (6) Candidates are drawn by what the rows hold: the order of rows and of columns and the names
+    of classes play no part.
 
     Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
     frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;

@@ -5,6 +5,7 @@ import pandas as pd
 
 from lodim import wording
 from lodim.models.proset.prototypes import KINDS
+from lodim.models.proset.settings import PATIENCE
 from lodim.report import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the features' table
@@ -130,7 +131,7 @@ def _familiarity(fit):
 
 
 def _notes(fit):
-    log, asked = fit.log, fit.settings.n_batches
+    log, asked, s = fit.log, fit.settings.n_batches, fit.settings
     failed = (np.flatnonzero(~log["converged"]) + 1).tolist()
     ended = (
         "all batches converged"
@@ -138,9 +139,11 @@ def _notes(fit):
         else f"NOT converged in batches {failed}: raise control={{'max_iter': ...}} or lambda_v"
     )
     notes = [
-        f"Optimizer: L-BFGS-B, {ended}; {int(log['n_eval'].sum())} evaluations, "
+        f"Optimizer: projected L-BFGS, {ended}; {int(log['n_eval'].sum())} evaluations, "
         f"{int(log['n_iter'].max())} iterations at most, largest projected gradient "
-        f"{significant(log['grad_norm'].max(), 2)}."
+        f"{significant(log['grad_norm'].max(), 2)}. Converged: no projected gradient above "
+        f"{significant(s.tol)}, or {PATIENCE} steps in a row that lower the objective by at most "
+        f"{significant(s.ftol)} of its size each."
     ]
     if asked > fit.estimates.n_batches:
         notes.append(f"Of {asked} batches asked for, batch {fit.estimates.n_batches} is empty: "

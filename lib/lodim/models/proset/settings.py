@@ -8,6 +8,7 @@ from lodim.engine import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
+PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class Settings:
     hard_share: float = 0.1
     max_rows: int | None = None
     worth: float = 2.0
-    max_iter: int = 2000
-    tol: float = 1e-5
-    ftol: float = 2e-7
-    precision: str = "float32"
+    max_iter: int = 5000
+    tol: float = 1e-6
+    ftol: float = 1e-9
+    precision: str = "float64"
     max_stages: int = 10
     path_stages: int = 1
 

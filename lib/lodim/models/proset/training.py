@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim import fold, tiles
+from lodim import draws, fold, tiles
 from lodim.engine import available_threads, for_blocks
 from lodim.models.proset import candidates
 from lodim.models.proset.kernels import (
@@ -34,6 +34,7 @@ class Training:
         its density, or the mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
     level, scale, loss, n_classes : as Prototypes have them
+    content : (n,) hash of what each row holds, which decides what is drawn
     varies : (p,) bool, features that are not constant
     fresh : (n,) bool, rows that no batch has been fitted to
     """
@@ -59,6 +60,9 @@ class Training:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)
             self.a = p[np.arange(batch.n), self.code]
+        # Classes have names alone: the groups that rows are drawn from tell them apart.
+        known = [self.y] if self.n_classes == 0 else []
+        self.content = draws.contents(batch.X, batch.n, batch.n * self.weight, *known)
 
     @property
     def code(self):
@@ -79,10 +83,11 @@ class Training:
 
     def split(self, c):
         """Candidates and scoring rows of batch c: equal seeds and batches give equal splits."""
-        rng = np.random.default_rng([self.settings.seed, c])
         goodness = -self.losses(self.a, self.b)
         groups = candidates.group(self.code, goodness, self.settings.hard_share)
-        return candidates.draw(groups, self.weight, self.settings, rng)
+        return candidates.draw(
+            groups, self.weight, self.content, self.settings, [self.settings.seed, c]
+        )
 
     def with_batch(self, part):
         """a, b of the rows with one batch of prototypes more."""
