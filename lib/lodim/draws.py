@@ -7,9 +7,9 @@ the rounding changes none of them, and a row whose number changes takes no other
 import math
 
 import numpy as np
-from numba import njit
 
 from lodim import tiles
+from lodim.compiled import njit
 from lodim.tiles import TILE
 
 STEPS = 1e4  # of rounding in a column's root mean square
