@@ -608,3 +608,17 @@ def test_ratios_do_not_depend_on_units(df):
         for s in (1.0, 1e-7)
     ]  # fmt: skip
     assert ratios[0] == pytest.approx(ratios[1], rel=1e-6)
+
+
+def test_learners_that_add_nothing_are_left_out():
+    """A line is learnt by its first boosts; under a large penalty the first is all there is."""
+    df = pd.DataFrame({"x": np.linspace(-1, 1, 80)})
+    df["y"] = 2.0 * df["x"]
+    one = ld.gbmap("y ~ x", df, m=30, lambda_=1e-3)
+    stage, w = one.estimates.stage, one.estimates.theta[:, 2:]
+    assert one.settings.m == 30 > len(stage) >= 1 and stage[0] == 1 and w.any(axis=1).all()
+    assert f"add nothing: {30 - len(stage)}" in " ".join(str(one.summary()).split())
+    assert one.predict(df, "embedding").shape == (80, len(stage)) and one.dev_ratio > 0.999
+    null = ld.gbmap("y ~ x", df, m=5, lambda_=1e12)
+    assert len(null.estimates.sign) == 1 and np.ptp(null.predict(df)) < 1e-6
+    np.testing.assert_array_equal(one.staged(df).iloc[:, -1], one.predict(df))

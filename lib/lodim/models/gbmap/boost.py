@@ -9,7 +9,7 @@ from scipy.special import expit
 from lodim import tiles
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.boosts import Boosts
-from lodim.models.gbmap.kernels import LOGISTIC, SQUARED
+from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
 from lodim.models.gbmap.starts import draw_starts
@@ -21,6 +21,7 @@ MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
 ROUND = 40  # evaluations after which the curvature is taken anew
 LEAD = 1e-5  # relative fall of the loss at which starts have led far enough to be compared
+ADDS = 1e-5  # share of the objective below which what a learner gains is nothing
 TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
@@ -74,9 +75,15 @@ def _boost(training, family, settings, stage, k, rng, warm):
 
 
 def collect(parts):
-    """One record of the learners of several stages, and one log with an entry a learner."""
+    """One record of the learners of several stages, and one log with an entry a learner.
+
+    Learners that add nothing are left out, but for those of the first stage.
+    """
     learners, logs = zip(*parts, strict=True)
-    return join(learners), {name: np.concatenate([log[name] for log in logs]) for name in logs[0]}
+    every = join(learners)
+    adds = every.theta[:, 2:].any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
+    log = {name: np.concatenate([log[name] for log in logs])[adds] for name in logs[0]}
+    return every.taken(adds), log
 
 
 def join(learners):
@@ -141,7 +148,7 @@ def _fit_stage(full, part, theta, sign, settings, training):
     lowest = end.value.min()
     tied = end.value <= lowest + TIED * abs(lowest)
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
-    adds = null - lowest > stop["ftol"] * abs(null)
+    adds = null - lowest > max(stop["ftol"], ADDS * (settings.activation == "softplus")) * null
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
         "n_iter": end.n_iter[best], "converged": end.converged[best],

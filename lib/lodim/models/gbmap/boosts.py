@@ -45,7 +45,10 @@ class Boosts:
 
     def first(self, m):
         """The learners of the first m boosts."""
-        keep = self.stage <= m
+        return self.taken(self.stage <= m)
+
+    def taken(self, keep):
+        """The learners at True of keep (M,)."""
         parts = {f: getattr(self, f)[keep] for f in ("theta", "sign", "target", "stage")}
         return replace(self, **parts)
 

@@ -118,7 +118,8 @@ def gbmap(
     `fit.selection` has the curve.
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
-    rounding then cannot decide where the next boost ends. Learners that add nothing are zero.
+    rounding then cannot decide where the next boost ends. Learners that lower the objective by less
+    than 1e-5 of it add nothing and are left out, but for those of the first boost.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.

@@ -131,6 +131,9 @@ def _notes(fit):
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
     notes += wording.choice(fit, _range(fit))
+    left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates.sign)
+    if left_out:
+        notes.append(f"Learners left out, as they add nothing: {left_out}.")
     notes += wording.without_effect(d)
     idle = fit.learners().loc[lambda f: (f["active"] < 1e-9) | (f["active"] > 1.0 - 1e-9), "boost"]
     if len(idle):
