@@ -91,7 +91,8 @@ def test_objectives_know_no_frames_and_no_solvers(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["solve.py", "engine.py", "device.py", "family.py", "fold.py", "rowmath.py"]
+    "name",
+    ["solve.py", "engine.py", "device.py", "draws.py", "family.py", "fold.py", "rowmath.py"],
 )
 def test_shared_numerics_know_no_frames(name):
     assert not uses(name, "pandas", "lodim.models", "lodim.report", "lodim.plot")

@@ -57,11 +57,10 @@ def test_numbers_hold_still(change):
     assert abs(len(two.estimates) - len(one.estimates)) <= 0.2 * len(one.estimates)
 
 
-@pytest.mark.parametrize("n_batches", [1, 3])
-def test_names_of_classes_play_no_part(n_batches):
+def test_names_of_classes_play_no_part():
     df = heart()
     other = df.assign(disease=df["disease"].map({"absent": "z", "present": "a"}))
-    one, two = (ld.proset("disease ~ .", d, n_batches=n_batches) for d in (df, other))
+    one, two = (ld.proset("disease ~ .", d) for d in (df, other))
     p, q = one.predict(df, "prob")["present"], two.predict(other, "prob")["a"]
     assert np.sqrt(np.mean((p - q) ** 2)) < 0.02
 
@@ -143,7 +142,7 @@ def test_draws_are_even():
     assert len(np.unique(content)) == 200
     first = np.array([draws.shuffled(content, [s, 1])[:200] for s in range(200)])
     share = np.bincount(first.ravel(), minlength=400) / 200
-    assert abs(share.mean() - 0.5) < 1e-12 and 0.3 < share.min() and share.max() < 0.7
+    assert abs(share.mean() - 0.5) < 1e-12 and share.min() > 0.3 and share.max() < 0.7
     both = np.mean([np.isin(np.arange(200), f) & np.isin(np.arange(200, 400), f) for f in first])
     assert both == pytest.approx(0.25, abs=0.02)
 
