@@ -151,7 +151,7 @@ def _fit_stage(full, part, theta, sign, settings, training):
     adds = null - lowest > max(stop["ftol"], ADDS * (settings.activation == "softplus")) * null
     entry = {
         "objective": end.value[best], "grad_norm": end.grad_norm[best],
-        "n_iter": end.n_iter[best], "converged": end.converged[best],
+        "n_iter": end.n_iter[best], "converged": end.converged[best] or not adds,
         "n_eval": n_eval + end.n_eval + 1,
     }  # fmt: skip
     return (end.theta if adds else nothing)[[best]], sign[best], entry
