@@ -621,4 +621,4 @@ def test_learners_that_add_nothing_are_left_out():
     assert one.predict(df, "embedding").shape == (80, len(stage)) and one.dev_ratio > 0.999
     null = ld.gbmap("y ~ x", df, m=5, lambda_=1e12)
     assert len(null.estimates.sign) == 1 and np.ptp(null.predict(df)) < 1e-6
-    np.testing.assert_array_equal(one.staged(df).iloc[:, -1], one.predict(df))
+    np.testing.assert_array_equal(list(one.staged(df).values())[-1], one.predict(df))
