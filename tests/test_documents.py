@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lodim as ld
@@ -280,7 +281,8 @@ def objects():
 
     fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in KINDS]
     several = [*fits, LambdaPath, CV, Report]
-    return {"ld": [ld], "fit": fits, "path": [LambdaPath], "cv": [CV], "": several, "np": [np]}
+    frames = {"np": [np], "df": [pd.DataFrame]}
+    return {"ld": [ld], "fit": fits, "path": [LambdaPath], "cv": [CV], "": several} | frames
 
 
 def test_every_call_named_in_the_readme_is_there():
