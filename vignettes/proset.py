@@ -277,7 +277,8 @@ print(f"equal: {small.predict(test[fields]).equals(tumour.predict(test))}")
 with tempfile.TemporaryDirectory() as folder:
     sheet, file = Path(folder) / "patient.xlsx", Path(folder) / "tumour.lodim"
     tumour.to_excel(sheet, row=missed)
-    print("sheets:", ", ".join(pd.ExcelFile(sheet).sheet_names))
+    with pd.ExcelFile(sheet) as book:
+        print("sheets:", ", ".join(book.sheet_names))
     tumour.save(file)
     size, again = file.stat().st_size, ld.load(file)
 print(
