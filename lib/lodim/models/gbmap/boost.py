@@ -101,7 +101,7 @@ def join(learners):
 
 def _penalty(training, settings):
     """The penalty of one learner's theta = (a, intercept of w, w)."""
-    penalized = np.ones(2 + len(training.spread))
+    penalized = np.ones(2 + training.X.shape[1])
     # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.activation != "identity"
     n_penalized = training.p + settings.penalize_intercept

@@ -28,7 +28,6 @@ class Training:
     level : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
-    spread : sd of each start's weight, zero for a column that is constant
     sample, sample_X : positions of random rows and their tiles, always on the host; all rows where
         they are few and X is on a GPU, None where they are few and it is not
     start_at, start_key : positions, in the sample or among all rows, of those that starts are drawn
@@ -45,7 +44,6 @@ class Training:
     level: np.ndarray
     scale: float
     p: int
-    spread: np.ndarray
     sample: np.ndarray | None
     sample_X: np.ndarray | None
     start_at: np.ndarray
@@ -64,12 +62,10 @@ class Training:
         level = (score - base)[0] / scale
         y, score = batch.y / scale, tiles.pack(score / scale)
         X, rotation = batch.X, None
-        varies = tiles.varies(X)
-        p = max(1, int(varies.sum()))
+        p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = rotation_of(batch)
             X = rotation.X
-            varies = np.ones(X.shape[1])
         sample, sample_X = _sample(X, weight, settings.seed)
         start_at, start_key, class_order = _ordered(batch, sample, family)
         threads = settings.threads or available_threads()
@@ -81,7 +77,7 @@ class Training:
 
             resident = Resident.of(X, y, weight, score, family, sample)
         return cls(
-            X, y, weight, score, level, scale, p, varies / np.sqrt(p), sample, sample_X,
+            X, y, weight, score, level, scale, p, sample, sample_X,
             start_at, start_key, class_order, rotation, threads, resident,
         )  # fmt: skip
 
