@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim import family as families
 from lodim import fold, forms, formula, report, store
-from lodim.checks import one_of
+from lodim.checks import flag, one_of
 from lodim.design import Design
 from lodim.errors import ArgumentError, DataError, StoreError
 
@@ -233,6 +233,7 @@ class Fit(ABC):
             Whether every table is whole. By default one of more than 30 rows shows the first 10
             and the last 5, and one that is in order of size the largest.
         """
+        flag("full", full)
         return self._summary(full)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
