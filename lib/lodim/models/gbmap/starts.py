@@ -90,4 +90,5 @@ def _directions(X, slope, curvature, key, rng):
     vectors = np.linalg.eigh(inside.T @ (slope[:, None] * inside))[1]
     U = np.concatenate([own, (basis @ vectors).T])
     sd = np.sqrt(curvature @ (X @ U.T) ** 2 / curvature.sum())
-    return U[sd > 1e-9 * sd.max()] / sd[sd > 1e-9 * sd.max(), None] if sd.any() else U
+    known = sd > 1e-9 * sd.max()
+    return U[known] / sd[known, None] if known.any() else U
