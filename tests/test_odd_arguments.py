@@ -105,6 +105,39 @@ def test_a_number_that_is_too_far_to_be_computed_with(model, value):
     assert np.isfinite(far).all()
 
 
+@pytest.mark.parametrize("model", [m for m in CHEAP if m is not ld.melm], ids=lambda m: m.__name__)
+def test_a_response_that_is_too_large_to_be_computed_with(model):
+    fit, new = fit_of(model, "y"), frame().assign(y=1e80)
+    for call in (
+        fit.augment,
+        fit.evaluate,
+        lambda new: model("y ~ a", new.assign(y=new["y"] * new["a"])),
+    ):
+        with pytest.raises(ld.DataError, match="the response 'y' reaches .* use other units"):
+            call(new)
+    assert np.isfinite(fit.evaluate(new.assign(y=frame()["y"] * 1e69))["deviance"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
+@pytest.mark.parametrize("left", ["k", "y"])
+@pytest.mark.parametrize("model", [ld.gbmap, ld.proset, ld.costnet], ids=lambda m: m.__name__)
+def test_weights_and_offsets_of_all_sizes(model, left):
+    df = frame()
+    for size in (800.0, -1e69):
+        offset = np.where(np.arange(len(df)) < 3, size, 0.0)
+        fit = model(f"{left} ~ a + b + c", df, offset=offset, **CHEAP[model])
+        assert not np.isnan(fit.evaluate(df, offset=offset)["deviance"]).any()
+    model(
+        f"{left} ~ a + b + c",
+        df,
+        weights=np.where(np.arange(len(df)) < 30, 1e69, 1.0),
+        **CHEAP[model],
+    )
+    for what in ("weights", "offset"):
+        with pytest.raises(ld.DataError, match=f"{what} reaches 1e\\+80"):
+            model(f"{left} ~ a + b + c", df, **{what: np.full(len(df), 1e80)}, **CHEAP[model])
+
+
 def test_a_number_that_is_too_far_for_single_precision():
     fit = ld.gbmap("y ~ a + b", frame(), dtype="float32", m=1, lambda_=0.1)
     with pytest.raises(ld.DataError, match="'a' holds a number"):

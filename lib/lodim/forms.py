@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 1e105  # of a number: responses are at most 1e100, and quotients of two are numbers
+LARGEST = 1e105  # of a number: beyond all that is read from data, and quotients of two are numbers
 SQUARE = 1e210  # of a square of such numbers, as deviances are
 TINY = 1e-170  # of a number above zero
 MOST = 2**53  # of a count

@@ -12,7 +12,7 @@ from lodim.formula import listing
 from lodim.moments import ALL, frozen, scan
 from lodim.partial import known, spread, taught
 
-LARGEST = 1e100  # of a numeric response, in size
+LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,17 @@ def _per_row(frame, value, what):
     if np.isinf(array).any():
         i = int(np.flatnonzero(np.isinf(array).reshape(len(array), -1).any(axis=1))[0])
         raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
+    _check_size(array, what)
     return array
+
+
+def _check_size(values, what):
+    largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
+    if largest > LARGEST:
+        raise DataError(
+            f"{what} reaches {largest:g}, and numbers up to {LARGEST:g} can be computed with; "
+            "use other units"
+        )
 
 
 def _array(frame, value, what):
@@ -251,7 +261,9 @@ def _values(source, rows):
             f"the response {source.name!r} holds {listing(source.levels, 3)}; family 'gaussian' "
             "needs numbers (for classes, use family 'binomial' or 'multinomial')"
         )
-    return columns.take(source.values, rows).astype(np.float64)
+    y = columns.take(source.values, rows).astype(np.float64)
+    _check_size(y, f"the response {source.name!r}")
+    return y
 
 
 def _infer(source, rows):
@@ -270,11 +282,6 @@ def _check_varies(y, name, counted):
     seen = y if counted is None else y[counted]
     if seen.min() == seen.max():
         raise DataError(f"the response {name!r} is {seen[0]:g} in every row; nothing to explain")
-    if np.abs(y).max() > LARGEST:
-        raise DataError(
-            f"the response {name!r} reaches {np.abs(y).max():g}, whose square is beyond the "
-            "numbers of a computer; use other units"
-        )
 
 
 def _check_levels(name, levels, y, family, counted):

@@ -54,7 +54,7 @@ KINDS = (["number", "two", "classes"] * 5 + ["any"], ["two", "classes"] * 5 + ["
 WORK = {"m", "n_starts", "n_batches", "n_candidates", "n_lambda", "n", "n_permutations", "rounds",
         "committee", "top", "most"}  # fmt: skip
 BATCHES = {"embed", "score_rows", "answers", "coordinates", "impacts", "mass"}  # take no frame
-INNER = {"save", "to_state", "shared_state", "repeated", "training_rows", "zero_offset"}
+INNER = {"to_state", "shared_state", "repeated", "training_rows", "zero_offset"}
 
 
 @dataclasses.dataclass

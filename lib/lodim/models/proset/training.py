@@ -59,7 +59,7 @@ class Training:
         else:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)
-            self.a = p[np.arange(batch.n), self.code]
+            self.a = np.maximum(p[np.arange(batch.n), self.code], np.finfo(float).tiny)
         # Classes have names alone: the groups that rows are drawn from tell them apart.
         known = [self.y] if self.n_classes == 0 else []
         self.content = draws.contents(batch.X, batch.n, batch.n * self.weight, *known)
