@@ -105,6 +105,8 @@ FORGERIES = [
     ("knn", ("view", "rule", "other"), None, "another classifier"),
     ("knn", ("view", "rule", "other", "known", "code"), lambda v: v + 9, "neighbours.code"),
     ("costnet", ("ladder", "coef"), lambda v: v[:-1], "ladder.coef has shape"),
+    ("costnet", ("selection", "weight_1"), lambda v: ["x"] * len(v), "selection.weight_1"),
+    ("costnet", ("selection", "budget"), lambda v: [v[0]] * len(v), "not those of a grid"),
     ("costnet", ("step",), [True, 10**6], "step is 1000000"),
     ("costnet", ("network", "parents", 0), [0], "has parents"),
     ("costnet", ("network", "base"), lambda v: v - 1, "base"),

@@ -268,6 +268,28 @@ def test_choose_takes_the_centre_of_what_cannot_be_told_apart(df):
     np.testing.assert_array_equal(one.estimates.theta, again.estimates.theta)
 
 
+def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypatch):
+    """How far another seed would go: the first draw alone is what one draw gives."""
+    formula, arguments = "y ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}
+    both = ld.gbmap(formula, df, **arguments)
+    monkeypatch.setattr(select, "MOST_DRAWS", 1)
+    alone = ld.gbmap(formula, df, **arguments)
+    assert not [name for name in alone.selection if name.endswith("_1")]
+    text = " ".join(str(both.summary()).split())
+    assert f"By each draw of the folds alone: lambda_ {alone.settings.lambda_:.4g};" in text
+    assert "each draw" not in " ".join(str(alone.summary()).split())
+    stages = ld.gbmap(
+        formula, df, lambda_=0.1, control={"max_stages": 6}, **arguments | {"m": None}
+    )
+    assert "m_1" not in stages.selection  # one draw
+    monkeypatch.undo()
+    stages = ld.gbmap(
+        formula, df, lambda_=0.1, control={"max_stages": 6}, **arguments | {"m": None}
+    )
+    m = stages.selection[["m_1", "m_2"]].iloc[0].tolist()
+    assert f"alone: m {m[0]}; m {m[1]}." in " ".join(str(stages.summary()).split())
+
+
 def test_weights_are_of_the_standard_error():
     """Two points, of four folds each: the second is one standard error behind."""
     first = [[(mean, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]

@@ -1,6 +1,7 @@
 """Fit: what a model function returns, and all that models share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 from os import PathLike
@@ -236,6 +237,11 @@ class Fit(ABC):
         flag("full", full)
         return self._summary(full)
 
+    @property
+    def model(self) -> Callable[..., "Fit"]:
+        """The function that fits this model, such as `lodim.gbmap`."""
+        return getattr(import_module(KINDS[self.name]), self.name)
+
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
@@ -245,7 +251,7 @@ class Fit(ABC):
         """
         arguments = {"formula": self.design.formula} | self.repeated(changes)
         arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
-        return getattr(import_module(KINDS[self.name]), self.name)(data=data, **arguments)
+        return self.model(data=data, **arguments)
 
     def repeated(self, changes: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the call with some changed; an ArgumentError if one was not kept."""
@@ -334,5 +340,9 @@ def _check_selection(selection, chosen, settings):
         raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
     number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
     for name, column in selection.items():
-        if name in ("mean", "se") or {int, float} & set(map(type, (settings.get(name), *column))):
+        if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
             number(column, f"selection.{name}", {})
+    if "weight_1" in selection:  # all points of a grid, and what each draw of the folds says
+        grid = [set(selection[name]) for name in chosen if f"{name}_1" not in selection]
+        if {np.prod(list(map(len, grid)))} != rows:
+            raise ValueError(f"selection has {rows} rows, which are not those of a grid")

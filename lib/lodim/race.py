@@ -13,6 +13,26 @@ NOTHING = 0.1  # standard errors by which a stage lowers the loss in vain
 HEAT = 10  # stages between two looks at the race, at most
 
 
+def deviance(family, y, weight, score):
+    """Deviance of each row."""
+    return family.deviance(y, score)
+
+
+def misclassified(family, y, weight, score):
+    """One where the most probable class is not the observed one."""
+    predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+    return (predicted != y).astype(float)
+
+
+def absolute(family, y, weight, score):
+    """Absolute residual of each row."""
+    return np.abs(family.residual(y, score))
+
+
+# The loss of a row need not depend on the weights of all; that of a recipe may.
+LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
+
+
 def grid_losses(problem, splits, points, loss, n_jobs, progress, draws=1):
     """For each point a list with a row a stage; see StageLosses.rows.
 

@@ -15,33 +15,13 @@ from lodim.checks import one_of, whole
 from lodim.choice import centre, weights
 from lodim.engine import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.race import fold_means, grid_losses, ordered, standard_error
+from lodim.race import LOSSES, deviance, fold_means, grid_losses, ordered, standard_error
 from lodim.report import Table, listing, significant
 
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
-
-
-def deviance(family, y, weight, score):
-    """Deviance of each row."""
-    return family.deviance(y, score)
-
-
-def misclassified(family, y, weight, score):
-    """One where the most probable class is not the observed one."""
-    predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
-    return (predicted != y).astype(float)
-
-
-def absolute(family, y, weight, score):
-    """Absolute residual of each row."""
-    return np.abs(family.residual(y, score))
-
-
-# The loss of a row need not depend on the weights of all; that of a recipe may.
-LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
 def quick_splits(problem, draws=1):
@@ -81,7 +61,8 @@ def choose(problem, grid):
     The weighted mean of the positions in each list is taken, rounded (of a penalty to halves), and
     then that of the number of stages. The point of least loss itself would jump, between settings
     that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
-    a row for each point, with its weight.
+    a row for each point, with its weight, and by each draw of the folds alone (_1, _2) its weight
+    and number of stages.
     """
     grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
     combinations = _combinations(grid, problem.recipe)
@@ -91,13 +72,32 @@ def choose(problem, grid):
         problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
         side_by_side(problem), False, draws,
     )  # fmt: skip
+    taken, stage, total = _centre(problem, grid, losses, draws)
+    frame, chosen = _summarize(problem, points, combinations, losses, stage, draws)
+    frame["weight"] = total
+    if draws > 1:
+        stages = problem.recipe.stages
+        for d in range(draws):
+            _, stage, total = _centre(problem, grid, [_of_draw(rows, d, draws) for rows in losses])
+            if stages and getattr(problem.settings, stages) is None:
+                frame[f"{stages}_{d + 1}"] = stage
+            frame[f"weight_{d + 1}"] = total
+    at, between = taken
+    return problem.settle(replace(chosen[at], **between), chosen=_open(problem, frame)), frame
+
+
+def _centre(problem, grid, losses, draws=1):
+    """The point that is taken, penalties beside it; stages and weights of all points."""
     stages = problem.recipe.stages
     weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
-    frame, chosen = _summarize(problem, points, combinations, losses, stage, draws)
-    frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
-    return problem.settle(replace(chosen[at], **between), chosen=_open(problem, frame)), frame
+    total = np.array([w.sum() for w in weight])
+    return centre(grid, total, problem.recipe.penalties), stage, total
+
+
+def _of_draw(rows, d, draws):
+    """The folds of one draw, of rows with the folds of all."""
+    return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
 
 
 def _loss(problem, name):
@@ -147,7 +147,8 @@ def cv(
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
     loss : {"deviance", "class", "mae"}
-        Held-out loss: deviance, share misclassified, mean absolute residual.
+        Held-out loss: deviance, share misclassified, mean absolute residual. (A model's own
+        argument of that name, as of proset, stands in the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}
         Which settings `best` is refitted with: least mean loss, or the simplest within one
         standard error of it.

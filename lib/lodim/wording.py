@@ -2,6 +2,8 @@
 
 from itertools import zip_longest
 
+from lodim import recipe as recipes
+from lodim.choice import centre
 from lodim.digits import significant
 
 
@@ -47,8 +49,23 @@ def choice(fit, detail=""):
     taken = " (the centre of those that cannot be told apart)" if "weight" in tried else ""
     return [
         f"{listed(fit.chosen)} by cross-validation over {len(tried)} settings{detail}{taken}; "
-        f"least mean held-out loss {significant(tried['mean'].min())}."
+        f"least mean held-out loss {significant(tried['mean'].min())}.{_by_draw(fit)}"
     ]
+
+
+def _by_draw(fit):
+    """What each draw of the folds would have chosen alone: how far another seed would go."""
+    tried, said = fit.selection, []
+    draws = [name for name in tried if name.startswith("weight_")]
+    stages = [name for name in fit.chosen if f"{name}_1" in tried]
+    grid = {name: list(dict.fromkeys(tried[name])) for name in fit.chosen if name not in stages}
+    penalties = recipes.of(fit.model).penalties
+    for d, weight in enumerate(draws, 1):
+        at, between = centre(grid, tried[weight].to_numpy(), penalties)
+        alone = tried.loc[at, list(grid)].to_dict() | between
+        alone |= {name: tried.loc[at, f"{name}_{d}"] for name in stages}
+        said.append(", ".join(f"{name} {significant(alone[name])}" for name in fit.chosen))
+    return f" By each draw of the folds alone: {'; '.join(said)}." if said else ""
 
 
 def without_effect(design):
