@@ -220,12 +220,65 @@ def test_what_the_others_are_asked(value):
         lambda: fit_of(ld.costnet).plot("graph", most=value),
         lambda: fit_of(ld.melm).plot("view", top=value),
         lambda: fit_of(ld.melm).plot("view", contours=value),
+        lambda: fit_of(ld.melm).plot("view", arrows=value),
+        lambda: fit_of(ld.melm).plot("loadings", of=value),
+        lambda: proset.plot("surface", level=value),
+        lambda: proset.plot("shapley", data=df, level=value),
+        lambda: fit_of(ld.ripr, "k + y")[value], lambda: fit_of(ld.ripr, "k + y").explain(value, df),
+        lambda: fit_of(ld.ripr, "k + y").predict(df, value),
         lambda: fit_of(ld.ripr).plot("data", top=value),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError):
             call()
     with pytest.raises(ld.LodimError):
         fit_of(ld.melm).plot("view", data=value)
+    if np.size(value):  # an empty list is a way to say 0
+        with pytest.raises(ld.ArgumentError, match="features|active"):
+            proset.plot("scatter", features=value)
+    with pytest.raises(ld.ArgumentError, match="of must be"):
+        fit_of(ld.melm).plot("loadings", of=None)
+
+
+@models
+@pytest.mark.parametrize("value", [1e71, 1e308, np.inf, -1.0, (), (0.1,)], ids=str)
+def test_penalties_that_none_can_have(model, value):
+    name = {ld.melm: "gamma", ld.costnet: "budget"}.get(model, "lambda_")
+    name = "lambda_v" if model is ld.proset else name
+    if model is ld.costnet and value in (1e71, 1e308, np.inf):
+        return  # no more than a generous budget
+    with pytest.raises(ld.ArgumentError, match=name):
+        model("k ~ a + b + c", frame(), **CHEAP[model] | {name: value})
+
+
+@pytest.mark.parametrize("model", [ld.gbmap, ld.costnet], ids=lambda m: m.__name__)
+def test_an_intercept_alone_is_the_mean(model):
+    """What a column without spread explains is rounding: no coefficient is made of it."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        df = frame().assign(y=rng.normal(size=60), w=rng.integers(0, 3, 60), o=rng.normal(size=60))
+        fit = model("y ~ 1", df, weights="w", offset="o", **CHEAP[model])
+        level = np.average(df["y"] - df["o"], weights=df["w"])
+        np.testing.assert_allclose(fit.predict(df, offset="o"), level + df["o"], rtol=1e-9)
+        if model is ld.gbmap:
+            assert np.abs(fit.estimates.theta).max() < 10.0
+
+
+def test_a_product_beyond_all_numbers():
+    fit, df = ld.gbmap("y ~ a:b:c", frame(), m=1, lambda_=0.1), frame(5)
+    for far in (df.assign(a=1e200, b=1e200), df.assign(a=1e200, b=1e200, c=0.0)):
+        with pytest.raises(ld.DataError, match="'a:b:c' holds a number that is inf"):
+            fit.predict(far)
+
+
+def test_more_neighbours_than_rows():
+    fit, df = fit_of(ld.ripr), frame()
+    text = str(fit.explain(df.iloc[:1], k=2**53))
+    assert text == str(fit.explain(df.iloc[:1], k=len(df)))
+
+
+def test_few_rows_are_enough_to_score_and_to_be_candidates():
+    fit = ld.proset("y ~ a", frame(3), loss="density", control={"max_rows": 2})
+    assert np.isfinite(fit.predict(frame(3))).all()
 
 
 @pytest.mark.parametrize("at", ["", [], None, {}, "x", [np.nan], np.zeros((2, 2))], ids=repr)

@@ -1,5 +1,6 @@
 """Checks of arguments, shared by the settings of all models."""
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -9,6 +10,7 @@ from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
 LARGEST = 2**53  # that a float of 64 bits counts to
+MOST = 1e70  # of penalties: products with what is read from data are numbers
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
@@ -32,8 +34,9 @@ def check_count(record: Any, name: str, least: int = 1) -> None:
 
 
 def check_size(record: Any, name: str) -> None:
-    """Raise unless a field is a finite number, 0 or more."""
-    check(record, name, (int, float), lambda v: 0 <= v < INFINITY, "0 or more")
+    """Raise unless a field is a number that is 0 or more, up to MOST."""
+    words = f"0 or more (up to {MOST:g})"
+    check(record, name, (int, float), lambda v: 0 <= v <= MOST, words)
 
 
 def check_share(record: Any, name: str) -> None:
@@ -50,6 +53,14 @@ def one_of(name: str, value: Any, allowed: Any) -> None:
     """Raise unless an argument is one of some texts."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
+    """The position of an argument, a text or a number, among those that are allowed."""
+    if not isinstance(value, str | int | float | np.generic) or value not in allowed:
+        known = ", ".join(map(repr, allowed))
+        raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
+    return list(allowed).index(value)
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:

@@ -65,8 +65,15 @@ def _known_sources(term, table, prepared):
     sources = [prepared(part) for part in term]
     for choice in parts(term):
         made = [factor.column(*z) for z in zip(term, sources, choice, strict=True)]
-        product = made[0] if len(made) == 1 else np.multiply.reduce(made)
-        yield moments.frozen(product), moments.frozen(ALL)
+        yield moments.frozen(made[0] if len(made) == 1 else _product(made)), moments.frozen(ALL)
+
+
+def _product(columns):
+    """The product of columns that miss nothing; infinite where it is beyond all numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.multiply.reduce(columns)
+    product[np.isnan(product)] = np.inf
+    return product
 
 
 def _each(work, terms, table, p):

@@ -173,6 +173,9 @@ def prepare(model, formula, data, arguments, which=None):
     if unknown:
         allowed = ", ".join(sorted(names - set(arguments)))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
+    if recipe.budget and isinstance(arguments[recipe.budget], tuple):  # several are for searches
+        given = arguments[recipe.budget]
+        raise ArgumentError(f"{recipe.budget} must be a number, not {given!r:.80}")
     settings = recipe.settings(**arguments, **control)
     design, batch = Design.learn(formula, data, **shared, partial=recipe.partial, which=which)
     if design.response is None and not recipe.unsupervised:

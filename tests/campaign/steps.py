@@ -463,8 +463,9 @@ def without(arguments, *names):
 def walked(case, model, formula, frame, arguments):
     """A path, and what it can be asked."""
     rest = without(
-        arguments, *recipe.of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio"
-    )
+        arguments, *recipe.of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio",
+        "penalty",
+    )  # fmt: skip
     given = {"lambdas": [1.0, 0.1]} if case.chance(0.5) else {"n_lambda": 3}
     if case.chance(0.3):
         name = pick(case.rng, ("lambdas", "n_lambda", "lambda_min_ratio", "penalty"))
@@ -488,7 +489,7 @@ def walked(case, model, formula, frame, arguments):
 def validated(case, model, formula, frame, arguments):
     """A cross-validation, and what it can be asked."""
     grid = GRIDS[model]
-    rest = without(arguments, *grid, "n_lambda", "m", "n_batches", "budget", "lambda_")
+    rest = without(arguments, *grid, "n_lambda", "m", "n_batches", "budget", "lambda_", "loss")
     given = {"grid": grid, "folds": 2}
     if case.chance(0.4):
         name = pick(case.rng, ("grid", "folds", "loss", "rule", "n_lambda", "seed", "n_jobs"))

@@ -12,6 +12,7 @@ from lodim.engine import single_blas
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
 KNOTS = -1.0, 0.0, 1.0  # where hinges bend, in standard deviations of their projection
+FLAT_COLUMN = 1e-20  # share of a column's mean square, of which it is rounding
 FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
 
 
@@ -70,8 +71,11 @@ def _newton(h, slope, curvature, U, ridge):
     total = curvature.sum()
     centre = curvature @ h / total
     fall = -((slope - curvature * (slope.sum() / total)) @ h)
-    bend = curvature @ (h - centre) ** 2 + 2.0 * ridge * np.einsum("kp,kp->k", U, U)
-    c = fall / np.maximum(bend, 1e-300)
+    spread = curvature @ (h - centre) ** 2
+    bend = spread + 2.0 * ridge * np.einsum("kp,kp->k", U, U)
+    # A column that does not vary but by rounding has no coefficient.
+    flat = spread <= FLAT_COLUMN * (curvature @ h**2)
+    c = np.divide(fall, bend, out=np.zeros_like(fall), where=~flat)
     return 0.5 * fall * c, c, centre
 
 

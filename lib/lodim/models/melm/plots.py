@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import biplot, plot, ranking
 from lodim.biplot import Arrows, Ground, Rows
-from lodim.checks import flag
+from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
 from lodim.legend import HELD, Legend
 from lodim.models.melm.grow import learn_rule
@@ -35,6 +35,8 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     legend = Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
     if fit.levels is not None and not np.isfinite(rows.code).all() and data is None:
         raise ArgumentError("this fit keeps no rows: give data")
+    if arrows is not None:
+        one_of("arrows", arrows, (LOADINGS, CORRELATIONS))
     made = _arrows(fit, arrows, top, of)
     names, drawn = _names(fit, of), Rows(rows.xy[:, of], rows.code)
     if len(of) == 3:
@@ -50,6 +52,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
 
 def loadings(fit, ax, *, top=15, of=LOADINGS):
     """The features of the longest arrows, a mark for each dimension."""
+    one_of("of", of, (LOADINGS, CORRELATIONS))
     made = _arrows(fit, of, top, np.arange(fit.estimates.k))
     label = {
         LOADINGS: "loading: change of the coordinate per SD of the feature",
@@ -116,8 +119,6 @@ def _arrows(fit, what, top, of):
     """The `top` longest arrows along some dimensions."""
     if what is None:
         return None
-    if what not in (LOADINGS, CORRELATIONS):
-        raise ArgumentError(f"arrows must be {LOADINGS}, {CORRELATIONS} or None, not {what!r}")
     v = fit.estimates
     to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, of]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]

@@ -64,7 +64,9 @@ def draw(groups, weight, content, settings, seed):
     within.sort(key=lambda rows: content[rows].sum())
     sizes = np.array([len(rows) for rows in within])
     if settings.max_rows is not None and len(groups) > settings.max_rows:
-        sizes = np.maximum(1, np.rint(settings.max_rows / len(groups) * sizes)).astype(int)
+        share = np.rint(settings.max_rows / len(groups) * sizes).astype(int)
+        enough = max(2, int(0.5 / settings.max_fraction) + 1)  # of which one is a candidate
+        sizes = np.minimum(sizes, np.maximum(enough, share))
     counts = share_out(sizes, settings.n_candidates, settings.max_fraction)
     parts = []
     for rows, count, some in zip(within, counts, sizes, strict=True):

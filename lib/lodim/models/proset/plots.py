@@ -3,6 +3,7 @@
 import numpy as np
 
 from lodim import planes, plot
+from lodim.checks import among
 from lodim.errors import ArgumentError
 from lodim.models.proset import query as queries
 from lodim.models.proset.attribution import REFERENCE, reference_of, shapley_values
@@ -185,27 +186,20 @@ def _one_surface(fit, Z, level):
         if level is not None:
             raise ArgumentError("level is for classes; this response is numeric")
         return Z[..., 0], Key.of(name, None, Z[..., 0].ravel(), "weight"), None
-    k = _level(fit, fit.levels[-1] if level is None else level)
+    k = among("level", fit.levels[-1] if level is None else level, fit.levels)
     key = Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
     return Z[..., k], key, 0.5
-
-
-def _level(fit, level):
-    if level not in fit.levels:
-        known = ", ".join(map(repr, fit.levels))
-        raise ArgumentError(f"level must be one of {known}, not {level!r}")
-    return fit.levels.index(level)
 
 
 def _of_level(fit, frame, level):
     """The rows of one class: by default the most probable one, of two the second."""
     if "level" not in frame:
-        if level not in (None, fit.levels[1]):
-            raise ArgumentError(f"of two classes {fit.levels[1]!r} is shown, not {level!r}")
+        if level is not None:
+            among("level", level, fit.levels[1:])
         return frame, fit.levels[1]
     if level is None:
         level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
-    return frame[frame["level"] == fit.levels[_level(fit, level)]], level
+    return frame[frame["level"] == fit.levels[among("level", level, fit.levels)]], level
 
 
 def _valued(one, name):

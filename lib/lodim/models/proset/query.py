@@ -69,7 +69,7 @@ def chosen(fit, features):
         return order[:features]
     if isinstance(features, str) or not np.iterable(features):
         raise ArgumentError(f"features must be a number or a list of names, not {features!r}")
-    unknown = [name for name in features if name not in names]
+    unknown = [k for k in features if not isinstance(k, str) or k not in names]
     if unknown:
         known = ", ".join(names[k] for k in order[:12]) or "none"
         raise ArgumentError(f"{unknown[0]!r} is not an active feature; active are: {known}")

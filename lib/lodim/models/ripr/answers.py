@@ -67,8 +67,8 @@ def nearest(e, j, X=None, k=None):
     Of the ensemble's own rows without X, each without itself. Rows that miss a feature of the view,
     and places beyond the last neighbour, have infinite distances and positions -1.
     """
-    k = k or e.k
     refs, own = e.references, X is None
+    k = min(k or e.k, max(1, len(refs)))
     X, y = e.X if own else X, e.y[refs]
     distance, position = query.neighbours(X, e.X[refs], e.views[j], k, like=y)
     if own:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import store
-from lodim.errors import ArgumentError
+from lodim.checks import among
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import ERROR, axes, compared, penalty, penalty_label
 from lodim.report import Report, Table, listing, significant
@@ -27,12 +27,6 @@ class RiprFits:
     def __init__(self, fits):
         self.fits = fits
 
-    def check(self, n):
-        """Raise ValueError unless there are n fits, of the same views."""
-        views = [[fit.design.names, fit.view_features] for fit in self.fits.values()]
-        if len(views) != n or not n or any(of != views[0] for of in views):
-            raise ValueError("the responses are not of the same views")
-
     @property
     def call(self):
         """The call as a user would write it."""
@@ -44,10 +38,7 @@ class RiprFits:
 
     def __getitem__(self, response):
         """The fit of one response."""
-        if response not in self.fits:
-            known = ", ".join(map(repr, self.fits))
-            raise ArgumentError(f"response must be one of {known}, not {response!r}")
-        return self.fits[response]
+        return list(self.fits.values())[among("response", response, list(self.fits))]
 
     def predict(self, data: Any, type: str = "response") -> pd.DataFrame:
         """Predictions of all responses beside each other, with the rows of `data`.
@@ -65,7 +56,7 @@ class RiprFits:
         """
         out = {}
         for name, fit in self.fits.items():
-            of = "response" if type == "class" and fit.levels is None else type
+            of = "response" if fit.levels is None and str(type) == "class" else type
             out[name] = fit.predict(data, of)
         return pd.concat(out, axis=1)
 

@@ -200,11 +200,14 @@ def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
         return finishing.from_state(state)
-    fits = RiprFits(
-        {fit.design.response.name: fit for fit in map(finishing.from_state, state["fits"])}
-    )
-    fits.check(len(state["fits"]))
-    return fits
+    fits = [finishing.from_state(each) for each in state["fits"]]
+    by_name = {fit.design.response.name: fit for fit in fits}
+    if not fits or len(by_name) < len(fits):
+        raise ValueError("the responses have no names of their own")
+    first = fits[0].design.names, fits[0].view_features
+    if any((fit.design.names, fit.view_features) != first for fit in fits):
+        raise ValueError("the responses are not of the same views")
+    return RiprFits(by_name)
 
 
 RECIPE = recipes.Recipe(
