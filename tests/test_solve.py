@@ -131,6 +131,36 @@ def test_ftol_stops_early():
     assert loose.converged[0] and loose.n_eval < tight.n_eval
 
 
+def ended(f, start, options):
+    """An end, and which of its criteria hold there: its gradient, its last two steps."""
+    values = []
+
+    def told(x):
+        value, gradient = f(x)
+        values.append(value)
+        return value, gradient
+
+    end = alone(told, start, **options)
+    low = np.unique(np.minimum.accumulate(values))  # of accepted steps; the least first
+    small = np.abs(f(end.theta[0])[1]).max() <= options["tol"]
+    flat = len(low) > 2 and (np.diff(low[:3]) <= options["ftol"] * np.abs(low[:2])).all()
+    return end, small, flat
+
+
+def test_converged_means_that_a_criterion_holds():
+    seen = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        for f, d in ((quadratic(rng, 8, 1e2)[0], 8), (logistic(rng, 80, 5, 1e-3)[0], 5)):
+            for tol, ftol, most in ((1e-5, 0.0, 2000), (0.0, 1e-6, 2000), (1e-9, 1e-12, 12)):
+                options = {"tol": tol, "ftol": ftol, "max_iter": most}
+                end, small, flat = ended(f, rng.normal(size=d), options)
+                assert end.converged[0] == (small or flat)
+                assert end.converged[0] or end.n_eval == most
+                seen.add((bool(end.converged[0]), bool(small), bool(flat)))
+    assert {(True, True, False), (True, False, True), (False, False, False)} <= seen
+
+
 def test_a_wall_of_infinities_is_backed_away_from():
     def f(x):
         if x[0] >= 1:

@@ -110,7 +110,8 @@ def melm(
         as they are, and spares a search in each fold), n_neighbours (of "knn": how many rows vote,
         where one of weight 2 is two; default: chosen by leaving rows out), reference_rows (10,000,
         training rows that are kept to be drawn and to be neighbours, and of rare classes up to 30
-        besides), max_iter (500) and tol (1e-6, largest gradient) of the search.
+        besides), max_iter (500) and tol (1e-6) of the search: it has converged where the largest
+        gradient is at most tol, or two steps in a row raise the divergence by at most 1e-9 of it.
 
     Returns
     -------
@@ -132,8 +133,8 @@ def melm(
     where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
     Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds up to 4,000 rows, one fold of five held out beyond, on at most 20,000 rows drawn at
-    random. The scores of a fold are first calibrated, by one factor: a view that was made for the
+    folds, drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on
+    at most 20,000 rows drawn at random. The scores of a fold are first calibrated, by one factor: a view that was made for the
     training rows is too sure of others, and all the more the narrower its kernels are.
 
     All starts are searched on 2,048 rows, drawn at random where there are more, and the best three
