@@ -92,10 +92,11 @@ def said(model, fit):
     if model == "proset":
         return f"{len(fit.estimates.w)} prototypes"
     if model == "costnet":
-        return f"cost {fit.limit:.4g}, list {[round(float(c), 6) for c in fit.prices()['cost']]}"
+        prices = fit.prices()
+        return f"cost {fit.cost:.4g}, list {[round(float(c), 6) for c in prices['cost']]}"
     if model == "melm":
         return f"gamma {fit.settings.gamma:.3g}, divergence {fit.glance()['divergence'][0]:.4g}"
-    return "; ".join(sorted(" & ".join(v) for v in fit.tidy().groupby("view")["term"].agg(list)))
+    return "; ".join(sorted(fit.tidy()["term"]))
 
 
 def flips(one, other):
@@ -129,6 +130,8 @@ def elsewhere(model, name, folder, cpu):
 def rows(model, name, arguments):
     """The table's rows of one data set."""
     frame, response = read(name, arguments.folder)
+    if len(frame) > arguments.rows or (model == "melm" and frame[response].dtype.kind in "if"):
+        return
     one = default(model, frame, response, {})
     p = predicted(one, frame)
     numeric = one.family.name == "gaussian"
@@ -157,6 +160,7 @@ def main():
     parser.add_argument("model", choices=["gbmap", "proset", "costnet", "melm", "ripr"])
     parser.add_argument("--folder", help="data sets that do not come with lodim")
     parser.add_argument("--data", nargs="+", help="names of data sets; all by default")
+    parser.add_argument("--rows", type=int, default=50_000, help="skip data sets of more")
     parser.add_argument("--noise", type=int, default=2, help="draws of noise")
     parser.add_argument("--seeds", type=int, default=2, help="other seeds")
     parser.add_argument("--cpu", action="store_true", help="other sets of instructions too")

@@ -113,7 +113,7 @@ def test_a_response_that_is_too_large_to_be_computed_with(model):
         fit.evaluate,
         lambda new: model("y ~ a", new.assign(y=new["y"] * new["a"])),
     ):
-        with pytest.raises(ld.DataError, match="the response 'y' reaches .* use other units"):
+        with pytest.raises(ld.DataError, match=r"the response 'y' reaches .* use other units"):
             call(new)
     assert np.isfinite(fit.evaluate(new.assign(y=frame()["y"] * 1e69))["deviance"]).all()
 
@@ -210,7 +210,7 @@ def test_what_gbmap_is_asked(value):
 @odd
 def test_what_the_others_are_asked(value):
     proset, df = fit_of(ld.proset), frame()
-    numeric = fit_of(ld.proset, "y", loss="density")
+    numeric, both = fit_of(ld.proset, "y", loss="density"), fit_of(ld.ripr, "k + y")
     for call in (
         lambda: proset.familiarity(df, quantile=value),
         lambda: numeric.predict(df, value, level=0.5),
@@ -224,8 +224,7 @@ def test_what_the_others_are_asked(value):
         lambda: fit_of(ld.melm).plot("loadings", of=value),
         lambda: proset.plot("surface", level=value),
         lambda: proset.plot("shapley", data=df, level=value),
-        lambda: fit_of(ld.ripr, "k + y")[value], lambda: fit_of(ld.ripr, "k + y").explain(value, df),
-        lambda: fit_of(ld.ripr, "k + y").predict(df, value),
+        lambda: both[value], lambda: both.explain(value, df), lambda: both.predict(df, value),
         lambda: fit_of(ld.ripr).plot("data", top=value),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError):
@@ -233,7 +232,7 @@ def test_what_the_others_are_asked(value):
     with pytest.raises(ld.LodimError):
         fit_of(ld.melm).plot("view", data=value)
     if np.size(value):  # an empty list is a way to say 0
-        with pytest.raises(ld.ArgumentError, match="features|active"):
+        with pytest.raises(ld.ArgumentError, match=r"features|active"):
             proset.plot("scatter", features=value)
     with pytest.raises(ld.ArgumentError, match="of must be"):
         fit_of(ld.melm).plot("loadings", of=None)

@@ -342,7 +342,7 @@ def _check_selection(selection, chosen, settings):
     for name, column in selection.items():
         if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
             number(column, f"selection.{name}", {})
-    if chosen and "weight_1" in selection:  # all points of a grid, and what each draw of the folds says
+    if chosen and "weight_1" in selection:  # of all points of a grid, by each draw of the folds
         grid = [set(selection[name]) for name in chosen if f"{name}_1" not in selection]
         if {np.prod(list(map(len, grid)))} != rows:
             raise ValueError(f"selection has {rows} rows, which are not those of a grid")

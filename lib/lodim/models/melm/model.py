@@ -134,8 +134,9 @@ def melm(
 
     Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
     folds, drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on
-    at most 20,000 rows drawn at random. The scores of a fold are first calibrated, by one factor: a view that was made for the
-    training rows is too sure of others, and all the more the narrower its kernels are.
+    at most 20,000 rows drawn at random. The scores of a fold are first calibrated, by one factor: a
+    view that was made for the training rows is too sure of others, and all the more the narrower
+    its kernels are.
 
     All starts are searched on 2,048 rows, drawn at random where there are more, and the best three
     of their ends go on over all. Up to 5,000 rows sums over pairs are exact. Of more they are
