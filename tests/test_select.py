@@ -268,6 +268,23 @@ def test_choose_takes_the_centre_of_what_cannot_be_told_apart(df):
     np.testing.assert_array_equal(one.estimates.theta, again.estimates.theta)
 
 
+@pytest.mark.parametrize("formula", ["y ~ x1 + x2 + x3", "k ~ x1 + x2 + x3"])
+def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
+    monkeypatch.setattr(select, "MOST_ROWS", 50)
+
+    def drawn(frame):
+        arguments = {**SHARED, "lambda_": None, "m": None}
+        problem = recipe.prepare(ld.gbmap, formula, frame, arguments)
+        return [
+            [set(part.index[part.rows]) for part in pair] for pair in select.quick_splits(problem)
+        ]
+
+    other = df.iloc[np.random.default_rng(3).permutation(len(df))][df.columns[::-1]]
+    first = drawn(df)
+    assert first == drawn(other) and len(set.union(*first[0])) == 50
+    assert first == drawn(df.assign(x1=df["x1"] * (1.0 + 1e-13)))
+
+
 def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypatch):
     """How far another seed would go: the first draw alone is what one draw gives."""
     formula, arguments = "y ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import fold as folding
-from lodim import paths
+from lodim import keys, paths
 from lodim import recipe as recipes
 from lodim.checks import one_of, whole
 from lodim.choice import centre, weights
@@ -32,9 +32,10 @@ def quick_splits(problem, draws=1):
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
-        rng, counted = np.random.default_rng(seed), batch.counted
-        keep = rng.choice(counted, min(MOST_ROWS, len(counted)), replace=False)
-        batch = folding.subset(batch, np.sort(keep))
+        counted = batch.counted
+        key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
+        keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
+        batch = folding.subset(batch, counted[keep])
     counted = len(batch.counted)
     if counted < 2:
         recipe = problem.recipe
