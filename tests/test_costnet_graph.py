@@ -304,7 +304,7 @@ REFUSED = {
     "rules of nothing": ({"rules": None}, "rules must be some of.*not None"),
     "rules of a number": ({"rules": 5}, "rules must be some of.*not 5"),
     "rules of what is no text": ({"rules": [["group"]]}, "rules must be some of"),
-    "budgets": ({"budget": (1.0, 2.0)}, r"budget must be 0 or more, not \(1.0, 2.0\)"),
+    "budgets": ({"budget": (1.0, 2.0)}, r"budget must be 0 or more .*, not \(1.0, 2.0\)"),
     "budget": ({"budget": -1}, "budget must be 0 or more"),
     "rules": ({"rules": "best"}, "rules must be some of group, reweighted, lasso, greedy"),
     "no rules": ({"rules": ()}, "at least one"),

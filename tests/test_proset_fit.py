@@ -398,7 +398,7 @@ def test_cv_keeps_groups_of_rows_together():
     for name in "abc":
         one = ld.proset("kind ~ .", df[group != name], lambda_v=0.01, seed=0)
         by_hand.append(one.augment(df[group == name])[".loss"].mean())
-    assert cv.tidy()["mean"][0] == pytest.approx(np.mean(by_hand), rel=1e-6)
+    assert cv.tidy()["mean"][0] == pytest.approx(np.mean(by_hand), rel=1e-4)
 
 
 @pytest.mark.parametrize("value", [np.array([1e-3, 1e-2]), [1e-3]])

@@ -35,8 +35,10 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     legend = Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
     if fit.levels is not None and not np.isfinite(rows.code).all() and data is None:
         raise ArgumentError("this fit keeps no rows: give data")
-    if arrows is not None:
-        one_of("arrows", arrows, (LOADINGS, CORRELATIONS))
+    if arrows is not None and not (isinstance(arrows, str) and arrows in (LOADINGS, CORRELATIONS)):
+        raise ArgumentError(
+            f"arrows must be {LOADINGS}, {CORRELATIONS} or None, not {arrows!r:.80}"
+        )
     made = _arrows(fit, arrows, top, of)
     names, drawn = _names(fit, of), Rows(rows.xy[:, of], rows.code)
     if len(of) == 3:
