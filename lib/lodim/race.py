@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from lodim.engine import single_blas
 from lodim.errors import MissingExtraError
 
-NOTHING = 0.1  # standard errors by which a stage lowers the loss in vain
+NOTHING = 0.001  # standard errors: a stage that lowers the loss by no more has brought nothing
 HEAT = 10  # stages between two looks at the race, at most
 
 
