@@ -541,7 +541,7 @@ def test_the_call_makes_the_same_fit_again(df):
     assert f"m=2, lambda_={one.settings.lambda_:.6g}" in one.call
     assert one.update(data).settings == one.settings
     chosen = ld.gbmap("y ~ x + z", data, control={"max_stages": 3})
-    assert chosen.chosen == ("lambda_", "m") and "chosen by cross-validation" in str(chosen)
+    assert list(chosen.chosen) == ["lambda_", "m"] and "chosen by cross-validation" in str(chosen)
     assert chosen.update(data).settings == chosen.settings
 
 

@@ -42,11 +42,11 @@ def test_an_explanation_of_a_number_is_one_table():
 def test_what_was_not_open_was_not_chosen(cells):
     grid = {"lambda_v": [0.1, 0.03], "lambda_w": [1e-6, 1e-8]}
     best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid=grid, folds=2).best
-    assert best.chosen == ("lambda_v", "lambda_w")
+    assert list(best.chosen) == ["lambda_v", "lambda_w"]
     assert "(lambda_v and lambda_w chosen by" in " ".join(str(best).split())
     best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid={"lambda_v": [0.1]}, folds=2,
                  n_batches=None, control={"max_stages": 2}).best  # fmt: skip
-    assert best.chosen == ("lambda_v", "n_batches")
+    assert list(best.chosen) == ["lambda_v", "n_batches"]
 
 
 def test_an_open_setting_is_called_none(cells):

@@ -42,8 +42,9 @@ class Fit(ABC):
     arguments : dict
         The arguments of the call that `update` repeats, chosen settings filled in; ARRAY
         stands for what is not kept.
-    chosen : tuple of str
-        Names of the settings that cross-validation has chosen.
+    chosen : dict
+        The settings that cross-validation has chosen, with what each of several draws of the folds
+        alone would have chosen (empty of one draw).
     """
 
     name: str
@@ -52,11 +53,11 @@ class Fit(ABC):
     without_offset: tuple[str, ...] = ()  # types that an offset does not enter
 
     def __init__(
-        self, *, design, family, settings, estimates, selection, call, arguments, chosen=()
+        self, *, design, family, settings, estimates, selection, call, arguments, chosen=None
     ):
         self.design, self.family, self.settings = design, family, settings
         self.estimates, self.selection = estimates, selection
-        self.call, self.arguments, self.chosen = call, arguments, chosen
+        self.call, self.arguments, self.chosen = call, arguments, chosen or {}
 
     # What a model brings -----------------------------------------------------------------------
 
@@ -91,7 +92,8 @@ class Fit(ABC):
         return {
             "design": self.design.to_state(),
             "selection": None if self.selection is None else self.selection.to_dict("list"),
-            "call": self.call, "arguments": self.arguments, "chosen": list(self.chosen),
+            "call": self.call, "arguments": self.arguments,
+            "chosen": {name: list(by_draw) for name, by_draw in self.chosen.items()},
         }  # fmt: skip
 
     @property
@@ -297,9 +299,9 @@ class Fit(ABC):
 def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     """Keywords of every model's Fit, from what `Fit.shared_state` of a kind has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
-    known = {
+    known: dict[str, forms.Form] = {
         "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
-        "selection": forms.modest, "chosen": forms.several("chosen"),
+        "selection": forms.modest, "chosen": forms.modest,
     }  # fmt: skip
     forms.check(state, known)
     parameters = signature(getattr(import_module(KINDS[kind]), kind)).parameters.values()
@@ -310,7 +312,8 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     return {
         "design": design, "family": families.of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
-        "call": state["call"], "arguments": state["arguments"], "chosen": tuple(state["chosen"]),
+        "call": state["call"], "arguments": state["arguments"],
+        "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},
     }  # fmt: skip
 
 
@@ -342,7 +345,5 @@ def _check_selection(selection, chosen, settings):
     for name, column in selection.items():
         if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
             number(column, f"selection.{name}", {})
-    if chosen and "weight_1" in selection:  # of all points of a grid, by each draw of the folds
-        grid = [set(selection[name]) for name in chosen if f"{name}_1" not in selection]
-        if {np.prod(list(map(len, grid)))} != rows:
-            raise ValueError(f"selection has {rows} rows, which are not those of a grid")
+    if len({len(values) for values in chosen.values()}) > 1:
+        raise ValueError(f"chosen is {chosen!r:.80}, by unlike numbers of draws")

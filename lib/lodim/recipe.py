@@ -22,7 +22,8 @@ LONG = 60  # characters of a dict that a printed call shows
 class Problem:
     """The data as numbers, and what was asked of the model.
 
-    `chosen` names the settings that cross-validation has chosen.
+    `chosen` has, of each setting that cross-validation has chosen, what each of several draws of
+    the folds alone would have chosen; nothing of one draw.
     """
 
     model: Callable
@@ -33,18 +34,17 @@ class Problem:
     settings: Any
     standardize: bool
     arguments: dict
-    chosen: tuple[str, ...] = ()
+    chosen: dict[str, tuple] = dataclasses.field(default_factory=dict)
 
     @property
     def call(self):
         """The call as a user would write it, defaults left out."""
         return _call(self.model, self.design.formula, self.arguments)
 
-    def settle(self, settings, *, given=(), chosen=()):
+    def settle(self, settings, *, given=(), chosen=None):
         """The problem with settings fixed: those of `given` become arguments of the call.
 
-        So the call of a path's or cv()'s fit makes that fit again; `chosen` names what
-        cross-validation has chosen.
+        So the call of a path's or cv()'s fit makes that fit again.
         """
         values = {name: getattr(settings, name) for name in given}
         own = inspect.signature(self.model).parameters
@@ -52,7 +52,7 @@ class Problem:
         rest = {k: v for k, v in values.items() if k not in own}
         if rest:
             arguments["control"] = (arguments["control"] or {}) | rest
-        return replace(self, settings=settings, arguments=arguments, chosen=tuple(chosen))
+        return replace(self, settings=settings, arguments=arguments, chosen=chosen or {})
 
 
 @dataclass(frozen=True)

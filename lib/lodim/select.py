@@ -62,38 +62,35 @@ def choose(problem, grid):
     The weighted mean of the positions in each list is taken, rounded (of a penalty to halves), and
     then that of the number of stages. The point of least loss itself would jump, between settings
     that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
-    a row for each point, with its weight, and by each draw of the folds alone (_1, _2) its weight
-    and number of stages.
+    a row for each point, with its weight.
     """
     grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
-    combinations = _combinations(grid, problem.recipe)
-    points = [replace(problem.settings, **point) for point in combinations]
+    points = [replace(problem.settings, **point) for point in _combinations(grid, problem.recipe)]
     draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
     losses = grid_losses(
         problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
         side_by_side(problem), False, draws,
     )  # fmt: skip
-    taken, stage, total = _centre(problem, grid, losses, draws)
-    frame, chosen = _summarize(problem, points, combinations, losses, stage, draws)
-    frame["weight"] = total
-    if draws > 1:
-        stages = problem.recipe.stages
-        for d in range(draws):
-            _, stage, total = _centre(problem, grid, [_of_draw(rows, d, draws) for rows in losses])
-            if stages and getattr(problem.settings, stages) is None:
-                frame[f"{stages}_{d + 1}"] = stage
-            frame[f"weight_{d + 1}"] = total
-    at, between = taken
-    return problem.settle(replace(chosen[at], **between), chosen=_open(problem, frame)), frame
+    chosen, frame = _centre(problem, grid, losses, draws)
+    each = [
+        _centre(problem, grid, [_of_draw(rows, d, draws) for rows in losses]) for d in range(draws)
+    ]
+    open_ = [name for name in frame if getattr(problem.settings, name, 0) is None]
+    alone = {name: tuple(getattr(s, name) for s, _ in each if draws > 1) for name in open_}
+    return problem.settle(chosen, chosen=alone), frame
 
 
 def _centre(problem, grid, losses, draws=1):
-    """The point that is taken, penalties beside it; stages and weights of all points."""
+    """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.recipe.stages
     weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
-    total = np.array([w.sum() for w in weight])
-    return centre(grid, total, problem.recipe.penalties), stage, total
+    combinations = _combinations(grid, problem.recipe)
+    points = [replace(problem.settings, **point) for point in combinations]
+    frame, settings = _summarize(problem, points, combinations, losses, stage, draws)
+    frame["weight"] = [w.sum() for w in weight]
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
+    return replace(settings[at], **between), frame
 
 
 def _of_draw(rows, d, draws):
@@ -104,11 +101,6 @@ def _of_draw(rows, d, draws):
 def _loss(problem, name):
     """The loss of that name, as the model wants it."""
     return problem.recipe.deviance or deviance if name == "deviance" else LOSSES[name]
-
-
-def _open(problem, frame):
-    """Names of the frame's settings that the call left to be chosen."""
-    return tuple(n for n in frame if getattr(problem.settings, n, 0) is None)
 
 
 def cv(
@@ -233,7 +225,7 @@ def _refitted(problem, grid, frame, settings):
     """The problem with the settings of the chosen point."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
-    return problem.settle(settings, given=names, chosen=tried)
+    return problem.settle(settings, given=names, chosen=dict.fromkeys(tried, ()))
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,8 +2,6 @@
 
 from itertools import zip_longest
 
-from lodim import recipe as recipes
-from lodim.choice import centre
 from lodim.digits import significant
 
 
@@ -38,7 +36,8 @@ def rows(fit, detail=""):
 
 def listed(names):
     """Names as a sentence has them: a, b and c."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def choice(fit, detail=""):
@@ -55,16 +54,11 @@ def choice(fit, detail=""):
 
 def _by_draw(fit):
     """What each draw of the folds would have chosen alone: how far another seed would go."""
-    tried, said = fit.selection, []
-    draws = [name for name in tried if name.startswith("weight_")]
-    stages = [name for name in fit.chosen if f"{name}_1" in tried]
-    grid = {name: list(dict.fromkeys(tried[name])) for name in fit.chosen if name not in stages}
-    penalties = recipes.of(fit.model).penalties
-    for d, weight in enumerate(draws, 1):
-        at, between = centre(grid, tried[weight].to_numpy(), penalties)
-        alone = tried.loc[at, list(grid)].to_dict() | between
-        alone |= {name: tried.loc[at, f"{name}_{d}"] for name in stages}
-        said.append(", ".join(f"{name} {significant(alone[name])}" for name in fit.chosen))
+    draws = zip(*fit.chosen.values(), strict=True)
+    said = [
+        ", ".join(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
+        for values in draws
+    ]
     return f" By each draw of the folds alone: {'; '.join(said)}." if said else ""
 
 

@@ -215,7 +215,7 @@ class CostnetFit(Fit):
         either = {"budget": None, "lambda_": None} | said
         other.settings = replace(self.settings, **either)
         other.arguments = self.arguments | either
-        other.chosen = ()
+        other.chosen = {}
         other.call = f"{self.call}.at({', '.join(f'{k}={v:g}' for k, v in said.items())})"
         return other
 

@@ -185,7 +185,7 @@ def extend(fit, data, n_batches):
     problem = recipes.prepare(proset, fit.design.formula, data, arguments)
     # The call may have left penalties open: the batches to come take those that were chosen.
     settings = replace(fit.settings, n_batches=n_batches)
-    chosen = [name for name in fit.chosen if name != "n_batches"]
+    chosen = {name: by for name, by in fit.chosen.items() if name != "n_batches"}
     problem = problem.settle(settings, chosen=chosen)
     kept = fit.estimates, fit.log
     grower = grow(problem.batch, problem.family, problem.settings, kept=kept)
