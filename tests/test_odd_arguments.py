@@ -238,6 +238,46 @@ def test_what_the_others_are_asked(value):
         fit_of(ld.melm).plot("loadings", of=None)
 
 
+def test_a_tolerance_beyond_sense():
+    with pytest.raises(ld.ArgumentError, match="ftol must be 0 or more"):
+        ld.gbmap("y ~ a", frame(), m=1, lambda_=0.1, control={"ftol": 1e308})
+    with pytest.raises(ld.DataError, match="and proset needs inf"):
+        ld.proset("y ~ a", frame(), control={"max_fraction": 1e-320})
+
+
+@pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
+def test_a_whole_number_beyond_arrays_is_a_number():
+    fit = ld.proset("y ~ a", frame(), lambda_v=10**30)
+    assert fit.settings.lambda_v == 1e30 and np.isfinite(fit.predict(frame())).all()
+
+
+def test_rules_are_names():
+    for rules in (np.zeros((2, 2)), [["greedy"]], [pd.NA], [1]):
+        with pytest.raises(ld.ArgumentError, match="rules must be"):
+            ld.costnet("y ~ a", frame(), rules=rules)
+
+
+def test_a_column_called_as_the_intercept():
+    df = frame().rename(columns={"a": "(Intercept)"})
+    path = ld.path(ld.costnet, "y ~ .", df, n_lambda=2)
+    assert list(path.coef().columns).count("(Intercept)") == 2 and path.coef().shape[0] == 2
+
+
+def test_levels_of_any_size(tmp_path):
+    df = frame().assign(a=np.where(np.arange(60) % 2, -1.5e150, 3.0))
+    fit = ld.gbmap("y ~ C(a) + b", df, m=1, lambda_=0.1)
+    fit.save(tmp_path / "fit")
+    np.testing.assert_array_equal(ld.load(tmp_path / "fit").predict(df), fit.predict(df))
+
+
+def test_an_export_with_other_data():
+    fit, df = fit_of(ld.proset), frame()
+    twice = pd.concat([df, df[["a", "b", "c"]]], axis=1)
+    for other in (df.assign(a="some text", b="some text"), twice, df.assign(a=0.0, b=0.0)):
+        with pytest.raises(ld.DataError, match="has other values than in the data of the fit"):
+            fit.export(other)
+
+
 @models
 @pytest.mark.parametrize("value", [1e71, 1e308, np.inf, -1.0, (), (0.1,)], ids=str)
 def test_penalties_that_none_can_have(model, value):

@@ -37,6 +37,8 @@ def check_size(record: Any, name: str) -> None:
     """Raise unless a field is a number that is 0 or more, up to MOST."""
     words = f"0 or more (up to {MOST:g})"
     check(record, name, (int, float), lambda v: 0 <= v <= MOST, words)
+    if getattr(record, name) > LARGEST:  # as a float: arrays of such whole numbers hold objects
+        object.__setattr__(record, name, float(getattr(record, name)))
 
 
 def check_share(record: Any, name: str) -> None:

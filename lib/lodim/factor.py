@@ -242,6 +242,7 @@ def _check(factor):
 def check_levels(levels, name, least):
     """Raise a ValueError unless levels are plain values, none twice, and so many at least."""
     forms.several(len(levels), forms.plain)(levels, f"levels of {name}", {})
-    forms.modest(levels, f"levels of {name}")
+    if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
+        raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):
         raise ValueError(f"{name} has a level twice, or fewer than {least}")

@@ -153,9 +153,11 @@ class Path:
         """Estimates (n_lambda, p), or the Series of the fitted penalty nearest to `lambda_`."""
         if lambda_ is not None:
             return self.at(lambda_).coef()
-        return pd.DataFrame(
-            [fit.coef() for fit in self.fits], index=pd.Index(self.lambdas, name=self.penalty)
-        )
+        found, index = [fit.coef() for fit in self.fits], pd.Index(self.lambdas, name=self.penalty)
+        if found[0].index.is_unique:
+            return pd.DataFrame(found, index=index)
+        # A column may have the name of what has none: all fits then have it.
+        return pd.DataFrame(np.array(found), index=index, columns=found[0].index)
 
     def at(self, lambda_: float) -> Any:
         """The fit of the penalty nearest to `lambda_` in log."""

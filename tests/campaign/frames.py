@@ -16,7 +16,7 @@ import time
 
 import steps
 
-HANG, SILENT = 20, 240  # seconds of a processor; of a clock
+HANG, SILENT = 60, 240  # seconds of a processor for all that a case asks; of a clock
 MEMORY = 2.0  # GB beyond which a case is bad
 GOOD = ("fitted", "refused", "warned", "calls", "calls refused")
 

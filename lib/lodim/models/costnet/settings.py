@@ -91,7 +91,7 @@ def _rules(rules):
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r}")
     rules = tuple(rules)
     for rule in rules:
-        if rule not in RULES:
+        if not isinstance(rule, str) or rule not in RULES:
             raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r}")
     if not rules:
         raise ArgumentError(f"rules must be at least one of {', '.join(RULES)}")

@@ -42,7 +42,7 @@ class Settings:
         check_share(self, "l1_ratio")
         for name in ("tol", "ftol"):
             if getattr(self, name) is not None:
-                check(self, name, (int, float), lambda v: v >= 0, "0 or more")
+                check_size(self, name)
         check(self, "penalize_intercept", bool, lambda v: True, "True or False")
         check_choice(self, "activation", ACTIVATIONS)
         check_choice(self, "engine", ENGINES)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim.checks import INFINITY, check, check_choice, check_count
+from lodim.checks import check, check_choice, check_count, check_size
 from lodim.engine import ENGINES
 from lodim.errors import ArgumentError
 from lodim.models.melm.covariance import COVARIANCES
@@ -49,7 +49,7 @@ class Settings:
             least, most = GAMMA
             check(self, "gamma", (int, float), lambda v: least <= v <= most,
                   f"a positive number, from {least:g} to {most:g}")  # fmt: skip
-        check(self, "tol", (int, float), lambda v: 0 <= v < INFINITY, "0 or more")
+        check_size(self, "tol")
         check(self, "penalty", bool, lambda v: True, "True or False")
         check(self, "calibrate", bool, lambda v: True, "True or False")
         check_choice(self, "covariance", COVARIANCES)

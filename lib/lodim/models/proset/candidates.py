@@ -94,14 +94,14 @@ def check(problem):
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
-    least = 2 * int(half) - 1
+    least = 2.0 * half - 1.0
     code = batch.y[batch.counted].astype(int) if levels else np.zeros(len(batch.counted), int)
     for k, n in enumerate(np.bincount(code, minlength=len(levels or "-"))):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"
             raise DataError(
-                f"{who} {n} rows that count, and proset needs {least}: some to be prototypes and "
-                f"some to score them (max_fraction={eta})"
+                f"{who} {n} rows that count, and proset needs {least:.0f}: some to be prototypes "
+                f"and some to score them (max_fraction={eta})"
             )
     return problem
 

@@ -23,6 +23,15 @@ def export(fit, data=None):
     return whole.iloc[heaviest].reset_index(drop=True)
 
 
+def _equal(column, values):
+    """Whether a column, or columns of one name, are these numbers (J,)."""
+    try:
+        given = column.to_numpy(float)
+    except (TypeError, ValueError):
+        return False
+    return given.shape == values.shape and np.allclose(given, values)
+
+
 def _others(fit, data, taken):
     """The columns of the training data that are no active feature, at the prototypes' rows."""
     t = fit.estimates
@@ -33,7 +42,7 @@ def _others(fit, data, taken):
         raise DataError("the row labels of data are not those of the data the fit was made of")
     active, names = original(fit, t.x), active_names(fit)
     for k, name in enumerate(names):
-        if name in data and not np.allclose(rows[name].to_numpy(float), active[:, k]):
+        if name in data and not _equal(rows[name], active[:, k]):
             raise DataError(f"{name!r} in data has other values than in the data of the fit")
     answer = fit.design.response
     left_out = {*active_names(fit), *(() if answer.called else (answer.name,))}
