@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.scores import SCORES
-from lodim.synthetic import informative_views
+from lodim.active_learning.scores import SCORES
+from lodim.datasets.synthetic import informative_views
 
 REAL = ("breast_cancer", "ionosphere", "seeds")
 NOISE = ("uniform", "compact")

@@ -39,8 +39,8 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 from lodim import family as families  # noqa: E402
-from lodim import tiles  # noqa: E402
-from lodim.design import Batch  # noqa: E402
+from lodim.design.design import Batch  # noqa: E402
+from lodim.engine import tiles  # noqa: E402
 from lodim.models.costnet import convex, penalized  # noqa: E402
 from lodim.models.costnet.groups import groups, singles  # noqa: E402
 from lodim.models.costnet.network import unfold  # noqa: E402

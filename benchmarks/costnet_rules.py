@@ -25,7 +25,7 @@ import pandas as pd
 
 import lodim as ld
 from lodim import family as families
-from lodim.design import Design
+from lodim.design.design import Design
 from lodim.models.costnet import criterion, exact, ladder, penalized, rules
 from lodim.models.costnet.groups import groups
 from lodim.models.costnet.grow import look

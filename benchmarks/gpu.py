@@ -28,7 +28,8 @@ from lodim.models.melm.keys import keys
 from numba import cuda
 
 import lodim as ld
-from lodim import engine, tiles
+from lodim.engine import blocks as engine
+from lodim.engine import tiles
 from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.melm.objective import Divergence, shares
 from lodim.models.melm.sample import Sample, bandwidths
@@ -46,7 +47,7 @@ BLOCKS, THREADS = 1056, 256  # of the streaming read
 def need_gpu():
     """The device module, or the end of this script in words."""
     try:
-        from lodim import device
+        from lodim.engine import cuda as device
 
         engine.place(tiles.pack(np.ones((1, 1))), "cuda")
     except (ImportError, ld.LodimError) as error:

@@ -22,7 +22,7 @@ from sklearn import datasets
 from sklearn.model_selection import StratifiedKFold
 
 import lodim as ld
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 from lodim.models.melm import basis as bases
 from lodim.models.melm import manifold
 from lodim.models.melm import starts as begin

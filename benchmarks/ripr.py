@@ -21,13 +21,13 @@ from scipy.special import logsumexp
 from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
+from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.models.ripr import convex, losses, query, screen
 from lodim.models.ripr.assign import solve_rows
 from lodim.models.ripr.choose import class_errors
 from lodim.models.ripr.query import class_ratios
 from lodim.models.ripr.recover import Control, recover
 from lodim.models.ripr.views import count, enumerate_views, features
-from lodim.synthetic import informative_views, informative_views_r
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
 NEIGHBOURS = (1, 3, 5, 11)  # of k-NN

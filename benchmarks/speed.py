@@ -43,11 +43,12 @@ from numba import njit
 from scipy.optimize import minimize
 
 import lodim as ld
-from lodim import recipe, tiles
-from lodim.engine import available_threads, over_rows
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads, over_rows
+from lodim.fitting import spec as recipe
 from lodim.models.gbmap.kernels import LOGISTIC, SOFTPLUS, forward
 from lodim.models.gbmap.objective import Stage
-from lodim.objective import ElasticNet
+from lodim.solve.objective import ElasticNet
 
 SEEDS = 4
 REPEATS = 7

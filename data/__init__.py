@@ -10,7 +10,7 @@ from types import ModuleType
 
 class _Data(ModuleType):
     def __call__(self, name=None):
-        from lodim.datasets import data
+        from lodim.datasets.files import data
 
         return data(name)
 

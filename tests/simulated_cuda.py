@@ -12,7 +12,9 @@ from numba import config
 from scipy.special import logsumexp
 
 import lodim as ld
-from lodim import device, engine, tiles
+from lodim.engine import blocks as engine
+from lodim.engine import cuda as device
+from lodim.engine import tiles
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap import cuda_kernels
 from lodim.models.gbmap.boosts import Boosts

@@ -7,7 +7,8 @@ import pytest
 from numba import config
 
 import lodim as ld
-from lodim import device, engine
+from lodim.engine import blocks as engine
+from lodim.engine import cuda as device
 from lodim.models.melm import cuda_kernels, objective
 from lodim.models.melm.objective import Divergence
 from lodim.models.melm.sample import Sample

@@ -7,7 +7,8 @@ import pytest
 from numba import config
 
 import lodim as ld
-from lodim import engine, tiles
+from lodim.engine import blocks as engine
+from lodim.engine import tiles
 from lodim.models.proset import cuda_kernels, prototypes
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective

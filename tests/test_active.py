@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import lodim as ld
-from lodim import scores
-from lodim.agreement import kappa
+from lodim.active_learning import scores
+from lodim.active_learning.agreement import kappa
 
 CHEAP = {
     ld.gbmap: {"m": 2, "lambda_": 0.1, "threads": 1},

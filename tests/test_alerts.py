@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lodim import alerts
-from lodim.alerts import monitoring
+from lodim.datasets import monitoring as alerts
+from lodim.datasets.monitoring import monitoring
 from lodim.errors import ArgumentError
 
 GRAPHS = ["mixed", "stars", "chains", "pairs"]

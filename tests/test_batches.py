@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import batches
+from lodim.active_learning import batch_selection as batches
 
 RNG = np.random.default_rng(0)
 X, KNOWN = RNG.normal(size=(40, 3)), RNG.normal(size=(7, 3))

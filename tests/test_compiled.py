@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lodim as ld
-from lodim import compiled
+from lodim.engine import compiled
 
 FIT = (
     "import lodim as ld; df = {'a': range(30), 'y': [i % 7 for i in range(30)]};"

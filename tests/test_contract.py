@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim import store
+from lodim.fitting import storage as store
 
 MODELS = [ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr]
 CHEAP = {

@@ -448,7 +448,7 @@ def test_save_and_load(kind, tmp_path):
 
 
 def test_a_damaged_state_is_refused(tmp_path):
-    from lodim import store
+    from lodim.fitting import storage as store
     from lodim.models.costnet import model
 
     whole = fit_of("gaussian").to_state()

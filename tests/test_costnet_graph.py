@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import Design
+from lodim.design.design import Design
 from lodim.models.costnet import given
 from lodim.models.costnet.graph import Graph, _in_order, derived, idle, network
 from lodim.models.costnet.settings import Settings

@@ -6,7 +6,7 @@ import pytest
 
 import lodim as ld
 from lodim.models.costnet import layered
-from lodim.report import significant
+from lodim.report.tables import significant
 from test_costnet_fit import ASKED, COSTS, DEPENDS, KINDS, fit_of, patients
 
 pyplot = pytest.importorskip("matplotlib.pyplot")

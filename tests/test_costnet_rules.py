@@ -11,8 +11,8 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lodim import tiles
-from lodim.design import Batch
+from lodim.design.design import Batch
+from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet import (

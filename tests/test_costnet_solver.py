@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
 from lodim import family as families
-from lodim import tiles
-from lodim.design import Batch
+from lodim.design.design import Batch
+from lodim.engine import tiles
 from lodim.models.costnet import convex, kernels, layout, penalized
 from lodim.models.costnet.groups import groups, singles
 from lodim.models.costnet.network import unfold

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from lodim import engine, tiles
+from lodim.engine import blocks as engine
+from lodim.engine import tiles
 
 HERE = Path(__file__).parent
 DATA = {"x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 3.0, 2.0, 4.0], "kind": list("uvuv")}
@@ -51,7 +52,7 @@ def test_cuda_without_a_gpu(fit, no_gpu, monkeypatch):
 
 @models
 def test_cuda_without_numba_cuda(fit, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lodim.device", None)
+    monkeypatch.setitem(sys.modules, "lodim.engine.cuda", None)
     with pytest.raises(ld.MissingExtraError, match=r"lodim\[cuda\]"):
         fit(engine="cuda")
 

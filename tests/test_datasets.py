@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from pandas.api.types import is_numeric_dtype
 
-from lodim import datasets
+from lodim.datasets import files as datasets
 from lodim.errors import ArgumentError, LodimError
 
 FOLDER = Path(__file__).parents[1] / "data"
@@ -136,7 +136,7 @@ def test_the_folders_are_those_of_a_wheel_and_of_a_checkout(tmp_path, monkeypatc
     assert "*.csv" in config["options.package_data"]["lodim.data"]
     installed, checkout = datasets._FOLDERS
     package = Path(datasets.__file__).resolve().parent
-    assert installed == package / "data" and checkout == package.parents[1] / "data"
+    assert installed == package.parent / "data" and checkout == package.parents[2] / "data"
     monkeypatch.setattr(datasets, "_FOLDERS", (tmp_path,))
     with pytest.raises(FileNotFoundError, match="not installed"):
         datasets.data()

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lodim import expression, tiles
-from lodim.design import Design, _check_size
+from lodim.design import evaluate as expression
+from lodim.design.design import Design, _check_size
+from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
-from lodim.formula import quote
+from lodim.formula.formula import quote
 
 N = 60
 
@@ -187,7 +188,7 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
     data = pd.DataFrame(values, columns=list("abcdef"))
     data["g"] = rng.choice(list("uvw"), 1000)
     one = Design.learn("~ . + a:b + np.exp(c)", data)[1]
-    monkeypatch.setattr("lodim.fill.THREADED", 0)
+    monkeypatch.setattr("lodim.design.materialize.THREADED", 0)
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", data)[1])
     strided = {name: values[:, j] for j, name in enumerate("abcdef")} | {"g": data["g"]}
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", strided)[1])
@@ -472,7 +473,7 @@ def test_what_would_be_too_large_is_refused_before_it_is_made(formula, few):
 
 
 def test_splines_are_counted_before_they_are_learnt(few, monkeypatch):
-    monkeypatch.setattr("lodim.factor.learn", None)
+    monkeypatch.setattr("lodim.design.factors.learn", None)
     with pytest.raises(DataError, match="811,800 features"):
         Design.learn("y ~ bs(a, df=900)*bs(b, df=900)", few)
 
@@ -495,7 +496,7 @@ def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
         raise MemoryError
 
     design = Design.learn("y ~ .", few)[0]
-    monkeypatch.setattr("lodim.tiles.empty", full)
+    monkeypatch.setattr("lodim.engine.tiles.empty", full)
     for call in (lambda: Design.learn("y ~ .", few), lambda: design.apply(few)):
         with pytest.raises(DataError, match=r"30 rows x 3 features, 0\.0 GB, do not fit"):
             call()
@@ -504,11 +505,12 @@ def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
 def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "lodim.expression.evaluate", lambda *a, f=expression.evaluate: calls.append(a[0]) or f(*a)
+        "lodim.design.evaluate.evaluate",
+        lambda *a, f=expression.evaluate: calls.append(a[0]) or f(*a),
     )
     design, batch = Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)
     assert calls == ["bs(a, df=4)"]
-    monkeypatch.setattr("lodim.fill.KEPT", 0)
+    monkeypatch.setattr("lodim.design.materialize.KEPT", 0)
     assert_same(batch, Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)[1])
     assert len(calls) == 4 and design.names[4] == "bs(a, df=4)[0]:c"
 
@@ -653,7 +655,7 @@ def test_a_column_that_is_never_known_is_named():
 
 
 def test_folds_of_partial_rows():
-    from lodim import fold
+    from lodim.selection import folds as fold
 
     df = partial_frame()
     _, batch = Design.learn("y ~ a + c", df, partial=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodim.digits import aligned, is_missing, is_number, significant
+from lodim.report.numbers import aligned, is_missing, is_number, significant
 
 
 @pytest.mark.parametrize(

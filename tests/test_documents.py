@@ -21,7 +21,7 @@ import pytest
 
 import lodim as ld
 from lodim.__main__ import main
-from lodim.fit import KINDS
+from lodim.fitting.fit import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -275,9 +275,9 @@ def objects():
     """What the variables of README.md are."""
     from importlib import import_module
 
-    from lodim.paths import Path as LambdaPath
-    from lodim.report import Report
-    from lodim.select import CV
+    from lodim.report.tables import Report
+    from lodim.selection.cv import CV
+    from lodim.selection.path import Path as LambdaPath
 
     fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in KINDS]
     several = [*fits, LambdaPath, CV, Report]

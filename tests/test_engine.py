@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lodim import engine, tiles
+from lodim.engine import blocks as engine
+from lodim.engine import tiles
 
 SIZES = [1, 63, 64, 65, 4095, 4096, 4097, 3 * 4096 + 17]
 

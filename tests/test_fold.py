@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lodim import fold, tiles
-from lodim.design import Design
+from lodim.design.design import Design
+from lodim.engine import tiles
 from lodim.errors import ArgumentError, LodimError
+from lodim.selection import folds as fold
 
 N = 97
 

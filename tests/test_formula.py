@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lodim as ld
 from lodim.errors import FormulaError
-from lodim.formula import expand, parse, quote, update
+from lodim.formula.formula import expand, parse, quote, update
 
 NAMES = ("y", "x", "a", "b", "a b", "class", "Q", "horsepower", "é", "_")
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import lodim as ld
-from lodim import store
+from lodim.fitting import storage as store
 
 M = 4
 

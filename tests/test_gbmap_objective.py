@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from lodim import tiles
-from lodim.engine import sum_blocks
+from lodim.engine import tiles
+from lodim.engine.blocks import sum_blocks
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.distance import path_distances
 from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.gbmap.objective import Stage
-from lodim.objective import ElasticNet, Preconditioned
-from lodim.solve import lbfgs
+from lodim.solve.lbfgs import lbfgs
+from lodim.solve.objective import ElasticNet, Preconditioned
 
 KINDS = list(itertools.product([SOFTPLUS, IDENTITY], [SQUARED, LOGISTIC]))
 

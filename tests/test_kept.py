@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import store
+from lodim.fitting import storage as store
 
 N, FEATURES = 300, ["a", "b", "c"]
 

@@ -13,7 +13,7 @@ import lodim as ld
 ROOT = Path(ld.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 NAMES = [str(f.relative_to(ROOT)) for f in FILES]
-SOLVERS = {"lodim.solve", "cvxpy", "scipy.optimize"}
+SOLVERS = {"lodim.solve.lbfgs", "cvxpy", "scipy.optimize"}
 NUMERIC = {"numpy", "numba", "llvmlite", "math", "scipy", "lodim", "dataclasses", "typing", "os",
            "functools", "concurrent", "itertools", "collections", "threading"}  # fmt: skip
 
@@ -48,28 +48,28 @@ def only(package, *allowed):
 
 def test_the_scan_sees():
     """A scan that finds nothing would hold any wall."""
-    assert len(FILES) > 25 and "numba" in imports("rowmath.py")
+    assert len(FILES) > 25 and "numba" in imports("engine/scalar_math.py")
     assert uses("models/gbmap/boost.py", "lodim.solve")
-    assert uses("plot.py", "matplotlib") and uses("algebra.py", "patsy")
+    assert uses("plot/axes.py", "matplotlib") and uses("formula/patsy_terms.py", "patsy")
     assert "lodim.models.gbmap.plots" in imports("models/gbmap/fit.py")  # within a function
 
 
 @pytest.mark.parametrize(
     "package, allowed",
     [
-        ("numba.cuda", ["device.py"]),
+        ("numba.cuda", ["engine/cuda.py"]),
         ("numba.njit", []),  # `compiled` has it: numba's own raises where nothing can be written
-        ("matplotlib", ["plot.py", "lettering.py"]),
-        ("patsy", ["algebra.py"]),
+        ("matplotlib", ["plot/axes.py", "plot/lettering.py"]),
+        ("patsy", ["formula/patsy_terms.py"]),
         (
             "cvxpy",
             ["models/costnet/convex.py", "models/costnet/exact.py", "models/ripr/convex.py"],
         ),
-        ("narwhals", ["columns.py"]),
-        ("openpyxl", ["excel.py"]),
+        ("narwhals", ["design/columns.py"]),
+        ("openpyxl", ["report/excel.py"]),
         ("pickle", []),
         ("sklearn", []),
-        ("statsmodels", ["report.py"]),
+        ("statsmodels", ["report/tables.py"]),
     ],
 )
 def test_single_importers(package, allowed):
@@ -77,36 +77,42 @@ def test_single_importers(package, allowed):
 
 
 @pytest.mark.parametrize(
-    "name", files("rowmath.py", "kernels.py", "cuda_kernels.py", "moments.py", "tiles.py")
+    "name",
+    files("scalar_math.py", "kernels.py", "cuda_kernels.py", "column_kernels.py", "tiles.py"),
 )
 def test_kernels_know_numbers_alone(name):
     assert {i.split(".")[0] for i in imports(name)} <= NUMERIC
-    assert not uses(name, "pandas", "lodim.design", "lodim.solve", "lodim.report")
+    assert not uses(
+        name, "pandas", "lodim.design.design", "lodim.solve.lbfgs", "lodim.report.tables"
+    )
     assert "self" not in {n.arg for n in ast.walk(ast.parse((ROOT / name).read_text()))
                           if isinstance(n, ast.arg)}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", files("objective.py"))
 def test_objectives_know_no_frames_and_no_solvers(name):
-    assert not uses(name, "pandas", "lodim.design", *SOLVERS)
+    assert not uses(name, "pandas", "lodim.design.design", *SOLVERS)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["solve.py", "engine.py", "device.py", "draws.py", "family.py", "fold.py", "rowmath.py"],
+    [n for n in NAMES if n.startswith(("solve/", "engine/"))] + ["family.py", "selection/folds.py"],
 )
 def test_shared_numerics_know_no_frames(name):
-    assert not uses(name, "pandas", "lodim.models", "lodim.report", "lodim.plot")
+    assert not uses(name, "pandas", "lodim.models", "lodim.report.tables", "lodim.plot.axes")
 
 
 def test_the_solver_sees_objectives_alone():
-    assert {i for i in imports("solve.py") if i.startswith("lodim")} <= {
-        "lodim.objective", "lodim.objective.pseudo_slope", "lodim.compiled", "lodim.compiled.njit"
+    assert {i for i in imports("solve/lbfgs.py") if i.startswith("lodim")} <= {
+        "lodim.solve.objective", "lodim.solve.objective.pseudo_slope",
+        "lodim.engine.compiled", "lodim.engine.compiled.njit",
     }  # fmt: skip
-    assert not uses("paths.py", "lodim.models", "lodim.solve", "numba")
+    assert not uses("selection/path.py", "lodim.models", "lodim.solve.lbfgs", "numba")
 
 
-@pytest.mark.parametrize("name", files("fit.py", "report.py", "plots.py", "plot.py"))
+@pytest.mark.parametrize(
+    "name", files("fit.py", "report.py", "plots.py", "plot/*.py", "report/*.py")
+)
 def test_fits_and_reports_know_no_solvers(name):
     assert not uses(name, *SOLVERS)
 
@@ -116,7 +122,9 @@ def test_models_do_not_know_each_other(name):
     own = f"lodim.models.{Path(name).parts[1]}"
     others = {i for i in uses(name, "lodim.models") if not (i + ".").startswith(own + ".")}
     assert others == set()
-    assert not uses(name, "patsy", "lodim.algebra", "lodim.expression", "lodim.columns")
+    assert not uses(
+        name, "patsy", "lodim.formula.patsy_terms", "lodim.design.evaluate", "lodim.design.columns"
+    )
 
 
 @pytest.mark.parametrize("name", files("models/*/model.py"))
@@ -125,7 +133,11 @@ def test_recipes_do_no_numerics(name):
 
 
 def test_shared_files_name_no_model():
-    shared = [n for n in NAMES if not n.startswith("models") and n not in ("__init__.py", "fit.py")]
+    shared = [
+        n
+        for n in NAMES
+        if not n.startswith("models") and n not in ("__init__.py", "fitting/fit.py")
+    ]
     assert {n for n in shared if uses(n, "lodim.models")} <= {"__main__.py"}
 
 
@@ -188,7 +200,7 @@ def test_a_fit_loads_nothing_heavy():
 def test_public_names(name):
     thing = getattr(ld, name)
     assert name in dir(ld) and inspect.getdoc(thing)
-    if inspect.isfunction(thing) and thing.__module__ != "lodim.fit":
+    if inspect.isfunction(thing) and thing.__module__ != "lodim.fitting.fit":
         doc = inspect.getdoc(thing)
         assert "Parameters\n" in doc and "Returns\n" in doc
         for parameter in inspect.signature(thing).parameters:
@@ -209,8 +221,8 @@ def test_one_root_error(name):
 def test_public_methods_have_words(cls):
     from lodim.models.gbmap.fit import GbmapFit
     from lodim.models.melm.fit import MelmFit
-    from lodim.paths import Path as LambdaPath
-    from lodim.select import CV
+    from lodim.selection.cv import CV
+    from lodim.selection.path import Path as LambdaPath
 
     chosen = {"GbmapFit": GbmapFit, "MelmFit": MelmFit, "Path": LambdaPath, "CV": CV}[cls]
     public = [n for n in dir(chosen) if not n.startswith("_") and n != "to_state"]

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import biplot
-from lodim.legend import HELD
 from lodim.models.melm import plots
 from lodim.models.melm.fit import MelmFit
+from lodim.plot import biplot
+from lodim.plot.legend import HELD
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 QUICK = {"gamma": 1.0, "n_starts": 3, "threads": 1, "control": {"calibrate": False}}

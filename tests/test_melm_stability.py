@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import keys
+from lodim.engine import row_keys as keys
 from lodim.models.melm import widths
 from lodim.models.melm.classifiers import sample
 from lodim.models.melm.neighbours import choose_count

@@ -488,7 +488,7 @@ def cells(file):
 
 
 def test_heads_and_cells_are_no_formulas(tmp_path):
-    from lodim import excel
+    from lodim.report import excel
 
     heads = pd.Index(LIVE, dtype=object)
     frame = pd.DataFrame(
@@ -524,7 +524,7 @@ def test_where_no_workbook_can_be_written(path):
 
 def test_what_no_sheet_holds(tmp_path):
     pytest.importorskip("openpyxl")
-    from lodim import excel
+    from lodim.report import excel
 
     wide = pd.DataFrame(np.zeros((1, 16_385)))
     with pytest.raises(ld.DataError, match="more than a sheet"):

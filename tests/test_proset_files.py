@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import store
+from lodim.fitting import storage as store
 
 
 @pytest.fixture(scope="module")

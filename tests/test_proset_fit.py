@@ -251,7 +251,7 @@ def test_own_prototypes_are_left_out():
 
 
 def _all_features(fit, problem):
-    from lodim import tiles
+    from lodim.engine import tiles
 
     return tiles.rows(problem.batch.X, fit.estimates.row)
 

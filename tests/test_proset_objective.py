@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from lodim import tiles
+from lodim.engine import tiles
 from lodim.models.proset import distribution
 from lodim.models.proset import objective as objectives
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.merge import SAME, merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.prototypes import Prototypes
-from lodim.solve import bounded
+from lodim.solve.lbfgs import bounded
 
 LOSSES = [CLASSES, SQUARED, DENSITY]
 losses = pytest.mark.parametrize("loss", LOSSES, ids=["classes", "squared", "density"])

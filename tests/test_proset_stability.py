@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import draws, tiles
+from lodim.engine import row_draws as draws
+from lodim.engine import tiles
 from lodim.models.proset import optimum
 
 

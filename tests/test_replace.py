@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from lodim import store
 from lodim.errors import StoreError
-from lodim.replace import replacing
+from lodim.fitting import storage as store
+from lodim.fitting.atomic_write import replacing
 
 
 def save(path):
@@ -121,7 +121,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path):
 
 def test_many_savers_of_one_file(tmp_path):
     code = (
-        "import sys; from lodim import store\n"
+        "import sys; from lodim.fitting import storage as store\n"
         "for _ in range(20): store.write(sys.argv[1], 'k', {'a': 1.5})"
     )
     path = tmp_path / "fit"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lodim.digits import significant
 from lodim.errors import ArgumentError
-from lodim.report import Report, Table, listing
+from lodim.report.numbers import significant
+from lodim.report.tables import Report, Table, listing
 
 NASTY = ["np.log(x)", "a & b", "x_1", "<script>alert(1)</script>", "50% {of} $x^2$ #1 ~ \\end|"]
 

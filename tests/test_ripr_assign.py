@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr import greedy, losses
 from lodim.models.ripr.assign import assign, candidates, solve_rows
@@ -13,7 +14,6 @@ from lodim.models.ripr.choose import assignments
 from lodim.models.ripr.order import assign_in_order, cheapest_chain
 from lodim.models.ripr.recover import Control, Proposal, _better, recover
 from lodim.models.ripr.views import enumerate_views
-from lodim.synthetic import informative_views, informative_views_r
 
 LAMBDA = 1e-4
 

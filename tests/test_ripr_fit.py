@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
-from lodim import tiles
+from lodim.engine import tiles
 from lodim.models.ripr.answers import ask, evidence
 from lodim.models.ripr.calibrate import factors, targets
 from lodim.models.ripr.clusters import kmeans

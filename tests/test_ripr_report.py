@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.fitting.spec import prepare
 from lodim.models.ripr.answers import ask
 from lodim.models.ripr.limits import Request
-from lodim.recipe import prepare
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import vectorize
 
-from lodim.rowmath import exp_negative, log1p_unit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
 
 ULP = np.finfo(float).eps
 

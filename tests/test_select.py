@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim import choice, recipe, select
-from lodim import fold as folding
+from lodim.fitting import spec as recipe
+from lodim.selection import choice
+from lodim.selection import cv as select
+from lodim.selection import folds as folding
 
 GRID = [0.3, 0.03, 0.003]
 SHARED = {"m": 2, "beta": 3.0, "n_starts": 1}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from lodim.objective import ElasticNet, add_ridge, pseudo_slope
-from lodim.solve import lbfgs
+from lodim.solve.lbfgs import lbfgs
+from lodim.solve.objective import ElasticNet, add_ridge, pseudo_slope
 
 TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lodim import store
 from lodim.errors import StoreError
+from lodim.fitting import storage as store
 
 DTYPES = st.one_of(
     hnp.boolean_dtypes(),

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from lodim import synthetic as s
+from lodim.datasets import synthetic as s
 from lodim.errors import ArgumentError
 
 GENERATORS = [

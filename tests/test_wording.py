@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodim.wording import brief
+from lodim.report.phrases import brief
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 import lodim
-from lodim import recipe
 from lodim.errors import ArgumentError, DataError, LodimError
-from lodim.excel import LIVE
-from lodim.report import Report, Table, significant
+from lodim.fitting import spec as recipe
+from lodim.report.excel import LIVE
+from lodim.report.tables import Report, Table, significant
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 
-from lodim.compiled import njit
-from lodim.engine import dot
-from lodim.rowmath import exp_negative, log1p_unit
+from lodim.engine.blocks import dot
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
 
 RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
 

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim import store
+from lodim.fitting import storage as store
 
 if os.path.isdir("/dev/shm"):
     tempfile.tempdir = "/dev/shm"  # files that are soon gone need no disk

@@ -34,10 +34,10 @@ import numpy as np
 import pandas as pd
 import patsy
 
-from lodim import tiles
-from lodim.design import Design
+from lodim.design.design import Design
+from lodim.engine import tiles
 from lodim.errors import LodimError
-from lodim.formula import ANSWERS, quote
+from lodim.formula.formula import ANSWERS, quote
 
 SECONDS, MEMORY = 20, 2_000_000_000  # of the processor, beyond what a process begins with
 EACH = 8  # formulas of a frame

@@ -16,8 +16,8 @@ from hostile import ODD, pick
 
 import lodim as ld
 from lodim import __main__ as command_line
-from lodim import recipe
-from lodim.formula import quote
+from lodim.fitting import spec as recipe
+from lodim.formula.formula import quote
 
 BAD = ("foreign exception", "library warning", "silent difference", "crash", "hang", "memory")
 MODELS = (ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr)

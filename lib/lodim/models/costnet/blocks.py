@@ -6,7 +6,7 @@ minus the gradient of the smooth part at w. Else as in `kernels`.
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 from lodim.models.costnet.kernels import (
     FAST,
     certificate,

@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import single_blas
+from lodim.engine import tiles
+from lodim.engine.blocks import single_blas
 from lodim.models.costnet import rows
 from lodim.models.costnet.blocks import enough
 from lodim.models.costnet.newton import Solver

@@ -5,12 +5,12 @@ from textwrap import wrap
 
 import numpy as np
 
-from lodim import plot
 from lodim.errors import ArgumentError
 from lodim.models.costnet import layered
 from lodim.models.costnet.graph import derived
 from lodim.models.costnet.report import short
-from lodim.report import significant
+from lodim.plot import axes as plot
+from lodim.report.tables import significant
 
 LONGEST = 26  # characters of a name that are drawn
 GAP = 8.0  # characters between layers

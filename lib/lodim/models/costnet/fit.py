@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
-from lodim.fit import Fit
+from lodim.fitting.fit import Fit
 from lodim.models.costnet import pricelist, report, saved, steps
 from lodim.models.costnet.market import within
-from lodim.restrict import restrict
 
 
 class CostnetFit(Fit):

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from lodim.digits import is_missing
 from lodim.errors import ArgumentError
+from lodim.report.numbers import is_missing
 
 COSTS = (
     "costs must be a dict, a Series or a frame of two columns that gives each name a price, "

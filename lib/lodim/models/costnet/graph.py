@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from lodim import factor
+from lodim.design import factors as factor
 from lodim.errors import ArgumentError
-from lodim.formula import listing, near_matches
+from lodim.formula.formula import listing, near_matches
 from lodim.models.costnet import given
 from lodim.models.costnet.network import unfold
 

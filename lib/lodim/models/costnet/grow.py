@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
 from lodim.models.costnet import bound, ladder, penalized, rules, screen
 from lodim.models.costnet.criterion import Criterion

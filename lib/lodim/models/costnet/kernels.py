@@ -6,7 +6,7 @@ groups is passed as `tree` = (block, first, nested, start, member, cost, bearer)
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 DUAL_PASSES = 200

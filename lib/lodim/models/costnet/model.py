@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lodim import recipe as recipes
+from lodim.fitting import spec as recipes
 from lodim.models.costnet import penalized
 from lodim.models.costnet.finish import finish, from_state
 from lodim.models.costnet.fit import CostnetFit
@@ -12,7 +12,7 @@ from lodim.models.costnet.groups import groups
 from lodim.models.costnet.grow import collect, grow
 from lodim.models.costnet.settings import Settings
 from lodim.models.costnet.steps import rounded
-from lodim.select import choose
+from lodim.selection.cv import choose
 
 __all__ = ["costnet", "from_state"]
 

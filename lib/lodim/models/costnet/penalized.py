@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 from lodim.models.costnet import kernels, rows
 from lodim.models.costnet.compressed import Compressed
 from lodim.models.costnet.newton import Solver

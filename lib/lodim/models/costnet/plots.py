@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from lodim import plot
 from lodim.checks import flag
 from lodim.errors import ArgumentError
 from lodim.models.costnet import diagram, pricelist
 from lodim.models.costnet.settings import RULES
-from lodim.planes import COLOURS, MARKS
-from lodim.report import significant
+from lodim.plot import axes as plot
+from lodim.plot.points import COLOURS, MARKS
+from lodim.report.tables import significant
 
 
 def draw(fit, kind, ax, **arguments):

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import available_threads
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads
 from lodim.models.costnet import layout, rows
 from lodim.models.costnet.groups import Groups
 

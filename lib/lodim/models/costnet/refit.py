@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 from lodim.models.costnet import sweep
 from lodim.models.costnet.training import Training
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from lodim import wording
-from lodim.digits import aligned, is_missing
-from lodim.fit import ARRAY
+from lodim.fitting.fit import ARRAY
 from lodim.models.costnet import pricelist
 from lodim.models.costnet.graph import idle
 from lodim.models.costnet.steps import PENALIZED
-from lodim.report import Report, Table, significant
+from lodim.report import phrases as wording
+from lodim.report.numbers import aligned, is_missing
+from lodim.report.tables import Report, Table, significant
 
 MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list

@@ -1,15 +1,15 @@
 """Passes over the rows: scores, slopes and curvatures of a loss, and the moments of columns.
 
-Tiles as in `lodim.tiles`; scores, slopes and curvatures are (n_tiles, ., 64). A column -1 is the
-intercept's: one in every row.
+Tiles as in `lodim.engine.tiles`; scores, slopes and curvatures are (n_tiles, ., 64). A column -1 is
+the intercept's: one in every row.
 """
 
 import numpy as np
 
-from lodim.compiled import njit
-from lodim.engine import count_blocks, for_blocks, over_rows, sum_blocks
-from lodim.rowmath import exp_negative, log1p_unit
-from lodim.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 
 from lodim import forms
-from lodim.fit import shared
+from lodim.fitting.fit import shared
 from lodim.models.costnet import steps
 from lodim.models.costnet.grow import Estimates
 from lodim.models.costnet.ladder import Ladder

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 
 ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
 

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 from scipy.special import expit
 
-from lodim import tiles
+from lodim.engine import tiles
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SQUARED
@@ -14,8 +14,8 @@ from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
 from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import Training
-from lodim.objective import ElasticNet, Preconditioned
-from lodim.solve import lbfgs
+from lodim.solve.lbfgs import lbfgs
+from lodim.solve.objective import ElasticNet, Preconditioned
 
 MOST_CURVED = 512  # parameters up to which the curvature of the sample is worth its cost
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows

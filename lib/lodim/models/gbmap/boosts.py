@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine import over_rows, place
+from lodim.engine.blocks import over_rows, place
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS, forward
-from lodim.tiles import TILE, TILES_PER_BLOCK
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
 

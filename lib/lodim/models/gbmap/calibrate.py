@@ -10,7 +10,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.distance import neighbours
 from lodim.models.gbmap.effects import reference
-from lodim.select import quick_splits, side_by_side
+from lodim.selection.cv import quick_splits, side_by_side
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 

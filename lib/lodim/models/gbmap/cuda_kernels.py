@@ -9,9 +9,9 @@ import math
 import numpy as np
 from numba import float64
 
-from lodim.device import cuda, launch, limit_registers, upload
+from lodim.engine.cuda import cuda, launch, limit_registers, upload
+from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels import IDENTITY, SQUARED
-from lodim.tiles import TILE
 
 GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group

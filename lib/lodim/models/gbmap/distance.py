@@ -4,9 +4,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.models.gbmap.kernels import SOFTPLUS
-from lodim.rowmath import exp_negative, log1p_unit
 
 
 def embedding_distance(E, F):

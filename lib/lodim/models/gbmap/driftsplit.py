@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim.design import Design
+from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
 

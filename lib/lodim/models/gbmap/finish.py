@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 
 from lodim import forms
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ConvergenceWarning
-from lodim.fit import shared
+from lodim.fitting.fit import shared
 from lodim.models.gbmap.boosts import Boosts
 from lodim.models.gbmap.calibrate import calibrate
 from lodim.models.gbmap.effects import Effects, Reference, effects, reference

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, positive, share, whole
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.fit import Fit
+from lodim.fitting.fit import Fit
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap import distance, report
 from lodim.models.gbmap.calibrate import indicator

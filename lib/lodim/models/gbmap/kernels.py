@@ -1,8 +1,8 @@
 """Fused kernels of gbmap: one read of X gives the loss and its gradient for several weak learners.
 
 Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum a
-block; `lodim.engine` shares the blocks among threads and adds the partials in block order. Within
-a tile numbers have the precision of X, sums over tiles are in float64.
+block; `lodim.engine.blocks` shares the blocks among threads and adds the partials in block order.
+Within a tile numbers have the precision of X, sums over tiles are in float64.
 
 Functions of a tile are inlined by force: else the process that compiles a kernel may run another
 compilation of them than one that loads the kernel from the cache, with other rounding.
@@ -10,9 +10,9 @@ compilation of them than one that loads the kernel from the cache, with other ro
 
 import numpy as np
 
-from lodim.compiled import njit
-from lodim.rowmath import exp_negative, log1p_unit
-from lodim.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 SOFTPLUS, IDENTITY = 0, 1
 SQUARED, LOGISTIC = 0, 1

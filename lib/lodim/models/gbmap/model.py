@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from lodim import recipe as recipes
+from lodim.fitting import spec as recipes
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.finish import finish, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
-from lodim.paths import lambda_grid
-from lodim.select import choose
+from lodim.selection.cv import choose
+from lodim.selection.path import lambda_grid
 
 __all__ = ["from_state", "gbmap"]
 

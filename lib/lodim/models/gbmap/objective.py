@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lodim.engine import sum_blocks
+from lodim.engine.blocks import sum_blocks
 from lodim.models.gbmap.kernels import curvature, loss_gradient
-from lodim.objective import add_ridge
+from lodim.solve.objective import add_ridge
 
 
 class Stage:

@@ -1,12 +1,12 @@
-"""What each kind of plot of a GbmapFit shows; `lodim.plot` draws."""
+"""What each kind of plot of a GbmapFit shows; `lodim.plot.axes` draws."""
 
 import numpy as np
 
-from lodim import plot
 from lodim.checks import positive
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.calibrate import NEIGHBOURS
 from lodim.models.gbmap.report import labels
+from lodim.plot import axes as plot
 
 
 def draw(fit, kind, ax, **arguments):

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from lodim import wording
-from lodim.report import Report, Table, significant
+from lodim.report import phrases as wording
+from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the effects' table
 

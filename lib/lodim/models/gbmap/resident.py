@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim import tiles
-from lodim.device import upload, zeros
+from lodim.engine import tiles
+from lodim.engine.cuda import upload, zeros
 from lodim.models.gbmap import cuda_kernels
 
 

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from lodim import tiles
+from lodim.engine import tiles
 
 
 @dataclass(frozen=True)

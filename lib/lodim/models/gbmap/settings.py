@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
-from lodim.engine import ENGINES
+from lodim.engine.blocks import ENGINES
 from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS
 
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}

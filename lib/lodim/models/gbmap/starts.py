@@ -6,8 +6,8 @@ that a boost and its neighbour under other rounding start at the same place.
 
 import numpy as np
 
-from lodim import keys
-from lodim.engine import single_blas
+from lodim.engine import row_keys as keys
+from lodim.engine.blocks import single_blas
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
@@ -30,7 +30,7 @@ def draw_starts(X, slope, curvature, key, ridge, bends, n_starts, rng):
     slope, curvature : arrays (n,)
         First and second derivative of the mean loss in the score of each row.
     key : array (n,)
-        Of each row, by its content, as of `lodim.keys`.
+        Of each row, by its content, as of `lodim.engine.row_keys`.
     ridge : float
         Penalty of w_k^2.
     bends : bool

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from lodim import keys, tiles
-from lodim.engine import available_threads, dot, on_host, place
+from lodim.engine import row_keys as keys
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads, dot, on_host, place
 from lodim.models.gbmap import boosts as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
 from lodim.models.gbmap.starts import derivatives

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim import keys
-from lodim.engine import for_blocks
+from lodim.engine import row_keys as keys
+from lodim.engine.blocks import for_blocks
 from lodim.models.melm.density import exact_sums
 from lodim.models.melm.objective import orthonormalize
 from lodim.models.melm.spread import SUPPORT, gather, look_up, project, scatter

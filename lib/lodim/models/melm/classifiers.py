@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lodim import forms, keys
+from lodim import forms
+from lodim.engine import row_keys as keys
 from lodim.errors import ArgumentError
 from lodim.models.melm import neighbours
 from lodim.models.melm.neighbours import Neighbours

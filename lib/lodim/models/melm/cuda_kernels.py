@@ -15,8 +15,8 @@ import math
 import numpy as np
 from numba import float64
 
-from lodim.device import cuda, launch, limit_registers, upload
-from lodim.tiles import TILE
+from lodim.engine.cuda import cuda, launch, limit_registers, upload
+from lodim.engine.tiles import TILE
 
 THREADS = 256
 SEGMENTS = THREADS // TILE  # threads of a row

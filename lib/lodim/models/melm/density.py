@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine import for_blocks
+from lodim.engine.blocks import for_blocks
 from lodim.models.melm.basis import within
 from lodim.models.melm.covariance import EMPIRICAL, empirical, estimated
 from lodim.models.melm.kernels import LOG_TAU

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lodim import forms
 from lodim.errors import ConvergenceWarning
-from lodim.fit import shared
+from lodim.fitting.fit import shared
 from lodim.models.melm.classifiers import Nearest
 from lodim.models.melm.density import Densities
 from lodim.models.melm.fit import MelmFit

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
-from lodim.fit import Fit
+from lodim.fitting.fit import Fit
 from lodim.models.melm import report
 from lodim.models.melm.rule import balanced_accuracy
 from lodim.models.melm.view import project

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import available_threads
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm import basis, density, widths
 from lodim.models.melm.classifiers import Estimator, Nearest, sample

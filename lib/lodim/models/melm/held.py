@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim import fold
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.models.melm import widths
 from lodim.models.melm.classifiers import Nearest
 from lodim.models.melm.grow import JUDGED, density_options, drawn, fold_scores
 from lodim.models.melm.rule import balanced_accuracy
 from lodim.models.melm.view import project
-from lodim.select import quick_splits
+from lodim.selection import folds as fold
+from lodim.selection.cv import quick_splits
 
 PARTS = 5  # of a single fold held out, each calibrated by the others
 

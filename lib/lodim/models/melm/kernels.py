@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from lodim.compiled import njit
-from lodim.rowmath import exp_negative
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative
 
 BLOCK = 32  # rows whose partners are summed while the columns are in cache
 CHUNK = 512  # columns of a block

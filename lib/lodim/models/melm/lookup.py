@@ -6,7 +6,7 @@ the rows near by, and a point far from all still has a finite logarithm, that of
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 from lodim.models.melm.kernels import REASSOCIATE, kernel, whiten
 
 TILE = 64

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim import solve
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 from lodim.models.melm import basis as bases
 from lodim.models.melm import starts as begin
 from lodim.models.melm.approximate import Approximation, Rough
@@ -14,6 +13,7 @@ from lodim.models.melm.entropy import NormalEntropy
 from lodim.models.melm.objective import Divergence, shares, terms
 from lodim.models.melm.sample import Sample, bandwidths
 from lodim.models.melm.view import upright
+from lodim.solve import lbfgs as solve
 
 COARSE = 2048  # rows of the sample that all starts are searched on
 REFINED = 3  # ends that go on to all rows

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from lodim import recipe as recipes
+from lodim.fitting import spec as recipes
 from lodim.models.melm import grow, suits
 from lodim.models.melm.finish import finish, from_state
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.settings import Settings
-from lodim.select import choose
+from lodim.selection.cv import choose
 
 __all__ = ["from_state", "melm"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.engine import for_blocks, on_host, place
+from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.melm.kernels import BLOCK, closest, finish, pair_sums, prepare
 
 PAIRS = 2**22  # of rows in a stripe

@@ -1,16 +1,17 @@
-"""What each kind of plot of a MelmFit shows; `lodim.biplot` and `lodim.ranking` draw."""
+"""What each kind of plot of a MelmFit shows; `lodim.plot.biplot` and `lodim.plot.ranking` draw."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from lodim import biplot, plot, ranking
-from lodim.biplot import Arrows, Ground, Rows
 from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
-from lodim.legend import HELD, Legend
 from lodim.models.melm.grow import learn_rule
 from lodim.models.melm.report import NEAR
+from lodim.plot import axes as plot
+from lodim.plot import biplot, ranking
+from lodim.plot.biplot import Arrows, Ground, Rows
+from lodim.plot.legend import HELD, Legend
 
 GRID = 140  # places along each side of the plane
 LINE = 600  # places along a line, beside those of the rows

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lodim import tiles
-from lodim.device import upload
+from lodim.engine import tiles
+from lodim.engine.cuda import upload
 from lodim.models.melm.cuda_kernels import together
 from lodim.models.melm.kernels import closest, pair_sums
 

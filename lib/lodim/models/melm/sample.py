@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from lodim import keys, tiles
+from lodim.engine import row_keys as keys
+from lodim.engine import tiles
 from lodim.models.melm.covariance import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned

@@ -6,7 +6,7 @@ grid has three axes, those beyond k of one node, and is periodic.
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 from lodim.models.melm.kernels import REASSOCIATE
 
 BLOCK = 512  # rows whose features are in cache

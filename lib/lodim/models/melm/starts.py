@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim import keys
+from lodim.engine import row_keys as keys
 
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
 LOST = 1e-6  # of the rows: a sum of them that is rounding

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lodim import forms
-from lodim.engine import single_blas
+from lodim.engine.blocks import single_blas
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
 TIE = 1e-6  # of the largest: loadings, or means of classes, that differ by less are equal

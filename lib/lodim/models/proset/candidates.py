@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.draws import shuffled
+from lodim.engine.row_draws import shuffled
 from lodim.errors import ArgumentError, DataError
 
 TIE = 1e-6  # of the largest goodness: rows that are no further below the quantile are not hard

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numba import float64
 
-from lodim.device import cuda, launch, limit_registers, upload
+from lodim.engine.cuda import cuda, launch, limit_registers, upload
+from lodim.engine.tiles import TILE
 from lodim.models.proset.kernels import CLASSES, ROOT_TAU, SQUARED
-from lodim.tiles import TILE
 
 SIDE = 16  # threads along rows, and along points
 EACH = TILE // SIDE  # rows and points of a thread: every SIDE-th

@@ -12,10 +12,10 @@ have in their distributions.
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from lodim.engine.tiles import TILE
 from lodim.models.proset.held import moments
 from lodim.models.proset.kernels import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, sums
-from lodim.tiles import TILE
 
 HALVINGS = 50  # by which distribution functions are inverted
 LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart

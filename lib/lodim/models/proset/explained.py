@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from lodim.fit import Fit
+from lodim.fitting.fit import Fit
 
 
 class Explained(Fit):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.models.proset import workbook
-from lodim.report import Report, Table, significant
+from lodim.report.tables import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
 MOST_ROWS, MOST_FEATURES = 16, 8  # of the printed tables

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ConvergenceWarning
-from lodim.fit import shared
+from lodim.fitting.fit import shared
 from lodim.models.proset.calibrate import Calibration, calibrate
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.kernels import CLASSES, SQUARED

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import numbers, one_of
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
-from lodim.fit import KINDS, Fit
+from lodim.fitting.fit import KINDS, Fit
 from lodim.models.proset import distribution, report
 from lodim.models.proset.explained import Explained
 from lodim.models.proset.kernels import CLASSES, DENSITY

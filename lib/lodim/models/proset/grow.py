@@ -5,8 +5,8 @@ from itertools import count
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import single_blas
+from lodim.engine import tiles
+from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
 from lodim.models.proset.held import HeldOut
 from lodim.models.proset.merge import merge
@@ -14,7 +14,7 @@ from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.optimum import minimum
 from lodim.models.proset.prototypes import Prototypes, join
 from lodim.models.proset.training import Training
-from lodim.solve import Minimum
+from lodim.solve.lbfgs import Minimum
 
 FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
 

@@ -1,9 +1,9 @@
 """Fused kernels of proset: kernel sums over prototypes, and the objective's gradient.
 
-Rows come in tiles of 64 (see `lodim.tiles`). For one tile at a time the similarities with all
-candidates are made by one small matrix product, used for the loss and for its gradient while they
-are in cache, and forgotten: no candidates x rows matrix is ever held. Numbers of a tile have the
-precision of X, sums over tiles are in float64; matrices are padded with zeros to multiples of
+Rows come in tiles of 64 (see `lodim.engine.tiles`). For one tile at a time the similarities with
+all candidates are made by one small matrix product, used for the loss and for its gradient while
+they are in cache, and forgotten: no candidates x rows matrix is ever held. Numbers of a tile have
+the precision of X, sums over tiles are in float64; matrices are padded with zeros to multiples of
 FOUR, so that the products need no remainder loops.
 
 Functions of a tile are inlined by force: else the process that compiles a kernel may run another
@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from lodim.compiled import njit
-from lodim.rowmath import exp_negative
-from lodim.tiles import TILE
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative
+from lodim.engine.tiles import TILE
 
 CLASSES, SQUARED, DENSITY = 0, 1, 2
 FOUR = 4

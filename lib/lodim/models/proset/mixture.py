@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim import tiles
+from lodim.engine import tiles
 from lodim.models.proset.kernels import CLASSES
 from lodim.models.proset.prototypes import one_hot, prior, sums
 

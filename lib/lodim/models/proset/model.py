@@ -4,13 +4,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from lodim import recipe as recipes
+from lodim.fitting import spec as recipes
 from lodim.models.proset import candidates, penalties
 from lodim.models.proset.finish import finish, from_state
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.grow import collect, grow
 from lodim.models.proset.settings import Settings
-from lodim.select import choose
+from lodim.selection.cv import choose
 
 __all__ = ["extend", "from_state", "proset"]
 

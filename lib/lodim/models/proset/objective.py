@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import for_blocks, on_host, place
+from lodim.engine import tiles
+from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows

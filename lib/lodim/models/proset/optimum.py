@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.models.proset.kernels import CLASSES, DENSITY
 from lodim.models.proset.settings import PATIENCE
-from lodim.solve import bounded
+from lodim.solve.lbfgs import bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
 HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more

@@ -1,8 +1,7 @@
-"""What each kind of plot of a ProsetFit shows; `lodim.plot` and `lodim.planes` draw."""
+"""What each kind of plot of a ProsetFit shows; `lodim.plot.axes` and `lodim.plot.points` draw."""
 
 import numpy as np
 
-from lodim import planes, plot
 from lodim.checks import among
 from lodim.errors import ArgumentError
 from lodim.models.proset import query as queries
@@ -10,7 +9,9 @@ from lodim.models.proset.attribution import REFERENCE, reference_of, shapley_val
 from lodim.models.proset.batchmap import batch_map
 from lodim.models.proset.query import active, active_names, importance, original, query, zero_offset
 from lodim.models.proset.surface import surface_over
-from lodim.planes import Key, Points
+from lodim.plot import axes as plot
+from lodim.plot import points as planes
+from lodim.plot.points import Key, Points
 
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
 

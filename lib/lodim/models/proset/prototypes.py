@@ -6,10 +6,10 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from lodim import forms
-from lodim.engine import for_blocks, on_host, place
+from lodim.engine.blocks import for_blocks, on_host, place
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums, scaled
 from lodim.models.proset.objective import padded
-from lodim.tiles import TILE, TILES_PER_BLOCK
 
 KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
 STEP = 4  # tiles that a thread takes at a time

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from lodim import wording
 from lodim.models.proset.prototypes import KINDS
 from lodim.models.proset.settings import PATIENCE
-from lodim.report import Report, Table, significant
+from lodim.report import phrases as wording
+from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the features' table
 MOST_NAMES = 10  # of features without weight

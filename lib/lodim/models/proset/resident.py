@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.device import upload
+from lodim.engine.cuda import upload
 from lodim.models.proset.cuda_kernels import width
 from lodim.models.proset.kernels import loss_gradient
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lodim.checks import check, check_choice, check_count, check_share, check_size
-from lodim.engine import ENGINES
+from lodim.engine.blocks import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.restrict import restrict
+from lodim.design.restrict import restrict
 
 
 def shrink(fit):

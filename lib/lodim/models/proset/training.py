@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lodim import draws, fold, tiles
-from lodim.engine import available_threads, for_blocks
+from lodim.engine import row_draws as draws
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads, for_blocks
 from lodim.models.proset import candidates
 from lodim.models.proset.kernels import (
     CLASSES,
@@ -14,6 +15,7 @@ from lodim.models.proset.kernels import (
     scaled,
 )
 from lodim.models.proset.prototypes import PART, STEP, prior
+from lodim.selection import folds as fold
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist

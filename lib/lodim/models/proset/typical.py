@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim import tiles
+from lodim.engine import tiles
 from lodim.models.proset.kernels import CLASSES
 from lodim.models.proset.medoid import entropy, reference_point
 from lodim.models.proset.mixture import Mixture, sums_at

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lodim import excel
+from lodim.report import excel
 
 FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # heads: features, parts of the estimate
 FILLS = {"query": "FFF2CC", "prior": "E7E6E6", "others": "E7E6E6"}

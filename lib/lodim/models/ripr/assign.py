@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.engine import for_blocks
+from lodim.engine.blocks import for_blocks
 from lodim.errors import DataError
 from lodim.models.ripr import ties
 from lodim.models.ripr.hull import assign_rows

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim import forms, tiles
+from lodim import forms
+from lodim.engine import tiles
 from lodim.models.ripr import ties
 from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content

@@ -12,7 +12,7 @@ from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import nearest
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import axes
-from lodim.report import Report, Table, significant
+from lodim.report.tables import Report, Table, significant
 
 
 @dataclass(frozen=True, eq=False, repr=False)

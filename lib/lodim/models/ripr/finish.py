@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.errors import ConvergenceWarning
-from lodim.fit import shared
+from lodim.fitting.fit import shared
 from lodim.models.ripr.ensemble import Ensemble
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.record import Record, record

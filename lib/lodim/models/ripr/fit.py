@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.engine import available_threads
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
-from lodim.fit import Fit
+from lodim.fitting.fit import Fit
 from lodim.models.ripr import clusters, report
 from lodim.models.ripr.answers import ask
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS

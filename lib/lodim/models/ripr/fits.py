@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import store
 from lodim.checks import among
+from lodim.fitting import storage as store
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import ERROR, axes, compared, penalty, penalty_label
-from lodim.report import Report, Table, listing, significant
+from lodim.report.tables import Report, Table, listing, significant
 
 
 class RiprFits:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.fit import ARRAY
-from lodim.formula import parse
+from lodim.fitting.fit import ARRAY
+from lodim.formula.formula import parse
 from lodim.models.ripr import calibrate, clusters, experts
 from lodim.models.ripr.answers import ask, evidence
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
@@ -15,7 +15,7 @@ from lodim.models.ripr.limits import Request
 from lodim.models.ripr.losses import ALPHA
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.training import Training, task_of
-from lodim.paths import lambda_grid
+from lodim.selection.path import lambda_grid
 
 MOST = 2.0**20  # penalty beyond which nothing changes
 

@@ -8,7 +8,7 @@ on the lower left hull, at a vertex or within one edge. So at most two views sha
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 
 MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
 FAR = np.float32(1e30)  # squared distances beyond are to points with missing features

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim import factor
+from lodim.design import factors as factor
 from lodim.errors import ArgumentError
 from lodim.models.ripr.convex import Limits
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine import for_blocks
+from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
 from lodim.models.ripr.sample import references as sampled
 from lodim.models.ripr.views import dims

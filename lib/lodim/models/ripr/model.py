@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lodim import recipe as recipes
 from lodim.errors import ArgumentError
-from lodim.formula import parse
+from lodim.fitting import spec as recipes
+from lodim.formula.formula import parse
 from lodim.models.ripr import finish as finishing
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.fits import RiprFits

@@ -7,7 +7,7 @@ assignment alternate as in Algorithm 2.1.1, so that F plus the price of the swit
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 from lodim.models.ripr.assign import Assignment, levelled
 
 

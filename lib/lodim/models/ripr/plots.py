@@ -1,16 +1,17 @@
-"""What each kind of plot of a RiprFit shows; `lodim.plot` and `lodim.panels` draw."""
+"""What each kind of plot of a RiprFit shows; `lodim.plot.axes` and `lodim.plot.panels` draw."""
 
 import numpy as np
 
-from lodim import panels, plot
 from lodim.errors import ArgumentError
 from lodim.models.ripr import clusters
 from lodim.models.ripr.answers import ask, nearest
 from lodim.models.ripr.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
-from lodim.panels import View
-from lodim.planes import Key
+from lodim.plot import axes as plot
+from lodim.plot import panels
+from lodim.plot.panels import View
+from lodim.plot.points import Key
 
 MOST_VIEWS = 6  # that are readable beside each other
 MOST_RINGS = 10  # neighbours that are ringed

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from lodim.engine import for_blocks
+from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels, rim, ties
 from lodim.models.ripr.losses import (
     ClassGroups,

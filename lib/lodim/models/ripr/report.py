@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from lodim import wording
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.experts import describe
-from lodim.report import Report, Table, significant
+from lodim.report import phrases as wording
+from lodim.report.tables import Report, Table, significant
 
 MOST_NAMES = 12  # features in no view that are named
 ERROR = {

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from lodim.compiled import njit
+from lodim.engine.compiled import njit
 
 
 @njit(cache=True)

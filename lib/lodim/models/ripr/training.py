@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lodim import tiles
-from lodim.engine import available_threads
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import convex, ties
 from lodim.models.ripr.assign import ended

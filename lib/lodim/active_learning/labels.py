@@ -1,0 +1,71 @@
+"""Labels: what a learner is told of the rows of its pool, and the rows that it is told of first."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import DataError
+from lodim.report import phrases as wording
+
+
+def check(response, labelled, pool, test):
+    """Frames whose rows can be told apart, and test rows with labels."""
+    for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
+        if not isinstance(frame, pd.DataFrame) and not (frame is None and name == "test"):
+            kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
+            raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
+    if test is not None and response not in test:
+        raise DataError(f"test lacks the column {response!r}: accuracy could not be measured")
+    if test is not None and test[response].isna().any():
+        row = plain(test.index[test[response].isna()][0])
+        raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
+    if not pool.index.is_unique:
+        twice = plain(pool.index[pool.index.duplicated()][0])
+        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
+
+
+def series(labels, response):
+    """Labels by row, each row once."""
+    if isinstance(labels, pd.DataFrame):
+        if response not in labels:
+            raise DataError(f"labels are a frame without the column {response!r}")
+        labels = labels[response]
+    if not isinstance(labels, pd.Series | Mapping):
+        raise DataError(
+            "labels must be a Series or a mapping by row label, such as "
+            f"pd.Series(['yes', 'no'], index=rows.index), not {type(labels).__name__}"
+        )
+    labels = pd.Series(labels)
+    if labels.empty:
+        raise DataError("there are no labels to learn from")
+    if not labels.index.is_unique:
+        twice = labels.index[labels.index.duplicated()][0]
+        raise DataError(f"row {plain(twice)!r} is labelled twice")
+    return labels
+
+
+def checked(labels, learner, new):
+    """Labels as a Series by row label of the pool; `new` says that classes may be new."""
+    labels = series(labels, learner.response)
+    unknown = labels.index.difference(learner.pool.index)
+    if len(unknown):
+        known = "labelled already" if unknown[0] in learner.labelled.index else "not in the pool"
+        raise DataError(f"row {plain(unknown[0])!r} is {known}")
+    if labels.isna().any():
+        missing = plain(labels.index[labels.isna()][0])
+        raise DataError(f"row {missing!r} has no label")
+    known = pd.unique(learner.labelled[learner.response].dropna())
+    strange = labels[~labels.isin(known)]
+    if len(strange) and not new:
+        raise DataError(
+            f"row {plain(strange.index[0])!r} is said to be {plain(strange.iloc[0])!r}, and "
+            f"labelled rows are {wording.listed([repr(plain(c)) for c in known])}; new=True "
+            "takes other classes"
+        )
+    return labels
+
+
+def plain(label):
+    """A row label as Python shows it."""
+    return label.item() if isinstance(label, np.generic) else label

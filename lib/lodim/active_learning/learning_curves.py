@@ -1,0 +1,194 @@
+"""Learning curves beside each other: areas under them, and paired tests of who wins when."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import bdtr, stdtr
+
+from lodim.checks import one_of
+from lodim.errors import ArgumentError
+from lodim.report.tables import Table, listing, significant
+
+MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
+
+
+def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "LearningCurves":
+    """Compare runs of active learning that began with the same rows.
+
+    Parameters
+    ----------
+    runs : mapping of str to Learner, or to a list of them
+        Runs by name, such as the score that they asked by; of several, the k-th of each name belong
+        together (a repetition). All need the same `test` rows within a repetition, and the same
+        numbers of labelled rows.
+    measure : {"accuracy", "log_loss"}
+        On the test rows.
+
+    Returns
+    -------
+    LearningCurves
+    """
+    one_of("measure", measure, MEASURES)
+    if not isinstance(runs, Mapping):
+        raise ArgumentError(f"runs must be a dict of learners by name, not {runs!r:.80}")
+    lists = {name: list(v) if isinstance(v, Sequence) else [v] for name, v in runs.items()}
+    for run in (run for v in lists.values() for run in v):
+        if not hasattr(run, "curve"):
+            raise ArgumentError(f"runs must be what lodim.active returns, not {run!r:.80}")
+    if not lists or min(map(len, lists.values())) == 0:
+        raise ArgumentError("runs must name at least one run")
+    if len({len(v) for v in lists.values()}) > 1:
+        raise ArgumentError("every name must have as many runs as the others, one a repetition")
+    curves = [run.curve for v in lists.values() for run in v]
+    rounds = min(map(len, curves))
+    labelled = curves[0]["n_labelled"].to_numpy()[:rounds]
+    if any((c["n_labelled"].to_numpy()[:rounds] != labelled).any() for c in curves):
+        raise ArgumentError("the runs must have the same numbers of labelled rows")
+    if any(c[measure].isna().any() for c in curves):
+        raise ArgumentError("a curve needs known labels: give test= to active()")
+    values = {
+        name: np.array([run.curve[measure].to_numpy()[:rounds] for run in v])
+        for name, v in lists.items()
+    }
+    hits = {name: [np.array(run.hits[:rounds]) for run in v] for name, v in lists.items()}
+    return LearningCurves(labelled, values, hits, measure)
+
+
+@dataclass(frozen=True, repr=False)
+class LearningCurves:
+    """Learning curves of several runs.
+
+    Attributes
+    ----------
+    n_labelled : (T,) labelled rows after each round
+    values : dict of name to array (repetitions, T)
+    hits : dict of name to a list of arrays (T, n_test) bool: which test rows were right
+    measure : str
+    """
+
+    n_labelled: np.ndarray
+    values: dict[str, np.ndarray]
+    hits: dict[str, list[np.ndarray]]
+    measure: str
+
+    @property
+    def repetitions(self) -> int:
+        """Runs of each name."""
+        return len(next(iter(self.values.values())))
+
+    def tidy(self) -> pd.DataFrame:
+        """A row for each name and round: n_labelled, mean over the repetitions, standard error."""
+        frames = [
+            pd.DataFrame({"run": name, "n_labelled": self.n_labelled, "mean": v.mean(axis=0),
+                          "se": _standard_error(v)})
+            for name, v in self.values.items()
+        ]  # fmt: skip
+        return pd.concat(frames, ignore_index=True)
+
+    def areas(self, against: str | None = None) -> pd.DataFrame:
+        """A row for each name: mean height of the curve, and its paired difference to another's.
+
+        Parameters
+        ----------
+        against : str, optional
+            Name to compare with: "random" where there is one, else the first.
+
+        Returns
+        -------
+        DataFrame
+            area (area under the curve over its length), se; difference to `against`, se of that,
+            and p of the paired t test over the repetitions (NaN of a single one).
+        """
+        against = self._known("random" if against is None and "random" in self.values else against)
+        areas = {name: _area(self.n_labelled, v) for name, v in self.values.items()}
+        rows = []
+        for name, area in areas.items():
+            gain = area - areas[against]
+            rows.append({
+                "run": name, "area": area.mean(), "se": _standard_error(area[:, None])[0],
+                "difference": gain.mean(), "difference_se": _standard_error(gain[:, None])[0],
+                "p": np.nan if name == against else float(_paired(gain[:, None])[0]),
+            })  # fmt: skip
+        return pd.DataFrame(rows).set_index("run")
+
+    def wins(self, of: str) -> pd.DataFrame:
+        """How clearly one run wins after each round: a column for each other run (Fig. 7.6).
+
+        -log10 of the p-value of a paired test, negative where the run loses: a t test over the
+        repetitions; of a single one, the sign test over the test rows that one of the two gets
+        wrong. Beyond 1.3 in size, p is below 0.05.
+        """
+        of = self._known(of)
+        sign = MEASURES[self.measure]
+        columns = {}
+        for name in self.values:
+            if name == of:
+                continue
+            gain = sign * (self.values[of] - self.values[name])
+            if self.repetitions > 1:
+                p, side = _paired(gain), np.sign(gain.mean(axis=0))
+            else:
+                p, side = _sign_test(self.hits[of][0], self.hits[name][0])
+            columns[name] = side * -np.log10(np.maximum(p, 1e-300))
+        return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
+
+    def plot(self, kind: str = "curve", ax=None, *, of: str | None = None):
+        """Draw "curve" (means with standard errors) or "winloss" of a run; returns the Axes."""
+        from lodim.plot import axes as plot
+
+        one_of("kind", kind, ("curve", "winloss"))
+        if kind == "curve":
+            if of is not None:
+                raise ArgumentError("of is for kind='winloss'")
+            return plot.learning(self.tidy(), ax, measure=self.measure)
+        of = self._known(of)
+        return plot.winloss(self.wins(of), ax, of=of, runs=list(self.values))
+
+    def _known(self, name):
+        name = next(iter(self.values)) if name is None else name
+        if name not in self.values:
+            known = ", ".join(map(repr, self.values))
+            raise ArgumentError(f"no run is called {name!r}; there are {known}")
+        return name
+
+    def __repr__(self):
+        n = self.n_labelled
+        lines = [f"Repetitions: {self.repetitions}, {n[0]} to {n[-1]} labelled rows",
+                 f"Area: mean {self.measure} over the curve"]  # fmt: skip
+        frame = self.areas().rename_axis(None)
+        frame.columns = ["Area", "se", "Difference", "se ", "p"]
+        formats = {c: ".4f" for c in frame.columns[:4]} | {"p": significant}
+        return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
+
+
+def _area(n, values):
+    """Area under each curve over its length, (repetitions,)."""
+    if len(n) < 2:
+        return values.mean(axis=1)
+    return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
+
+
+def _standard_error(values):
+    """Of the mean over the first axis; NaN of a single one."""
+    n = len(values)
+    return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+
+
+def _paired(gain):
+    """p of the paired t test, (repetitions, T) -> (T,); 1 where there is no difference at all."""
+    if len(gain) < 2:
+        return np.full(gain.shape[1], np.nan)
+    mean, error = gain.mean(axis=0), _standard_error(gain)
+    t = np.divide(np.abs(mean), error, out=np.full(len(mean), np.inf), where=error > 0)
+    t = np.where(mean == 0, 0.0, t)
+    return 2.0 * stdtr(len(gain) - 1, -t)
+
+
+def _sign_test(mine, others):
+    """p of the exact sign test over rows that one alone gets right, and whose they are, (T,)."""
+    a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
+    p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
+    return np.where(a + b == 0, 1.0, p), np.sign(a - b)

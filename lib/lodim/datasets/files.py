@@ -1,0 +1,76 @@
+"""The small real data sets that come with lodim: `data()` lists them, `data("name")` reads one."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import pandas as pd
+
+from lodim.errors import ArgumentError
+
+# Installed, the files lie in the package; in a source checkout, at its top. They are found by
+# path: importing the sub-package lodim.data would bind it over the function of that name.
+_HERE = Path(__file__).resolve().parent
+_FOLDERS = (_HERE.parent / "data", _HERE.parents[2] / "data")
+
+
+def data(name: str | None = None) -> pd.DataFrame:
+    """Read one of the data sets that come with lodim, or list them all.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of a data set, or of a price list, as "heart_costs". Without it, the list of data
+        sets.
+
+    Returns
+    -------
+    DataFrame
+        The data set, n rows by 1 + p columns, read afresh: the response first, categories as
+        text, missing values as NaN, all in the original units. Without `name`, one row per
+        data set: name, n, p, response, task ("regression", "binary" or "multiclass") and title.
+        A price list has one row for each thing that can be bought: name, cost, and what it needs.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no data set of that name; the message lists the names.
+
+    Notes
+    -----
+    Sources, licences and units: data/README.md.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.data("autompg").shape
+    (398, 8)
+    """
+    index = _read("index")
+    if name is None:
+        return index
+    names = index["name"].tolist()
+    if name not in names + _price_lists():
+        raise ArgumentError(_unknown(name, names + _price_lists()))
+    return _read(name)
+
+
+def _read(stem: str) -> pd.DataFrame:
+    # Only an empty cell is missing: "none" and "NA" are levels like any other.
+    return pd.read_csv(_folder() / f"{stem}.csv", keep_default_na=False, na_values=[""])
+
+
+def _price_lists() -> list[str]:
+    return sorted(path.stem for path in _folder().glob("*_costs.csv"))
+
+
+def _folder() -> Path:
+    for folder in _FOLDERS:
+        if (folder / "index.csv").is_file():
+            return folder
+    raise FileNotFoundError(f"the data sets of lodim are not installed: no index.csv in {_FOLDERS}")
+
+
+def _unknown(name: object, names: list[str]) -> str:
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"no data set is called {name!r}.{hint} There are: {', '.join(names)}."

@@ -1,0 +1,296 @@
+"""Alerts of a bedside monitor: signals with a price, and features computed from them for more.
+
+`monitoring` draws the windows of samples before each alert and computes the features from them, so
+that a derived feature says what its signal's reading alone does not.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lodim.datasets.synthetic import _generator, _plain, _positive, _share
+from lodim.errors import ArgumentError
+
+# Name, typical value and spread of a reading, in the units of the bedside.
+SIGNALS = (
+    ("hr", 90, 15), ("rr", 20, 3.5), ("bp", 120, 17), ("spo2", 88, 2.5), ("temp", 37.5, 0.7),
+    ("etco2", 38, 5), ("cvp", 10, 1.8), ("pi", 4, 0.7), ("icp", 12, 2), ("co", 5, 0.8),
+    ("svr", 1100, 180), ("pap", 25, 4), ("st", 2, 0.35), ("qt", 400, 30), ("tv", 480, 70),
+    ("peep", 7, 1.2), ("ppeak", 24, 4), ("fio2", 45, 8), ("bis", 55, 9), ("svo2", 68, 6),
+    ("nirs", 65, 7), ("skin", 33, 1.3), ("urine", 60, 10), ("lactate", 3, 0.5), ("hb", 11, 1.5),
+    ("glucose", 140, 24), ("ph", 7.3, 0.08), ("po2", 85, 12), ("pco2", 42, 6), ("k", 4.2, 0.5),
+)  # fmt: skip
+MINUTES, SAMPLES = 4, 48  # the thesis' window, a sample each five seconds
+BLOCKS = 8  # a moving mean every half minute
+# What is derived from a signal, in the order in which room is found for it.
+GRAPHS = {
+    "mixed": ("mean", "sd", "mean_slope", "density", "ratio", "mean_slope_sign", "range", "slope"),
+    "stars": ("mean", "sd", "slope", "density", "range"),
+    "chains": ("mean", "mean_slope", "mean_slope_abs", "mean_slope_abs_high"),
+    "pairs": ("ratio", "ratio", "ratio", "ratio"),
+}
+RESPONSES = ("numeric", "alert")
+# The truth takes most of what the first signal tells, and less of two others.
+CARRIED = (4, 3, 2)
+DECAY = 0.85
+INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
+
+
+class _Node(NamedTuple):
+    """A feature: its name, the names that it is computed from, and the signals behind these."""
+
+    name: str
+    parents: tuple[str, ...]
+    signals: tuple[int, ...]
+
+
+def monitoring(
+    n: int = 812,
+    p: int = 150,
+    seed: int = 0,
+    *,
+    signals: int = 25,
+    graph: str = "mixed",
+    response: str = "numeric",
+    noise: float = 0.5,
+    coupling: float = 0.5,
+    alternatives: bool = False,
+) -> pd.DataFrame:
+    """Alerts of a bedside monitor: base signals at a price, and features derived from them.
+
+    Every signal is a series of 48 samples over the four minutes before an alert, with a level, a
+    trend, a volatility and a share of samples that arrive, all of which vary from alert to alert.
+    The base feature is the last reading; what is derived is computed from the whole series.
+
+    Parameters
+    ----------
+    n, p : int
+        Alerts, and features in all, base and derived.
+    seed : int
+        Seed of the generator.
+    signals : int
+        Base features: hr, rr, bp, spo2 and 26 further ones by name, then x31, x32, and so on.
+    graph : {"mixed", "stars", "chains", "pairs"}
+        What is derived. "stars": mean, standard deviation, slope, density (the share of samples
+        that arrived) and range, each from its signal. "chains": mean, slope of the half-minute
+        means, size of that slope, whether it is large, each from the one before. "pairs": ratios
+        of two signals. "mixed": some of each.
+    response : {"numeric", "alert"}
+        y is a number, or one of "alert" and "artifact", with P(artifact) = logistic(s / noise)
+        where s is what the number would be without its noise.
+    noise : float
+        Standard deviation of the normal noise of y; without it y has standard deviation 1.
+    coupling : float
+        Share of the variance of a signal's level, trend and so on that it has in common with
+        every third other signal; 0 makes all signals independent.
+    alternatives : bool
+        Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1, which
+        errs by 4 mmHg; what is derived from bp needs either. bp then is part of the truth.
+
+    Returns
+    -------
+    DataFrame
+        n rows; the features by name, then y. attrs: `costs` (1 for a base feature, and 1 for each
+        operation; what a feature needs is not in its own cost), `depends_on` (for each derived
+        feature the names it is computed from), `alternatives`, `informative` (names),
+        `coefficients` (for each of these; the sum of coefficient times feature, plus `intercept`,
+        is y without its noise), `intercept`, `price` (of all that is informative, with what it
+        needs, each paid once), `noise`.
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range, or the graph has no room for p features.
+
+    References
+    ----------
+    Informative projection recovery, Sect. 5.3: 812 alerts, and 150 interdependent features of data
+    density and moving-window statistics; "the cost of all base features is a unit, and one cost
+    unit is added for each additional operation". Those data are not public. Signals, their
+    dynamics and the truth are ours.
+    """
+    _check(n, p, signals, graph, response, noise, coupling)
+    rng = _generator(seed)
+    plan = _plan(p, signals, graph)
+    columns = _measure(rng, n, signals, coupling, plan)
+    start = int(rng.integers(3 if alternatives else signals))  # bp is the third signal
+    truth, score = _truth(rng, plan, columns, [(start + k) % signals for k in range(3)])
+    df = pd.DataFrame(columns).assign(y=_respond(rng, score, response, noise))
+    depends_on = {node.name: list(node.parents) for node in plan if node.parents}
+    costs = {node.name: 1.0 for node in plan}
+    # Plain dictionaries, never arrays: pandas compares and copies attrs.
+    df.attrs.update(costs=costs, depends_on=depends_on, alternatives={}, **truth, noise=noise)
+    if alternatives:
+        df = _two_ways(rng, df)
+    df.attrs["price"] = _price(df.attrs)
+    return df
+
+
+def _check(n, p, signals, graph, response, noise, coupling):
+    _positive(n=n, p=p)
+    _share(coupling=coupling)
+    for name, value, known in (("graph", graph, GRAPHS), ("response", response, RESPONSES)):
+        if value not in known:
+            raise ArgumentError(f"{name} must be one of {', '.join(known)}; it is {value!r}")
+    if signals < 5:
+        raise ArgumentError(f"signals must be at least 5; it is {signals}")
+    if noise < 0 or (noise == 0 and response == "alert"):
+        raise ArgumentError(f"noise must be positive, or 0 with a numeric y; it is {noise}")
+    room = signals * (1 + len(GRAPHS[graph]))
+    if not signals <= p <= room:
+        raise ArgumentError(
+            f"{signals} signals make {signals} to {room} features of graph={graph!r}; p is {p}"
+        )
+
+
+def _plan(p, signals, graph):
+    """The first p features: readings, then one operation after the other, over all signals."""
+    names = [_signal(b)[0] for b in range(signals)]
+    plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
+    step = 0
+    for operation in GRAPHS[graph]:
+        step += operation == "ratio"
+        for b, name in enumerate(names):
+            other = (b + step) % signals
+            if operation == "ratio":
+                plan.append(_Node(f"{name}_per_{names[other]}", (name, names[other]), (b, other)))
+            else:
+                plan.append(_Node(f"{name}_{operation}", (_parent(name, operation),), (b,)))
+    return plan[:p]
+
+
+def _signal(b):
+    return SIGNALS[b] if b < len(SIGNALS) else (f"x{b + 1}", 100.0, 15.0)
+
+
+def _parent(name, operation):
+    """A step of a chain is computed from the step before, whose name is the longest part."""
+    before = operation.rpartition("_")[0]
+    return f"{name}_{before}" if before else name
+
+
+def _measure(rng, n, signals, coupling, plan):
+    """Column of each feature, in the order of the plan."""
+    common = rng.standard_normal((3, 4, n))
+    columns = {}
+    for b in range(signals):
+        own = rng.standard_normal((4, n))
+        state = np.sqrt(coupling) * common[b % 3] + np.sqrt(1 - coupling) * own
+        name, centre, spread = _signal(b)
+        samples, present = _sample(rng, state)
+        columns |= _derive(name, centre + spread * samples, present, spread)
+    for node in plan:
+        if len(node.parents) == 2:
+            columns[node.name] = columns[node.parents[0]] / columns[node.parents[1]]
+    return {node.name: columns[node.name] for node in plan}
+
+
+def _sample(rng, state):
+    """Standardized samples (n, SAMPLES), and which of them arrived, from the states (4, n)."""
+    level, trend, volatility, loss = state
+    shock = rng.standard_normal((SAMPLES, len(level)))
+    for t in range(1, SAMPLES):
+        shock[t] = 0.6 * shock[t - 1] + 0.8 * shock[t]
+    time = np.linspace(-1, 0, SAMPLES)
+    samples = level + np.outer(time, trend) + 0.5 * np.exp(0.5 * volatility) * shock
+    present = rng.random(samples.shape) < 1 / (1 + np.exp(loss - 2))
+    present[[0, -1]] = True  # the window begins and ends with a sample, so that all is defined
+    return np.clip(samples, -4, 4).T, present.T
+
+
+def _derive(name, x, present, spread):
+    """All that one signal gives: by name, from its samples (n, SAMPLES)."""
+    minutes = np.linspace(-MINUTES, 0, SAMPLES)
+    mean = _mean(x, present)
+    halves = present.reshape(len(x), BLOCKS, -1)
+    arrived = halves.sum(axis=2)
+    means = np.where(halves, x.reshape(halves.shape), 0).sum(axis=2) / np.maximum(arrived, 1)
+    slope = _slope(minutes.reshape(BLOCKS, -1).mean(axis=1), means, arrived > 0)
+    low = np.where(present, x, np.inf).min(axis=1)
+    high = np.where(present, x, -np.inf).max(axis=1)
+    return {
+        name: x[:, -1],
+        f"{name}_mean": mean,
+        f"{name}_sd": np.sqrt(_mean((x - mean[:, None]) ** 2, present)),
+        f"{name}_slope": _slope(minutes, x, present),
+        f"{name}_density": present.mean(axis=1),
+        f"{name}_range": high - low,
+        f"{name}_mean_slope": slope,
+        f"{name}_mean_slope_sign": np.sign(slope),
+        f"{name}_mean_slope_abs": np.abs(slope),
+        f"{name}_mean_slope_abs_high": (np.abs(slope) > spread / MINUTES).astype(float),
+    }
+
+
+def _mean(x, weight):
+    return (x * weight).sum(axis=1) / weight.sum(axis=1)
+
+
+def _slope(time, x, weight):
+    """Least-squares slope of each row of x over time, of what has a weight."""
+    lag = time - _mean(np.broadcast_to(time, x.shape), weight)[:, None]
+    return (lag * x * weight).sum(axis=1) / (lag**2 * weight).sum(axis=1)
+
+
+def _truth(rng, plan, columns, carriers):
+    """Informative features with their coefficients, and the score of each row."""
+    names = []
+    for k, size in enumerate(CARRIED):
+        known = set(carriers[: k + 1])
+        own = [v.name for v in plan if carriers[k] in v.signals and known.issuperset(v.signals)]
+        first = own[: k == 0]  # the reading of the first signal is always part of the truth
+        others = rng.permutation(own[len(first) :]).tolist()
+        names += (first + others)[:size]
+    X = np.column_stack([columns[name] for name in names])
+    sign = rng.choice([-1.0, 1.0], len(names))
+    spread = np.maximum(X.std(axis=0), np.finfo(float).tiny)
+    coefficients = sign * DECAY ** np.arange(len(names)) / spread
+    score = X @ coefficients
+    coefficients /= score.std()
+    score /= score.std()
+    truth = dict(
+        informative=names,
+        coefficients=dict(zip(names, _plain(coefficients), strict=True)),
+        intercept=-float(score.mean()),
+    )
+    return truth, score - score.mean()
+
+
+def _respond(rng, score, response, noise):
+    if response == "numeric":
+        return score + noise * rng.standard_normal(len(score))
+    artifact = rng.random(len(score)) < 1 / (1 + np.exp(-score / noise))
+    return np.where(artifact, "artifact", "alert")
+
+
+def _two_ways(rng, df):
+    """The reading of bp by an exact and a cheap source; the truth is in the exact one."""
+    attrs = dict(df.attrs)
+    cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
+    df = df.rename(columns={"bp": "bp_invasive"})
+    df.insert(df.columns.get_loc("bp_invasive") + 1, "bp_cuff", cuff)
+    costs = {name: 1.0 for name in df if name != "y"} | dict(bp_invasive=INVASIVE, bp_cuff=CUFF)
+    exact = {"bp": "bp_invasive"}
+    coefficients = {exact.get(name, name): c for name, c in attrs["coefficients"].items()}
+    df.attrs = attrs | dict(
+        costs=costs,
+        alternatives={"bp": ["bp_invasive", "bp_cuff"]},
+        informative=list(coefficients),
+        coefficients=coefficients,
+    )
+    return df
+
+
+def _price(attrs):
+    """Cost of all that is informative with all that it needs, the cheapest source of a series."""
+    needed, waiting = set(), list(attrs["informative"])
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += attrs["depends_on"].get(name, [])
+    for series, sources in attrs["alternatives"].items():
+        if series in needed and not needed & set(sources):
+            needed.add(min(sources, key=attrs["costs"].get))
+    return float(sum(attrs["costs"].get(name, 0.0) for name in needed))

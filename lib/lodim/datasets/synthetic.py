@@ -1,0 +1,380 @@
+"""Generators of synthetic data with a known truth.
+
+Each returns a DataFrame with columns x1, ..., xp and y; `df.attrs` states the truth in plain
+numbers and names. The same arguments and seed give the same data.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import ArgumentError
+
+
+def synth_cos_r(
+    n: int = 2000, p: int = 20, seed: int = 0, *, scale: float = 5.0, rotate: bool = False
+) -> pd.DataFrame:
+    """Regression data: a random mixture of cosines, without noise.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features. The paper uses 200,000 and 200.
+    seed : int
+        Seed of the generator.
+    scale : float
+        Factor on y (alpha in the paper).
+    rotate : bool
+        Hand out X Q instead of X, Q = `random_rotation(p, seed)`: no single feature then
+        carries one cosine.
+
+    Returns
+    -------
+    DataFrame
+        n rows; x1..xp are standard normal, y = scale cos(X) u - centre has mean zero.
+        attrs: `direction` (u, a unit vector, p numbers), `scale`, `centre`, `rotate`, `seed`.
+
+    References
+    ----------
+    Gradient boosting mapping, Sect. 4.1, "synth-cos-r". (The paper's constant column of ones only
+    shifts y, which is centred.)
+    """
+    rng = _generator(seed)
+    _positive(n=n, p=p)
+    X = rng.standard_normal((n, p))
+    u = _unit_vector(rng, p)
+    y = scale * np.cos(X) @ u
+    truth = dict(direction=_plain(u), scale=scale, centre=float(y.mean()), rotate=rotate, seed=seed)
+    return _frame(X @ random_rotation(p, seed) if rotate else X, y - y.mean(), truth)
+
+
+def synth_cos_c(
+    n: int = 2000, p: int = 20, seed: int = 0, *, scale: float = 5.0, rotate: bool = False
+) -> pd.DataFrame:
+    """Classification data: labels drawn with probability logistic(y) of `synth_cos_r`.
+
+    Parameters
+    ----------
+    n, p, seed, scale, rotate
+        As in `synth_cos_r`; the features are the same.
+
+    Returns
+    -------
+    DataFrame
+        n rows; y is 0 or 1 (the paper writes -1 and +1). attrs as in `synth_cos_r`.
+
+    References
+    ----------
+    Gradient boosting mapping, Sect. 4.1, "synth-cos-c".
+    """
+    df = synth_cos_r(n, p, seed, scale=scale, rotate=rotate)
+    probability = 1 / (1 + np.exp(-df["y"].to_numpy()))
+    df["y"] = (_generator(seed, stream=2).random(n) < probability).astype(np.int64)
+    return df
+
+
+def random_rotation(p: int, seed: int = 0) -> np.ndarray:
+    """Random orthogonal matrix, (p, p), uniformly distributed: the one that `rotate=True` uses."""
+    _positive(p=p)
+    Q, R = np.linalg.qr(_generator(seed, stream=1).standard_normal((p, p)))
+    return Q * np.sign(np.diag(R))  # fixed signs make the distribution uniform
+
+
+def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
+    """Regression data in three clusters, one of which differs only where it does not matter.
+
+    Cluster a is shifted by 4 in x1..x4, b1 by 4 in x5..x8, b2 not at all, and only x1..x4 drive y:
+    a supervised embedding merges b1 and b2, PCA of the features shows three clusters.
+
+    Parameters
+    ----------
+    n : int
+        Rows in all, in three equal clusters (to within one row).
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    DataFrame
+        n rows; x1..x8, y = cos(X) u. attrs: `direction` (u, a unit vector, zero in x5..x8) and
+        `clusters`, the rows [start, stop) of each of a, b1, b2.
+
+    References
+    ----------
+    Gradient boosting mapping, Appendix F, Eqs. 17 and 18.
+    """
+    rng = _generator(seed)
+    if n < 3:
+        raise ArgumentError(f"n must be at least 3, one row per cluster; it is {n}")
+    X = rng.standard_normal((n, 8))
+    cut = [round(n * k / 3) for k in range(4)]
+    X[: cut[1], :4] += 4
+    X[cut[1] : cut[2], 4:] += 4
+    u = np.append(_unit_vector(rng, 4), np.zeros(4))
+    clusters = {name: cut[k : k + 2] for k, name in enumerate(("a", "b1", "b2"))}
+    return _frame(X, np.cos(X) @ u, dict(direction=_plain(u), clusters=clusters))
+
+
+def checkerboard(
+    n: int = 6400, squares: int = 8, seed: int = 0, *, noise: int = 0, angle: float = 0.0
+) -> pd.DataFrame:
+    """Two classes on a checkerboard over the unit square: local structure, no global one.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    squares : int
+        Squares per side.
+    seed : int
+        Seed of the generator.
+    noise : int
+        Number of further uniform features that do not matter.
+    angle : float
+        Turn the board about its centre, in degrees; the report also uses 45.
+
+    Returns
+    -------
+    DataFrame
+        n rows; x1, x2 the board, x3.. the noise; y is 0 or 1, without label noise.
+        attrs: `squares`, `angle`, `informative` (the two names).
+
+    References
+    ----------
+    Prototype sets, Sect. 2.3 ("Checker") and 2.4 ("Checker rot").
+    """
+    _positive(n=n, squares=squares)
+    X = _generator(seed).random((n, 2 + _count(noise=noise)))
+    y = np.floor(X[:, :2] * squares).astype(np.int64).sum(axis=1) % 2
+    turn = np.deg2rad(angle)
+    R = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    if angle:
+        X[:, :2] = (X[:, :2] - 0.5) @ R + 0.5
+    return _frame(X, y, dict(squares=squares, angle=angle, informative=["x1", "x2"]))
+
+
+def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> pd.DataFrame:
+    """Continuous XOR: the class is the sign of a product, so no proper subset of it helps.
+
+    Parameters
+    ----------
+    n : int
+        Rows; the report uses 100 for each orthant of the informative features.
+    informative, noise : int
+        Number of features in the product, and of further ones that do not matter.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    DataFrame
+        n rows; features uniform on [-1, 1], the informative ones first; y = 1 where their product
+        is not negative, else 0. attrs: `informative` (names).
+
+    References
+    ----------
+    Prototype sets, Sect. 2.3 ("XOR 6f") and 2.4 ("XOR 6+6f").
+    """
+    _positive(n=n, informative=informative)
+    X = _generator(seed).uniform(-1, 1, (n, informative + _count(noise=noise)))
+    y = (X[:, :informative].prod(axis=1) >= 0).astype(np.int64)
+    return _frame(X, y, dict(informative=[f"x{j + 1}" for j in range(informative)]))
+
+
+def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) -> pd.DataFrame:
+    """Friedman's first regression problem: five features matter, two of them by interaction.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features, p >= 5.
+    seed : int
+        Seed of the generator.
+    noise : float
+        Standard deviation of the normal noise.
+
+    Returns
+    -------
+    DataFrame
+        n rows; features uniform on [0, 1];
+        y = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + noise.
+        attrs: `informative` (names), `noise`.
+
+    References
+    ----------
+    Friedman (1991), Multivariate adaptive regression splines, Annals of Statistics 19.
+    """
+    rng = _generator(seed)
+    _positive(n=n)
+    if p < 5:
+        raise ArgumentError(f"p must be at least 5, the features that matter; it is {p}")
+    X = rng.random((n, p))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    y += 10 * X[:, 3] + 5 * X[:, 4] + noise * rng.standard_normal(n)
+    return _frame(X, y, dict(informative=[f"x{j + 1}" for j in range(5)], noise=noise))
+
+
+def informative_views(
+    P: int = 2,
+    N: int = 1000,
+    R: int = 0,
+    seed: int = 0,
+    *,
+    M: int = 10,
+    spread: float = 0.06,
+    separation: float = 0.25,
+    label_noise: float = 0.0,
+) -> pd.DataFrame:
+    """Two classes, each row of which can be told in one of P two-feature views only.
+
+    In its view a row lies in one of four normal blobs, two per class; its other features are
+    uniform on [0, 1].
+
+    Parameters
+    ----------
+    P, N, R : int
+        Informative views, rows that each can tell, and rows that none can (uniform, random label).
+    seed : int
+        Seed of the generator.
+    M : int
+        Features.
+    spread, separation : float
+        Standard deviation of a blob in each feature; least distance between centres.
+    label_noise : float
+        Share of the rows whose label is flipped, chosen at random.
+
+    Returns
+    -------
+    DataFrame
+        P N + R rows in the order of the views, the R rows last; x1..xM, y is 0 or 1.
+        attrs: `views` (pairs of names, disjoint if 2 P <= M), `centres` (for each view four
+        points, the first two of class 0), `rows` ([start, stop) of each view).
+
+    References
+    ----------
+    Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The blobs'
+    centres are not given there: here they are uniform on [.15, .85]^2, at least `separation` apart.
+    """
+    rng = _generator(seed)
+    _positive(P=P, N=N, M=M)
+    n = P * N + _count(R=R)
+    views = _draw_views(rng, P, range(M))
+    X, y, centres = rng.random((n, M)), rng.integers(0, 2, n), []
+    for k, view in enumerate(views):
+        rows = slice(k * N, (k + 1) * N)
+        centres.append(_draw_centres(rng, separation))
+        blob = 2 * y[rows] + rng.integers(0, 2, N)
+        X[rows, view] = centres[-1][blob] + spread * rng.standard_normal((N, 2))
+    flipped = rng.permutation(n)[: round(_share(label_noise=label_noise) * n)]
+    y[flipped] = 1 - y[flipped]
+    truth = dict(views=_names(views), rows=[[k * N, (k + 1) * N] for k in range(P)])
+    return _frame(X, y, truth | dict(centres=[c.tolist() for c in centres]))
+
+
+def informative_views_r(
+    n: int = 1000, P: int = 2, seed: int = 0, *, M: int = 20, noise: float = 0.1
+) -> pd.DataFrame:
+    """Regression data: the first feature decides which of P two-feature views drives y.
+
+    Parameters
+    ----------
+    n, P : int
+        Rows and informative views.
+    seed : int
+        Seed of the generator.
+    M : int
+        Features, the first of which selects.
+    noise : float
+        Standard deviation of the normal noise.
+
+    Returns
+    -------
+    DataFrame
+        n rows; x1 uniform on [1, P + 1), x2..xM uniform on [0, 1]; where j <= x1 < j + 1,
+        y = sin(pi (u + a_j)) + 2 (v - b_j)^2 + noise with (u, v) the features of view j.
+        attrs: `views` (pairs of names), `coefficients` (pairs (a_j, b_j)), `noise`.
+
+    References
+    ----------
+    Informative projection recovery, appendix on regression. The functions of the views are not
+    given there: those above are ours.
+    """
+    rng = _generator(seed)
+    _positive(n=n, P=P, M=M)
+    views = _draw_views(rng, P, range(1, M))
+    X, coefficients = rng.random((n, M)), rng.random((P, 2))
+    X[:, 0] = 1 + P * X[:, 0]
+    selected = np.minimum(X[:, 0].astype(np.int64), P) - 1
+    u, v = np.take_along_axis(X, np.array(views)[selected], axis=1).T
+    a, b = coefficients[selected].T
+    y = np.sin(np.pi * (u + a)) + 2 * (v - b) ** 2 + noise * rng.standard_normal(n)
+    return _frame(X, y, dict(views=_names(views), coefficients=coefficients.tolist(), noise=noise))
+
+
+def _draw_views(rng, P, features):
+    """P different pairs of features, disjoint where there are enough."""
+    features = np.asarray(features)
+    if features.size >= 2 * P:
+        return [sorted(pair) for pair in rng.permutation(features)[: 2 * P].reshape(P, 2).tolist()]
+    pairs = list(combinations(features.tolist(), 2))
+    if len(pairs) < P:
+        raise ArgumentError(f"{features.size} features make {len(pairs)} views, not P = {P}")
+    return [list(pairs[k]) for k in rng.permutation(len(pairs))[:P]]
+
+
+def _draw_centres(rng, separation, trials=1000):
+    """Four points of [.15, .85]^2, no two nearer than separation: (4, 2)."""
+    for _ in range(trials):
+        centres = rng.uniform(0.15, 0.85, (4, 2))
+        if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:
+            return centres
+    raise ArgumentError(f"no room for four blobs at separation = {separation}; try 0.25")
+
+
+def _names(views):
+    return [[f"x{j + 1}" for j in view] for view in views]
+
+
+def _unit_vector(rng, p):
+    u = rng.standard_normal(p)
+    return u / np.linalg.norm(u)
+
+
+def _generator(seed, stream=0):
+    # Streams keep what is drawn later (labels, rotation) independent of how much was drawn before.
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number, not negative; it is {seed!r}")
+    return np.random.default_rng([int(seed), stream])
+
+
+def _frame(X, y, truth):
+    df = pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(X.shape[1])])
+    df["y"] = y
+    # Plain lists, never arrays: pandas compares and copies attrs, and arrays have no truth value.
+    df.attrs.update(truth)
+    return df
+
+
+def _plain(v):
+    return [float(x) for x in v]
+
+
+def _positive(**sizes):
+    for name, size in sizes.items():
+        if size < 1:
+            raise ArgumentError(f"{name} must be at least 1; it is {size}")
+
+
+def _count(**sizes):
+    for name, size in sizes.items():
+        if size < 0:
+            raise ArgumentError(f"{name} must not be negative; it is {size}")
+    return size
+
+
+def _share(**shares):
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ArgumentError(f"{name} must be between 0 and 1; it is {share}")
+    return share

@@ -1,0 +1,115 @@
+"""Kernels over one column: look for what is missing, take its moments, write it into the tiles.
+
+Each walks the column once in memory. `rows` holds the positions of the rows to use; when it is
+empty, all rows are used, in order (the usual case, and the one that vectorizes).
+"""
+
+import math
+
+import numpy as np
+from numba import types
+
+from lodim.engine.compiled import njit
+from lodim.engine.tiles import TILE
+
+BLOCK = 512
+ALL = np.empty(0, np.int64)
+NO_WEIGHTS = np.empty(0)
+
+
+def _column(layout):
+    return types.Array(types.float64, 1, layout, readonly=True)
+
+
+_ROWS = types.Array(types.int64, 1, "C", readonly=True)
+_FLAGS = types.boolean[::1]
+_LAYOUTS = [_column("C"), _column("A")]
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+def frozen(x):
+    """A read-only view: frames hand out both kinds, and one compiled kernel serves for all."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+@njit([types.UniTuple(types.int64, 2)(layout, _FLAGS) for layout in _LAYOUTS], **_OPTIONS)
+def scan(x, bad):
+    """Flag the NaN of x in bad, (n,) bool; return their number and the first infinite row or -1."""
+    n_nan = 0
+    infinite = -1
+    for start in range(0, x.size, BLOCK):
+        stop = min(start + BLOCK, x.size)
+        total = 0.0
+        for i in range(start, stop):
+            total += x[i] * 0.0
+        if total == 0.0:
+            continue
+        for i in range(start, stop):
+            if math.isnan(x[i]):
+                bad[i] = True
+                n_nan += 1
+            elif math.isinf(x[i]) and infinite < 0:
+                infinite = i
+    return n_nan, infinite
+
+
+@njit(
+    [types.UniTuple(types.float64, 4)(layout, _ROWS, _column("C")) for layout in _LAYOUTS],
+    **_OPTIONS,
+)
+def moments(x, rows, weights):
+    """Weighted mean, population sd, least and greatest of x where the weight is positive.
+
+    Blocks are centred at their own mean and merged by the formula of Chan, Golub & LeVeque
+    (1979), so that a large mean does not cancel the variance.
+    """
+    n = rows.size if rows.size else x.size
+    total, mean, spread = 0.0, 0.0, 0.0
+    least, greatest = np.inf, -np.inf
+    value, weight = np.empty(BLOCK), np.ones(BLOCK)
+    for start in range(0, n, BLOCK):
+        size = min(BLOCK, n - start)
+        block_total, block_sum = 0.0, 0.0
+        for j in range(size):
+            value[j] = x[rows[start + j]] if rows.size else x[start + j]
+            if weights.size:
+                weight[j] = weights[start + j]
+            if weight[j] > 0.0:
+                least = min(least, value[j])
+                greatest = max(greatest, value[j])
+                block_total += weight[j]
+                block_sum += weight[j] * value[j]
+        if block_total == 0.0:
+            continue
+        center = block_sum / block_total
+        block_spread = 0.0
+        for j in range(size):
+            block_spread += weight[j] * (value[j] - center) ** 2
+        delta = center - mean
+        total += block_total
+        mean += delta * (block_total / total)
+        spread += block_spread + delta * delta * ((total - block_total) * (block_total / total))
+    return mean, math.sqrt(spread / total), least, greatest
+
+
+def _packs(scalar):
+    tiles = types.Array(scalar, 3, "C")
+    numbers = (types.float64, types.float64)
+    return [types.float64(layout, _ROWS, *numbers, tiles, types.int64) for layout in _LAYOUTS]
+
+
+@njit(_packs(types.float64) + _packs(types.float32), **_OPTIONS)
+def pack(x, rows, mean, scale, tiles, k):
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
+    largest = 0.0
+    n = rows.size if rows.size else x.size
+    for tile in range(tiles.shape[0]):
+        start = tile * TILE
+        for j in range(min(TILE, n - start)):
+            value = x[rows[start + j]] if rows.size else x[start + j]
+            value = (value - mean) / scale
+            largest = max(largest, abs(value))
+            tiles[tile, k, j] = value
+    return largest

@@ -1,0 +1,334 @@
+"""What a column of the user's data holds: numbers, or levels; and where it is missing.
+
+Reads pandas frames, mappings of arrays, and through narwhals (imported when needed) what else is a
+frame. Nothing is written to; a column of numpy numbers is looked at in place.
+"""
+
+import datetime
+import decimal
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import DataError, MissingExtraError
+from lodim.formula.formula import listing, near_matches
+
+READABLE = "a pandas or polars DataFrame, or a dict of columns"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The user's data, seen from here: named columns of equal length.
+
+    ``keys`` maps a name to what `fetch` takes; ``repeated`` are names that two columns share.
+    """
+
+    names: tuple[str, ...]
+    index: pd.Index
+    keys: dict
+    repeated: frozenset
+    fetch: object
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of N rows.
+
+    kind : 'number', 'level', or 'empty' where every value is missing and no kind can be told
+    values : (N,) numbers of any real dtype, NaN where missing; None unless kind is 'number'
+    codes : (N,) integers, positions in `levels`, -1 where missing; None unless kind is 'level'
+    levels : str, bool, int or float; in the order of the categories, else sorted
+    whole : whether the numbers are whole by their type (kept where gaps made them floats)
+    """
+
+    name: str
+    kind: str
+    values: np.ndarray | None = None
+    codes: np.ndarray | None = None
+    levels: tuple = ()
+    whole: bool = False
+
+
+def read_frame(data):
+    """The columns of a pandas frame, a mapping, or what narwhals reads.
+
+    Raises
+    ------
+    DataError
+        `data` is none of these.
+    MissingExtraError
+        narwhals is needed and not installed.
+    """
+    if isinstance(data, pd.DataFrame):
+        labels = list(data.columns)
+        if all(type(label) is str for label in labels) and data.columns.is_unique:
+            return Frame(tuple(labels), data.index, dict(zip(labels, labels, strict=True)),
+                         frozenset(), data.__getitem__)  # fmt: skip
+        return _frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
+    if isinstance(data, Mapping):
+        return _mapping(data)
+    return _foreign(data)
+
+
+def _frame(labels, keys, index, fetch):
+    names = tuple(str(label) for label in labels)
+    keys = dict(zip(names, keys, strict=True))
+    repeated = set()
+    if len(keys) < len(names):
+        seen = set()
+        repeated = {name for name in names if name in seen or seen.add(name)}
+    return Frame(names, index, keys, frozenset(repeated), fetch)
+
+
+def _mapping(data):
+    columns, lengths = {}, {}
+    for key, value in data.items():
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+            raise DataError(f"column {str(key)!r} is one value; give a list or array of values")
+        column = value if isinstance(value, pd.Series) else _one_dimension(key, value)
+        columns[key], lengths[str(key)] = column, len(column)
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
+        raise DataError(f"the columns differ in length: {said}")
+    n = next(iter(lengths.values()), 0)
+    return _frame(columns, columns, _common_index(data, n), columns.__getitem__)
+
+
+def _common_index(data, n):
+    """The index that all Series of a mapping share, or 0..n-1 where there are none."""
+    given = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
+    for name, index in given[1:]:
+        if not index.equals(given[0][1]):
+            raise DataError(
+                f"columns {given[0][0]!r} and {name!r} have different row labels; "
+                "align them first, for instance with pd.DataFrame(data)"
+            )
+    return given[0][1] if given else pd.RangeIndex(n)
+
+
+def _one_dimension(key, value):
+    if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
+        listed = not hasattr(value, "__array__")
+        value = np.asarray(value, dtype=object if listed and len(value) else None)
+    if value.ndim != 1:
+        raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; a column has one")
+    # Objects stay objects: pandas would look through them for dates.
+    return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
+
+
+def _foreign(data):
+    """A frame that only narwhals knows."""
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if not hasattr(type(data), "columns"):
+        raise DataError(f"data is {READABLE}, not {kind}")
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise MissingExtraError(
+            f"to read {kind}, narwhals is needed: pip install 'lodim[polars]'"
+        ) from None
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        lazy = "; collect it first" if "lazy" in kind.lower() else ""
+        raise DataError(f"data is {READABLE}, not {kind}{lazy}") from None
+    names = list(frame.columns)
+    return _frame(names, names, pd.RangeIndex(len(frame)), lambda name: _series(nw, frame[name]))
+
+
+def _series(nw, column):
+    """A narwhals column as a pandas one, in place where it is numbers without gaps."""
+    dtype, name = column.dtype, column.name
+    if column.null_count() == len(column):
+        return pd.Series([None] * len(column), dtype=object)
+    if dtype == nw.Decimal:
+        column = column.cast(nw.Float64)
+    elif dtype == nw.Boolean and column.null_count() == 0:
+        return pd.Series(column.to_numpy(), copy=False)
+    elif dtype == nw.Enum:
+        levels = list(dtype.categories)
+        return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
+    elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
+        return pd.Series(column.to_list(), dtype=object)
+    elif not dtype.is_numeric():
+        raise DataError(_refusal(name, str(dtype)))
+    return pd.Series(column.to_numpy(), copy=False)
+
+
+def read_column(frame, name):
+    """One column of a frame.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or two, or it holds what is neither numbers nor levels.
+    """
+    if name not in frame.keys:
+        near = near_matches(name, frame.names)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise DataError(f"there is no column {name!r} in the data; "
+                        + (hint or f"it has {listing(frame.names)}"))  # fmt: skip
+    if name in frame.repeated:
+        raise DataError(f"two columns of the data are called {name!r}; rename one")
+    return to_column(frame.fetch(frame.keys[name]), name)
+
+
+def to_column(series, name):
+    """A pandas Series as a Column."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        if dtype.kind in "fiu":
+            return Column(name, "number", series.to_numpy(), whole=dtype.kind != "f")
+        if dtype.kind == "b":
+            return Column(name, "level", None, series.to_numpy().view(np.int8), (False, True))
+        if dtype.kind in "mMcV":
+            raise DataError(_refusal(name, str(dtype)))
+        return _objects(series.to_numpy().astype(object), name)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories(series, name)
+    if pd.api.types.is_bool_dtype(dtype):
+        missing = series.isna().to_numpy()
+        codes = series.fillna(False).to_numpy(dtype=bool).astype(np.int8)
+        codes[missing] = -1
+        return Column(name, "level", None, codes, (False, True))
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Column(name, "number", values, whole=pd.api.types.is_integer_dtype(dtype))
+    if pd.api.types.is_string_dtype(dtype):
+        codes, levels = pd.factorize(series.array, use_na_sentinel=True)
+        return _sorted(name, codes, [str(level) for level in levels])
+    if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+        raise DataError(_refusal(name, str(dtype)))
+    return _objects(np.asarray(series.astype(object), dtype=object), name)
+
+
+def _refusal(name, kind):
+    """What to do with a column that is neither numbers nor levels."""
+    low = kind.lower()
+    if any(word in low for word in ("date", "time", "duration", "period")):
+        advice = "make it a number, for instance of days since a start, or a text such as the month"
+    elif "complex" in low:
+        advice = "use its real and imaginary parts as two columns"
+    else:
+        advice = "make it numbers or text, or leave it out with '- name'"
+    return f"column {name!r} holds {kind}, which is neither numbers nor categories; {advice}"
+
+
+def _categories(series, name):
+    levels = tuple(_plain(level) for level in series.cat.categories)
+    if len(set(levels)) < len(levels):
+        raise DataError(f"two categories of column {name!r} are written the same")
+    return Column(name, "level", None, series.cat.codes.to_numpy(), levels)
+
+
+def _plain(level):
+    """A level as a Python value; what is not text, a bool or a number is shown as text."""
+    if isinstance(level, np.generic):
+        level = level.item()
+    return level if isinstance(level, (str, bool, int, float)) else str(level)
+
+
+def _sorted(name, codes, levels):
+    """Levels in sorted order, the codes made to match."""
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    place = np.empty(len(levels) + 1, np.int64)
+    place[order] = np.arange(len(levels))
+    place[-1] = -1
+    return Column(name, "level", None, place[codes], tuple(levels[i] for i in order))
+
+
+def _objects(array, name):
+    """A column of Python objects: all numbers, all bools, or all text."""
+    kind = pd.api.types.infer_dtype(array, skipna=True)
+    if kind == "empty":
+        return Column(name, "empty", np.full(len(array), np.nan))
+    if kind in ("string", "boolean"):
+        codes, levels = pd.factorize(array, use_na_sentinel=True)
+        return _sorted(name, codes, [bool(v) if kind == "boolean" else str(v) for v in levels])
+    missing = pd.isna(array)
+    present = array[~missing]
+    if kind not in ("integer", "floating", "mixed-integer-float", "decimal"):
+        _check_numbers(present, name)
+    values = np.full(len(array), np.nan)
+    try:
+        values[~missing] = present.astype(np.float64)
+    except (OverflowError, ValueError, TypeError):
+        raise DataError(f"column {name!r} holds a number too large for a computer's") from None
+    return Column(name, "number", values, whole=kind == "integer")
+
+
+def _check_numbers(present, name):
+    """Raise unless all are numbers, saying what is among them."""
+    real = (numbers.Real, decimal.Decimal, np.number)
+    others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
+    if not others:
+        return
+    example = others[0]
+    dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+    if isinstance(example, dates):
+        raise DataError(_refusal(name, f"dates or times ({example!s})"))
+    if len(others) < len(present) and isinstance(example, (str, bool, np.bool_)):
+        number = next(v for v in present if isinstance(v, real) and not isinstance(v, bool))
+        raise DataError(
+            f"column {name!r} mixes numbers such as {number} with {example!r}; "
+            "make all of it numbers, or all of it text"
+        )
+    if any(isinstance(v, (str, bool)) for v in others):
+        raise DataError(f"column {name!r} mixes text, true/false or other values; make it all text")
+    raise DataError(_refusal(name, f"values of type {type(example).__name__} ({example!r:.40})"))
+
+
+def as_float(values):
+    """The column as float64: itself where it is, a copy otherwise."""
+    return values if values.dtype == np.float64 else values.astype(np.float64)
+
+
+def as_levels(column):
+    """The column with each distinct number as a level; itself where it has levels."""
+    if column.kind == "level":
+        return column
+    found, codes = np.unique(column.values, return_inverse=True)
+    present = ~np.isnan(found)
+    codes[~present[codes]] = -1
+    kind = int if column.whole else float
+    return Column(column.name, "level", None, codes, tuple(kind(v) for v in found[present]))
+
+
+def take(x, rows):
+    """The rows asked for; all of them, without a copy, where `rows` is empty (see `moments`)."""
+    return x[rows] if rows.size else x
+
+
+def used_levels(column, rows):
+    """Levels that occur in these rows, in order."""
+    counts = np.bincount(take(column.codes, rows), minlength=len(column.levels))
+    return tuple(level for level, n in zip(column.levels, counts, strict=True) if n)
+
+
+def recode(column, levels, rows):
+    """Positions in `levels` of the column's values, (n,) int64.
+
+    Raises
+    ------
+    DataError
+        A value is not among `levels`.
+    """
+    column = as_levels(column)
+    codes = take(column.codes, rows).astype(np.int64)
+    if column.levels == levels:
+        return codes
+    known = {level: i for i, level in enumerate(levels)}
+    place = np.array([known.get(level, -1) for level in column.levels], np.int64)
+    if not len(place):
+        return codes
+    found = place[codes]
+    if len(found) and found.min() < 0:
+        level = column.levels[codes[int(found.argmin())]]
+        raise DataError(
+            f"column {column.name!r} has the level {level!r}, which is not among those the model "
+            f"knows: {listing([*levels])}"
+        )
+    return found

@@ -1,0 +1,420 @@
+"""From a frame to numbers: what a formula learns from data, and how it is applied to new data."""
+
+import itertools
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pandas as pd
+
+from lodim import forms
+from lodim.design import columns
+from lodim.design import factors as factor
+from lodim.design import materialize as fill
+from lodim.design.response import Given, Response, code_response, complete, learn_response
+from lodim.design.table import taught
+from lodim.engine import tiles
+from lodim.errors import ArgumentError, DataError, FormulaError
+from lodim.formula.formula import answers, expand, parse
+
+REAL = (np.float64, np.float32)
+FAMILIES = ("gaussian", "binomial", "multinomial", "none")
+MAX_FEATURES = 1_000_000
+LARGEST = 1e160  # of a mean in a file: no larger number has a square
+MAX_LETTERS = 25_000_000  # of the features' names
+# What a formula may make of few columns: so many features for each column in any case; beyond that
+# so many features, and numbers in all rows (0.8 GB).
+MADE_EACH, MADE_FEATURES, MADE_NUMBERS = 100, 100_000, 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The complete rows of a frame as numbers.
+
+    X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
+    y : (n,) float64; codes 0..K-1 where the response has levels; None without a response
+    weights : (n,) float64 as given; None where all are one
+    offset : (n,) or (n, K) float64; None without
+    index : labels of all N rows of the frame
+    rows : (n,) int64, positions of the complete rows in `index`
+    order : (n,) float64, by which rows follow each other; None without
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    index: pd.Index
+    rows: np.ndarray
+    order: np.ndarray | None = None
+
+    @property
+    def n(self):
+        """Number of complete rows."""
+        return len(self.rows)
+
+    @property
+    def weight(self):
+        """(n,) weights that sum to one."""
+        weight = np.ones(self.n) if self.weights is None else self.weights
+        return weight / max(weight.sum(), 1e-300)
+
+    @property
+    def counted(self):
+        """Positions of the rows of weight above zero."""
+        return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
+
+    def base(self, n_scores):
+        """(n, n_scores) the offset of each row and score, zero where none is given."""
+        out = np.zeros((self.n, n_scores))
+        if self.offset is not None:
+            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What a formula has learnt from data; holds no row of it.
+
+    formula : as the user wrote it
+    family : 'gaussian', 'binomial', 'multinomial', or 'none' without a response
+    response : Response, or None
+    terms : tuples of factors (see `factor`), whose columns are multiplied
+    names : p names of features; term_names : names of the terms
+    term_of : (p,) int, the term that each feature belongs to
+    mean, scale : (p,) float64; X = (raw - mean) / scale. In a constant feature X is 0 always,
+        also in new data: nothing could be learnt of it
+    constant : names of the constant features
+    n_dropped : rows left out for missing values
+    weights, offset : names of columns, where they were given by name
+    offset_given : whether an offset was used
+    dtype : 'float64' or 'float32', of X
+    partial : whether rows with missing values stay; features and response are NaN there
+    left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
+    """
+
+    formula: str
+    family: str
+    response: Response | None
+    terms: tuple
+    names: tuple[str, ...]
+    term_names: tuple[str, ...]
+    term_of: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    constant: tuple[str, ...]
+    n_dropped: int
+    weights: str | None
+    offset: str | None
+    offset_given: bool
+    dtype: str
+    partial: bool = False
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def learn(
+        cls,
+        formula,
+        data,
+        *,
+        family=None,
+        weights=None,
+        offset=None,
+        order=None,
+        standardize=True,
+        dtype="float64",
+        partial=False,
+        which=None,
+    ):
+        """Learn a design from data, and apply it to the same data.
+
+        Rows with a missing value in anything used (response, features, weights, offset) are left
+        out first. Means and scales are weighted by `weights` (population sd, divisor the sum of
+        weights); rows of weight zero are kept and do not count.
+
+        Parameters
+        ----------
+        formula : str
+            For instance ``"y ~ ."``; see `lodim.formula.formula`.
+        data : DataFrame or mapping
+            pandas, polars or another frame that narwhals reads, or a dict of columns.
+        family : {None, 'gaussian', 'binomial', 'multinomial', 'none'}
+            None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
+            other numbers are gaussian.
+        weights : str or (N,) array, optional
+        offset : str, (N,) or (N, K) array, optional
+        order : str or (N,) array, optional
+            By which rows follow each other, for models that look at neighbours in time.
+        standardize : bool
+            Whether features are scaled to unit sd; they are centred in any case.
+        dtype : {'float64', 'float32'}
+        partial : bool
+            Keep rows with missing features or response, which are then NaN in the batch.
+        which : int, optional
+            Which response of a formula with several on its left side; without it there is one.
+
+        Returns
+        -------
+        Design, Batch
+
+        Raises
+        ------
+        FormulaError, DataError, ArgumentError, MissingExtraError
+        """
+        _check_arguments(family, dtype, standardize)
+        frame = columns.read_frame(data)
+        parsed, chosen = read_formula(formula, family, which)
+        hidden = {name for name in (weights, offset, order) if isinstance(name, str)}
+        keys = expand(parsed, frame.names, hidden)
+        response = _response(chosen)
+        given = Given.read(frame, weights, offset, order)
+        names_used = _names_of(keys, response)
+        table, rows = complete(frame, names_used, given, learning=True, partial=partial)
+        given = given.at(rows)
+        table.counted = given.counted
+        y, response, family = learn_response(response, family, table)
+        given.check_classes(family, response)
+        _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
+        terms = _learn_terms(keys, table)
+        widths = _widths(terms)
+        _check_size(widths, keys, table.n)
+        names, term_names, term_of = _names(terms, widths)
+        X = _tiles(len(rows), len(names), dtype)
+        mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
+        design = cls(
+            formula=formula,
+            family=family,
+            response=response,
+            terms=terms,
+            names=names,
+            term_names=term_names,
+            term_of=term_of,
+            mean=mean,
+            scale=scale,
+            constant=tuple(itertools.compress(names, flat)),
+            n_dropped=len(frame.index) - len(rows),
+            weights=weights if isinstance(weights, str) else None,
+            offset=offset if isinstance(offset, str) else None,
+            offset_given=offset is not None,
+            dtype=str(np.dtype(dtype)),
+            partial=partial,
+            left_out=answers(parsed, frame.names),
+        )
+        return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
+
+    def apply(self, data, *, offset=None, response=False):
+        """Turn new data into numbers as the data of `learn` were.
+
+        Rows that miss a feature or the offset (with `response`: or the response or weight) are not
+        in the batch; `Batch.rows` says which are.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+        offset : str, number, (N,) or (N, K) array, optional
+            Needed where an array was given to `learn`; a column that was named there is looked up.
+            A number stands for all rows.
+        response : bool
+            Whether to read and code the response too, and the weights where they are a column.
+
+        Returns
+        -------
+        Batch
+
+        Raises
+        ------
+        DataError
+            A column is missing or of another kind, or has a level that was not seen.
+        """
+        frame = columns.read_frame(data)
+        answer = self._answer() if response else None
+        weights = self.weights if response else None
+        given = Given.read(frame, weights, self._offset(offset))
+        names = self._needs(answer)
+        table, rows = complete(frame, names, given, learning=False, partial=self.partial)
+        given = given.at(rows)
+        given.check_classes(self.family, self.response)
+        X = _tiles(len(rows), len(self.names), self.dtype)
+        if len(rows):
+            fill.fill(self.terms, table, X, self.mean, self.scale, self._flat())
+        y = None if answer is None else code_response(answer, table)
+        return Batch(X, y, given.weights, given.offset, frame.index, rows)
+
+    def _answer(self):
+        if self.response is None:
+            raise DataError(f"the formula {self.formula!r} has no response")
+        return self.response
+
+    def _offset(self, offset):
+        """The offset to use, or what is wrong with it."""
+        if offset is not None and not self.offset_given:
+            raise DataError("the model was fitted without an offset; it cannot be given now")
+        if offset is None and self.offset_given and self.offset is None:
+            raise DataError("the model was fitted with an offset; give offset= for the new data")
+        return self.offset if offset is None else offset
+
+    def has_response(self, data):
+        """Whether data have the columns of the response, and of weights that have a name."""
+        if self.response is None:
+            return False
+        needed = [*factor.columns_of(self.response.key), *([self.weights] if self.weights else [])]
+        return set(needed) <= set(columns.read_frame(data).names)
+
+    @property
+    def levels(self):
+        """Classes of the response in order; None for a numeric one, or without a response."""
+        return None if self.response is None else self.response.levels
+
+    @property
+    def features(self):
+        """Names of the columns that the right side uses, each once."""
+        names = [name for term in self.terms for part in term for name in factor.needs(part)]
+        return list(dict.fromkeys(names))
+
+    def _needs(self, answer):
+        return [*self.features, *(factor.columns_of(answer.key) if answer else ())]
+
+    def _flat(self):
+        constant = set(self.constant)
+        return [name in constant for name in self.names] if constant else [False] * len(self.names)
+
+    def to_state(self):
+        """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        for key in ("names", "term_names", "constant", "left_out"):
+            state[key] = list(state[key])
+        state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
+        if self.response is not None:
+            levels = self.response.levels
+            state["response"] = {
+                "name": self.response.name,
+                "levels": None if levels is None else list(levels),
+                "called": self.response.called,
+            }
+        return state
+
+    @classmethod
+    def from_state(cls, state):
+        """The design that `to_state` has written."""
+        state = dict(state)
+        for key in ("names", "term_names", "constant", "left_out"):
+            state[key] = tuple(state[key])
+        state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
+        if state["response"] is not None:
+            answer = dict(state["response"])
+            answer["levels"] = None if answer["levels"] is None else tuple(answer["levels"])
+            state["response"] = Response(**answer)
+        design = cls(**state)
+        design.check()
+        return design
+
+    def check(self):
+        """Raise a ValueError unless the parts fit each other, as those of a file may not."""
+        p, name = len(self.names), forms.optional(forms.text)
+        known = {
+            "formula": forms.text, "family": forms.choice(*FAMILIES), "weights": name,
+            "offset": name, "offset_given": forms.flags(), "n_dropped": forms.whole(),
+            "dtype": forms.choice("float64", "float32"), "partial": forms.flags(),
+            "mean": forms.real(p, least=-LARGEST, most=LARGEST),
+            "scale": forms.real(p, least=forms.TINY, most=LARGEST),
+            "term_of": forms.whole(p), "constant": forms.several("constant"),
+            "left_out": forms.several("left_out"),
+        }  # fmt: skip
+        forms.check(self, known, "design")
+        names, term_names, term_of = _names(self.terms, _widths(self.terms))
+        same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
+        if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
+            raise ValueError("the names of the features are not those that the terms make")
+        if (self.response is None) != (self.family == "none"):
+            raise ValueError(f"family {self.family!r} does not fit the response")
+        if self.offset is not None and not self.offset_given:
+            raise ValueError("the design has an offset that was not given")
+        if self.response is not None:
+            self.response.check(self.family)
+
+
+def _check_arguments(family, dtype, standardize):
+    if family is not None and not (isinstance(family, str) and family in FAMILIES):
+        raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
+    if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
+        raise ArgumentError(f"dtype is 'float64' or 'float32', not {dtype!r}")
+    if not isinstance(standardize, bool):
+        raise ArgumentError(f"standardize is True or False, not {standardize!r}")
+
+
+def read_formula(text, family, which=None):
+    """Parse, and see that the family fits the left side: a Formula, and the response meant."""
+    parsed = parse(text)
+    response = parsed.response if which is None else parsed.responses[which]
+    if response is None and family not in (None, "none"):
+        raise FormulaError(f"family {family!r} needs a response on the left of '~': {text}")
+    if response is not None and family == "none":
+        raise FormulaError(f"family 'none' takes no response on the left of '~': {text}")
+    return parsed, response
+
+
+def _response(leaf):
+    """The response that is meant, its levels not learnt yet."""
+    return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")
+
+
+def _names_of(keys, response):
+    every = [key for term in keys for key in term] + ([response.key] if response else [])
+    return [name for key in dict.fromkeys(every) for name in factor.columns_of(key)]
+
+
+def _learn_terms(keys, table):
+    learnt = {}
+    for key in itertools.chain.from_iterable(keys):
+        if key not in learnt:
+            learnt[key] = factor.learn(key, taught(table, factor.columns_of(key))[0])
+    return tuple(tuple(learnt[key] for key in term) for term in keys)
+
+
+def _check_size(widths, keys, n):
+    """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
+    p, used = sum(widths), len(set(_names_of(keys, None)))
+    few = p <= MADE_EACH * used or (p <= MADE_FEATURES and n * p <= MADE_NUMBERS)
+    if few and p <= MAX_FEATURES:
+        return
+    what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
+    limits = f"{MADE_FEATURES:,} features and {MADE_NUMBERS:,} numbers in all {n:,} rows"
+    if p > MAX_FEATURES:
+        limits = f"{MAX_FEATURES:,} features in all"
+    raise DataError(f"{what}; beyond {MADE_EACH} features for each column, {limits} are allowed")
+
+
+def _tiles(n, p, dtype):
+    try:
+        return tiles.empty(n, p, dtype)
+    except MemoryError:
+        size = n * p * np.dtype(dtype).itemsize / 1e9
+        what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
+        raise DataError(what) from None
+
+
+def _widths(terms):
+    """Numbers of features of the terms."""
+    return [math.prod(map(factor.width, term)) for term in terms]
+
+
+def _names(terms, widths):
+    """Names of the features and of the terms, and the term of each feature."""
+    letters = sum(w * sum(map(factor.letters, t)) for w, t in zip(widths, terms, strict=True))
+    if letters > MAX_LETTERS:
+        raise DataError(
+            f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
+            "the most; give the columns shorter names, or write shorter expressions"
+        )
+    names, term_of = [], []
+    for t, term in enumerate(terms):
+        labels = [factor.labels(part) for part in term]
+        for choice in fill.parts(term):
+            names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
+            term_of.append(t)
+    if len(set(names)) < len(names):
+        seen = set()
+        twice = next(name for name in names if name in seen or seen.add(name))
+        raise DataError(f"two features would be called {twice!r:.200}; rename a column")
+    term_names = tuple(":".join(part.name for part in term) for term in terms)
+    return tuple(names), term_names, np.array(term_of, np.int64)

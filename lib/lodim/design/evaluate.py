@@ -1,0 +1,261 @@
+"""Expressions: calls of the closed list, walked node by node over columns.
+
+Nothing is handed to Python's `eval`: each node that `grammar` allows has its line here.
+"""
+
+import ast
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lodim.design.column_kernels import frozen
+from lodim.design.columns import as_float, take
+from lodim.errors import DataError, FormulaError
+from lodim.formula import language as grammar
+from lodim.formula import patsy_terms as algebra
+from lodim.formula.language import (
+    Refused,
+    check_call,
+    column_name,
+    column_nodes,
+    count_data,
+    function_name,
+)
+
+ARITHMETIC: dict[type, Callable] = {
+    **{ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide},
+    **{ast.FloorDiv: np.floor_divide, ast.Mod: np.mod, ast.Pow: np.power},
+    **{ast.USub: np.negative, ast.UAdd: np.positive},
+}
+LOGIC = {ast.BitAnd: np.logical_and, ast.BitOr: np.logical_or}
+COMPARISONS = {
+    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
+    **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
+}
+
+
+@dataclass
+class Table:
+    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
+
+    ``counted`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``partial`` says that rows with missing values are among them (see `partial`).
+    """
+
+    columns: dict
+    rows: np.ndarray
+    index: object
+    n: int
+    counted: np.ndarray | None = None
+    partial: bool = False
+
+
+@dataclass
+class _Scope:
+    """One evaluation: where its columns are, and the states it learns or uses up."""
+
+    table: Table
+    code: str  # for messages
+    states: list = field(default_factory=list)
+    learning: bool = False
+    position: int = 0
+
+
+@functools.lru_cache(5000)
+def tree(code):
+    """The syntax of an expression, checked again: it may come from a saved file."""
+    try:
+        node = grammar.read(code)
+        if isinstance(node, ast.Call):
+            check_call(node, outermost=True)
+        elif column_name(node) is None:
+            raise Refused(node, "not a call")
+    except (Refused, SyntaxError) as error:
+        raise FormulaError(f"{code!r:.80} cannot stand in a formula: {error}") from None
+    return node
+
+
+def learn(code, table):
+    """The number of columns an expression makes, and the states it has learnt from a table."""
+    scope = _Scope(table, code, learning=True)
+    width = _matrix(tree(code), scope).shape[1]
+    return width, tuple(scope.states)
+
+
+def evaluate(code, node, table, states=()):
+    """An expression's values, (n, width) float64, every one finite; `code` is for messages."""
+    return _matrix(node, _Scope(table, code, list(states)))
+
+
+def _matrix(node, scope):
+    """An expression's values, (n, width) float64, every one finite."""
+    try:
+        with np.errstate(all="ignore"):
+            value = _float(_value(node, scope), node, scope)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FormulaError(f"{scope.code}: {error}") from None
+    except MemoryError:
+        raise DataError(f"{scope.code}: {scope.table.n:,} rows need more memory") from None
+    if value.ndim == 1:
+        value = value[:, None]
+    if value.ndim != 2 or len(value) != scope.table.n:
+        raise FormulaError(f"{scope.code} does not give one value for each row")
+    if not np.isfinite(value).all():
+        _report(value, node, scope)
+    return value
+
+
+def _report(value, node, scope):
+    """Say in which row, and of what, an expression made no number."""
+    table = scope.table
+    i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
+    position = table.rows[i] if table.rows.size else i
+    names = dict.fromkeys(column_name(n) for n in column_nodes(node))
+    seen = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
+    found = value[i][~np.isfinite(value[i])][0]
+    label = table.index[position]
+    raise DataError(f"{scope.code} is {found} in row {label!r}, where {seen}")
+
+
+def _at(source, position):
+    if source.kind == "level":
+        return repr(source.levels[source.codes[position]])
+    return source.values[position].item()
+
+
+def _value(node, scope):
+    """The value of a node: an array over the rows, or a setting as it is written."""
+    name = column_name(node)
+    if name is not None:
+        return _operand(scope.table.columns[name], scope.table.rows)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return ast.literal_eval(node)
+    if isinstance(node, ast.Call):
+        return _call(node, scope)
+    if isinstance(node, ast.Compare):
+        return _compare(node, scope)
+    parts = (node.operand,) if isinstance(node, ast.UnaryOp) else (node.left, node.right)
+    kind = type(node.op)
+    if kind is ast.Invert:
+        return np.logical_not(_truth(parts[0], scope))
+    if kind in LOGIC:
+        return LOGIC[kind](*(_truth(part, scope) for part in parts))
+    return ARITHMETIC[kind](*(_single(part, scope) for part in parts))
+
+
+def _operand(source, rows):
+    """A column in an expression: float64, bool, or the levels themselves as objects."""
+    if source.kind != "level":
+        return frozen(as_float(take(source.values, rows)))
+    codes = take(source.codes, rows)
+    if source.levels and all(isinstance(level, bool) for level in source.levels):
+        return np.array(source.levels)[codes]
+    return np.array([*source.levels, None], dtype=object)[codes]
+
+
+def _float(value, node, scope):
+    """A value as float64; text is refused, with the name of its column."""
+    array = np.asarray(value)
+    if array.dtype.kind in "OUS":
+        name = column_name(node)
+        what = f"column {name!r} holds" if name else f"{ast.unparse(node)} gives"
+        raise DataError(f"{scope.code} needs numbers, and {what} text or categories")
+    return array.astype(np.float64, copy=False)
+
+
+def _single(node, scope):
+    """One float64 for each row, or one for all."""
+    value = _float(_value(node, scope), node, scope)
+    if value.ndim > 1:
+        raise FormulaError(
+            f"{scope.code}: {ast.unparse(node)} makes several columns; multiply with ':', "
+            "such as bs(x, df=4):z"
+        )
+    return value
+
+
+def _truth(node, scope):
+    """A value that is true or false in each row."""
+    value = np.asarray(_value(node, scope))
+    if value.dtype != bool:
+        raise FormulaError(
+            f"{scope.code}: & | ~ join comparisons, such as (x > 1) & (z < 2), and "
+            f"{ast.unparse(node)} is not true or false"
+        )
+    return value
+
+
+def _compare(node, scope):
+    """a < b < c, as the comparisons of neighbours, all true."""
+    result, left = True, np.asarray(_value(node.left, scope))
+    for op, before, after in zip(
+        node.ops, [node.left, *node.comparators], node.comparators, strict=False
+    ):
+        right = np.asarray(_value(after, scope))
+        texts = [value.dtype.kind in "OUS" for value in (left, right)]
+        if any(texts) and not all(texts):
+            what = ast.unparse(before if texts[0] else after)
+            raise DataError(
+                f"{scope.code} compares numbers with {what}, which is text or categories"
+            )
+        try:
+            found = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
+        except TypeError:
+            raise DataError(f"{scope.code} compares values that have no order") from None
+        result, left = np.logical_and(result, np.asarray(found, bool)), right
+    return result
+
+
+def _call(node, scope):
+    """A function of the closed list, applied."""
+    name = function_name(node.func)
+    if name == "I":
+        return _value(node.args[0], scope)
+    if name == "np.where":
+        choices = (_single(arg, scope) for arg in node.args[1:])
+        return np.where(_truth(node.args[0], scope), *choices)
+    n_data = count_data(node)
+    settings = [ast.literal_eval(arg) for arg in node.args[n_data:]]
+    words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
+    if name in algebra.TRANSFORMS:
+        data = [_data(arg, scope) for arg in node.args[:n_data]]
+        return _transform(name, data, settings, words, scope)
+    values = [_single(arg, scope) for arg in node.args[:n_data]]
+    return getattr(np, name.removeprefix("np."))(*values, *settings, **words)
+
+
+def _data(node, scope):
+    """What a transform learns from: one value, or several, for each row."""
+    value = _float(_value(node, scope), node, scope)
+    if value.ndim == 0 or len(value) != scope.table.n:
+        raise FormulaError(f"{scope.code}: {ast.unparse(node)} does not give a value for each row")
+    if not np.isfinite(value).all():
+        _report(value.reshape(len(value), -1), node, scope)
+    return value
+
+
+def _transform(name, data, settings, words, scope):
+    """A spline or a standardization: learnt first where asked, then applied."""
+    try:
+        if scope.learning:
+            state = algebra.learn(name, data, settings, words, scope.table.counted)
+            scope.states.append((name, state))
+        known, state = scope.states[scope.position]
+        scope.position += 1
+        if known == name:
+            return algebra.apply(name, state, data, settings, words)
+    except NotImplementedError:
+        raise DataError(
+            f"{scope.code}: a value lies outside of the range that bs() has learnt; set "
+            "lower_bound= and upper_bound=, or use cr(), which goes on in a straight line"
+        ) from None
+    except IndexError:
+        pass
+    except Exception as error:
+        raise DataError(f"{scope.code}: {name}() cannot be made of this: {error}") from None
+    raise FormulaError(f"{scope.code}: {name}() cannot stand here")

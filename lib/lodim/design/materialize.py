@@ -1,0 +1,149 @@
+"""The features of a design's terms, written into tiles."""
+
+import itertools
+import math
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from lodim.design import column_kernels as moments
+from lodim.design import columns
+from lodim.design import factors as factor
+from lodim.design.column_kernels import ALL
+from lodim.design.table import known, spread
+from lodim.errors import DataError
+
+FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
+FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
+KEPT = 4_000_000  # numbers of factors that are kept between terms
+THREADED = 2_000_000  # numbers above which threads over columns pay
+
+
+def parts(term):
+    """For each column of a term, the column of each factor; that of the first runs fastest."""
+    widths = [range(factor.width(part)) for part in term]
+    return [choice[::-1] for choice in itertools.product(*reversed(widths))]
+
+
+class _Prepared:
+    """What columns are cut from: small ones are kept where several terms need them."""
+
+    def __init__(self, terms, table):
+        self.table, self.room, self.kept = table, KEPT, {}
+        self.uses = Counter(id(part) for term in terms for part in term)
+
+    def __call__(self, part):
+        if id(part) in self.kept:
+            return self.kept[id(part)]
+        made = factor.prepare(part, self.table)
+        if self.uses[id(part)] > 1 and made.size <= self.room:
+            self.room -= made.size
+            self.kept[id(part)] = made
+        return made
+
+
+def _sources(term, table, prepared):
+    """(column, rows) for each feature of a term: the user's array where it is numbers."""
+    part, where = known(table, [name for f in term for name in factor.needs(f)])
+    if where is ALL:
+        yield from _known_sources(term, part, prepared)
+    elif not part.n:
+        for _ in parts(term):
+            yield moments.frozen(np.full(table.n, np.nan)), moments.frozen(ALL)
+    else:
+        for x, rows in _known_sources(term, part, _Prepared((), part)):
+            values = spread(columns.take(x, rows), where, table.n)
+            yield moments.frozen(values), moments.frozen(ALL)
+
+
+def _known_sources(term, table, prepared):
+    """The same for a table where nothing of the term is missing."""
+    if len(term) == 1 and isinstance(term[0], factor.Numeric):
+        values = factor.raw(term[0], table)
+        yield moments.frozen(columns.as_float(values)), table.rows
+        return
+    sources = [prepared(part) for part in term]
+    for choice in parts(term):
+        made = [factor.column(*z) for z in zip(term, sources, choice, strict=True)]
+        yield moments.frozen(made[0] if len(made) == 1 else _product(made)), moments.frozen(ALL)
+
+
+def _product(columns):
+    """The product of columns that miss nothing; infinite where it is beyond all numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.multiply.reduce(columns)
+    product[np.isnan(product)] = np.inf
+    return product
+
+
+def _each(work, terms, table, p):
+    """Do the work of every term, given its first feature; in threads where there is much."""
+    widths = [math.prod(map(factor.width, term)) for term in terms]
+    firsts = np.cumsum([0, *widths])[:-1].tolist()
+    threads = min(8, os.cpu_count() or 1)
+    if table.n * p < THREADED or threads == 1:
+        for term, first in zip(terms, firsts, strict=True):
+            work(term, first)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, terms, firsts):
+            pass
+
+
+def fill(terms, table, X, mean, scale, flat):
+    """Write every feature but the constant ones."""
+    prepared = _Prepared(terms, table)
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            if not flat[k]:
+                _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+
+    _each(work, terms, table, X.shape[1])
+
+
+def learn(terms, table, X, names, weights, standardize):
+    """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
+    p = X.shape[1]
+    mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
+    if weights is None:
+        weights = moments.NO_WEIGHTS
+    elif not 1e-100 < weights.max() < 1e100:
+        weights = weights / weights.max()  # their sum, or a product, would leave float64
+    weights, prepared = moments.frozen(weights), _Prepared(terms, table)
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            there = _there(x, rows, weights) if table.partial else (rows, weights)
+            mean[k], sd, least, greatest = moments.moments(x, *there)
+            if not (np.isfinite(mean[k]) and np.isfinite(sd)):
+                raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
+                                "be squared; divide it by a power of ten")  # fmt: skip
+            if sd <= FLAT * max(abs(least), abs(greatest)):
+                flat[k], mean[k] = True, min(max(mean[k], least), greatest)
+                continue
+            scale[k] = sd if standardize else 1.0
+            _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+
+    _each(work, terms, table, p)
+    return mean, scale, flat
+
+
+def _check_near(largest, term, dtype):
+    """Raise where a feature is so far from the mean row that distances would be infinite."""
+    if largest > FAR[dtype.name]:
+        name = ":".join(part.name for part in term)
+        raise DataError(
+            f"{name!r} holds a number that is {largest:.3g} standard deviations (or units) from "
+            "the training rows' mean, too far to be computed with; make it missing or correct it"
+        )
+
+
+def _there(x, rows, weights):
+    """The rows where x is not missing, and their weights."""
+    if rows.size or not np.isnan(x).any():
+        return rows, weights
+    at = np.flatnonzero(~np.isnan(x))
+    return moments.frozen(at), moments.frozen(weights[at] if weights.size else weights)

@@ -1,0 +1,298 @@
+"""What stands beside the features: response, weights, offset; and which rows are complete."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lodim import forms
+from lodim.design import columns
+from lodim.design import factors as factor
+from lodim.design.column_kernels import ALL, frozen, scan
+from lodim.design.evaluate import Table
+from lodim.design.table import known, spread, taught
+from lodim.errors import DataError
+from lodim.formula.formula import listing
+
+LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
+
+
+@dataclass(frozen=True)
+class Response:
+    """What stands on the left side.
+
+    ``levels`` are the classes as the user wrote them (str, bool, int or float), the last of two
+    being the success; None where the response is a number. ``called`` says that ``name`` is an
+    expression such as ``np.log(y)``, not a column.
+    """
+
+    name: str
+    levels: tuple | None = None
+    called: bool = False
+
+    @property
+    def key(self):
+        """The response as a factor key."""
+        return (None, self.name) if self.called else (self.name, None)
+
+    def check(self, family):
+        """Raise a ValueError unless the parts fit each other and the family's name."""
+        forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
+        factor.columns_of(self.key)
+        if (self.levels is None) != (family == "gaussian"):
+            raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
+        if self.levels is not None:
+            factor.check_levels(self.levels, self.name, least=2)
+            if family == "binomial" and len(self.levels) > 2:
+                raise ValueError(f"the response has {len(self.levels)} levels, not 2")
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What is given for each row, float64, NaN where missing; None where not given.
+
+    weights (n,), offset (n,) or (n, K), order (n,).
+    """
+
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    order: np.ndarray | None = None
+
+    @classmethod
+    def read(cls, frame, weights, offset, order=None):
+        """From names of columns or arrays of the frame's length."""
+        given = {"weights": weights, "offset": offset, "order": order}
+        return cls(**{what: _per_row(frame, value, what) for what, value in given.items()})
+
+    def at(self, rows):
+        """The complete rows; weights that are all one become None."""
+        weights = None if self.weights is None else self.weights[rows]
+        if weights is not None and len(weights):
+            _check_weights(weights)
+        if weights is not None and (weights == 1).all():
+            weights = None
+        offset, order = (None if v is None else v[rows] for v in (self.offset, self.order))
+        return Given(weights, offset, order)
+
+    @property
+    def counted(self):
+        """(n,) bool, rows whose weight is above zero; None where all are."""
+        if self.weights is None or (self.weights > 0).all():
+            return None
+        return self.weights > 0
+
+    def check_classes(self, family, response):
+        """An offset of K columns needs K classes."""
+        if self.offset is None:
+            return
+        if self.offset.ndim == 1:
+            if family == "multinomial" and self.offset.any():
+                raise DataError(
+                    "one offset for all classes changes no probability; give an array with a "
+                    f"column for each of the {len(response.levels)} classes"
+                )
+            return
+        k = self.offset.shape[1]
+        if family != "multinomial":
+            raise DataError(f"offset has {k} columns; family {family!r} takes one")
+        if k != len(response.levels):
+            raise DataError(
+                f"offset has {k} columns, and {len(response.levels)} classes need one each"
+            )
+
+
+def _per_row(frame, value, what):
+    if value is None:
+        return None
+    if isinstance(value, str):
+        column = columns.read_column(frame, value)
+        if column.kind == "level":
+            raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
+        array = columns.as_float(column.values)
+    else:
+        array = _array(frame, value, what)
+    if np.isinf(array).any():
+        i = int(np.flatnonzero(np.isinf(array).reshape(len(array), -1).any(axis=1))[0])
+        raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
+    _check_size(array, what)
+    return array
+
+
+def _check_size(values, what):
+    largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
+    if largest > LARGEST:
+        raise DataError(
+            f"{what} reaches {largest:g}, and numbers up to {LARGEST:g} can be computed with; "
+            "use other units"
+        )
+
+
+def _array(frame, value, what):
+    """An array given beside the frame, whose rows must be those of the frame."""
+    try:
+        if isinstance(value, (pd.Series, pd.DataFrame)):
+            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+    n = len(frame.index)
+    if what == "offset" and array.ndim == 0:
+        array = np.full(n, float(array))
+    most = 2 if what == "offset" else 1
+    if not 1 <= array.ndim <= most:
+        raise DataError(f"{what} has {array.ndim} dimensions, not one")
+    if len(array) != n:
+        raise DataError(f"{what} has {len(array)} values, and the data has {n} rows")
+    if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
+        raise DataError(f"{what} has other row labels than the data; give it in the data's order")
+    return array
+
+
+def _check_weights(weights):
+    if weights.min() < 0:
+        raise DataError(f"weights are not negative, and one is {weights.min():g}")
+    if weights.max() == 0:
+        raise DataError("all weights are zero; nothing can be learnt")
+
+
+def complete(frame, names, given, learning, partial=False):
+    """Read columns, and find the rows where none of them, nor weights nor offset, is missing.
+
+    With `partial`, rows where a column is missing stay.
+
+    Returns
+    -------
+    Table, rows
+        `rows` are positions, (n,) int64; in the table they are empty where all are complete.
+    """
+    n = len(frame.index)
+    bad, dropped, read = np.zeros(n, bool), {}, {}
+    for name in dict.fromkeys(names):
+        read[name] = columns.read_column(frame, name)
+        flags = np.zeros(n, bool) if partial else bad
+        dropped[name] = _flag(read[name], flags, frame.index)
+    for what, array in vars(given).items():
+        if array is not None:
+            missing = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
+            bad |= missing
+            dropped[what] = int(missing.sum())
+    rows = np.flatnonzero(~bad)
+    if learning and not len(rows):
+        _no_rows(n, dropped)
+    used = frozen(ALL if len(rows) == n else rows)
+    return Table(read, used, frame.index, len(rows), partial=partial), rows
+
+
+def _flag(column, bad, index):
+    """Mark where a column is missing; return in how many rows."""
+    if column.kind == "level":
+        missing = column.codes < 0
+        np.logical_or(bad, missing, out=bad)
+        return int(missing.sum())
+    if column.values.dtype.kind in "iu":
+        return 0
+    missing, infinite = scan(frozen(columns.as_float(column.values)), bad)
+    if infinite >= 0:
+        raise DataError(
+            f"column {column.name!r} is infinite in row {index[infinite]!r}; "
+            "make it missing or a number"
+        )
+    return missing
+
+
+def _no_rows(n, dropped):
+    if not n:
+        raise DataError("the data has no rows")
+    worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
+    said = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
+    raise DataError(f"no rows are left: all {n} are dropped for missing values ({said})")
+
+
+def learn_response(response, family, table):
+    """Code the response, and infer its levels and family.
+
+    Returns
+    -------
+    y : (n,) float64, NaN where it is missing from rows that stay; or None
+    response : Response, or None
+    family : str
+    """
+    if response is None:
+        return None, None, "none"
+    n = table.n
+    table, where = taught(table, factor.columns_of(response.key))
+    source, rows = _source(response, table)
+    family = family or _infer(source, rows)
+    if family == "gaussian":
+        y = _values(source, rows)
+        _check_varies(y, response.name, table.counted)
+        return spread(y, where, n), response, family
+    levels = columns.used_levels(columns.as_levels(source), rows)
+    y = columns.recode(source, levels, rows).astype(np.float64)
+    _check_levels(response.name, levels, y, family, table.counted)
+    return spread(y, where, n), Response(response.name, levels, response.called), family
+
+
+def code_response(response, table):
+    """The response of new data, (n,) float64, by the levels that are known."""
+    n = table.n
+    table, where = known(table, factor.columns_of(response.key))
+    if not table.n:
+        return np.full(n, np.nan)
+    source, rows = _source(response, table)
+    if response.levels is None:
+        return spread(_values(source, rows), where, n)
+    y = columns.recode(source, response.levels, rows).astype(np.float64)
+    return spread(y, where, n)
+
+
+def _source(response, table):
+    """The response as a column, and which of its rows are meant."""
+    if not response.called:
+        return table.columns[response.name], table.rows
+    values = factor.prepare(factor.learn(response.key, table), table)
+    if values.shape[1] != 1:
+        raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
+    return columns.Column(response.name, "number", values[:, 0]), ALL
+
+
+def _values(source, rows):
+    if source.kind == "level":
+        raise DataError(
+            f"the response {source.name!r} holds {listing(source.levels, 3)}; family 'gaussian' "
+            "needs numbers (for classes, use family 'binomial' or 'multinomial')"
+        )
+    y = columns.take(source.values, rows).astype(np.float64)
+    _check_size(y, f"the response {source.name!r}")
+    return y
+
+
+def _infer(source, rows):
+    """The family that a response speaks of."""
+    if source.kind == "level":
+        return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
+    values = columns.take(source.values, rows)
+    for low in (0, -1):
+        ones = values == 1
+        if ((values == low) | ones).all() and 0 < ones.sum() < len(values):
+            return "binomial"
+    return "gaussian"
+
+
+def _check_varies(y, name, counted):
+    seen = y if counted is None else y[counted]
+    if seen.min() == seen.max():
+        raise DataError(f"the response {name!r} is {seen[0]:g} in every row; nothing to explain")
+
+
+def _check_levels(name, levels, y, family, counted):
+    seen = np.unique(y if counted is None else y[counted])
+    if len(seen) < 2:
+        one = levels[int(seen[0])]
+        raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
+    if family == "binomial" and len(levels) > 2:
+        raise DataError(
+            f"family 'binomial' takes two classes, and the response {name!r} has {len(levels)}: "
+            f"{listing(levels)}; use family 'multinomial'"
+        )

@@ -1,0 +1,58 @@
+"""Rows of which some columns are missing, for models that can use what is there."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lodim.design.column_kernels import ALL, frozen
+from lodim.design.columns import as_float, take
+from lodim.errors import DataError
+
+
+def known(table, names):
+    """The part of a table where none of some columns is missing, and where its rows stand.
+
+    Returns
+    -------
+    Table, where
+        Positions among the table's rows, (n_known,) int64; empty where all are known, as they
+        always are unless the table keeps rows with missing values.
+    """
+    if not table.partial or not table.n:
+        return table, ALL
+    bad = np.zeros(table.n, bool)
+    for name in names:
+        bad |= _missing(table.columns[name], table.rows)
+    if not bad.any():
+        return table, ALL
+    where = np.flatnonzero(~bad)
+    rows = where if not table.rows.size else table.rows[where]
+    counted = None if table.counted is None else table.counted[where]
+    return replace(table, rows=frozen(rows), n=len(where), counted=counted), where
+
+
+def taught(table, names):
+    """As `known`, where something is to be learnt: a DataError if no known row counts."""
+    part, where = known(table, names)
+    if part.n and (part.counted is None or part.counted.any()):
+        return part, where
+    for name in names:
+        if _missing(table.columns[name], table.rows).all():
+            raise DataError(f"column {name!r} is missing in every row")
+    raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
+
+
+def spread(values, where, n):
+    """Values of the known rows among n, NaN elsewhere; as they are where all are known."""
+    if where is ALL:
+        return values
+    full = np.full(n, np.nan)
+    full[where] = values
+    return full
+
+
+def _missing(column, rows):
+    """Where a column is missing, (n,) bool."""
+    if column.kind == "level":
+        return take(column.codes, rows) < 0
+    return np.isnan(as_float(take(column.values, rows)))

@@ -1,0 +1,162 @@
+"""Sums of kernels over fixed row blocks, shared among threads.
+
+Kernels release the GIL, so plain threads share the blocks; unlike Numba's own parallel loops this
+composes with folds that run side by side, compiles several times faster, and needs no threading
+layer. Each block writes its own partial and partials are added in block order: the result has the
+same bits on any number of threads. Tiles that `place` has moved to a GPU stay there, and the CUDA
+twins of the kernels work on them.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import pairwise
+from threading import Lock
+
+import numpy as np
+
+from lodim.engine.tiles import TILES_PER_BLOCK
+from lodim.errors import DeviceError, MissingExtraError
+
+ENGINES = ("auto", "cpu", "cuda")
+LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
+
+
+def place(X, engine, large=None):
+    """Tiles X where their passes will run: X itself, or its DeviceTiles.
+
+    "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
+    numba-cuda is installed, a GPU is usable and X fits its memory; it looks in this order, so that
+    small data import nothing.
+    """
+    large = X.nbytes >= LARGE if large is None else large
+    if engine == "cpu" or (engine == "auto" and not (large and find_spec("numba_cuda"))):
+        return X
+    problem, device = _device(X)
+    if problem is None:
+        return device.DeviceTiles.of(X)
+    if engine == "auto":
+        return X
+    raise problem
+
+
+def _device(X):
+    """Why X cannot be on a GPU, or None; and the module that puts it there."""
+    try:
+        from lodim.engine import cuda as device  # imports numba.cuda: only where a GPU is asked for
+    except ImportError as error:
+        return _missing(error), None
+    if not device.usable():
+        if not find_spec("numba_cuda"):
+            return _missing(None), None
+        return DeviceError(
+            "engine='cuda' needs an NVIDIA GPU and its driver, and none is usable here: "
+            "use engine='auto' or 'cpu'"
+        ), None
+    if not device.fits(X):
+        gigabytes = X.nbytes / 1e9
+        return DeviceError(
+            f"the GPU's free memory does not hold the features ({gigabytes:.1f} GB): use "
+            "engine='cpu', or dtype='float32', which halves them"
+        ), None
+    return None, device
+
+
+def _missing(error):
+    missing = MissingExtraError(
+        "engine='cuda' needs an NVIDIA GPU and numba-cuda: pip install 'lodim[cuda]'"
+    )
+    missing.__cause__ = error
+    return missing
+
+
+def on_host(tiles):
+    """Whether tiles are a NumPy array, not on a GPU."""
+    return isinstance(tiles, np.ndarray)
+
+
+def count_blocks(tiles):
+    """Number of row blocks in tiles of shape (n_tiles, p, 64)."""
+    return -(-tiles.shape[0] // TILES_PER_BLOCK)
+
+
+def available_threads():
+    """Threads that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+@lru_cache(maxsize=1)
+def _pool(pid):
+    return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="lodim")
+
+
+def for_blocks(kernel, n_blocks, *args, threads=1):
+    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads."""
+    threads = min(threads, n_blocks)
+    if threads <= 1:
+        kernel(0, n_blocks, *args)
+        return
+    bounds = [n_blocks * i // threads for i in range(threads + 1)]
+    # A pool belongs to one process: after a fork its threads are gone.
+    pool = _pool(os.getpid())
+    waiting = [pool.submit(kernel, lo, hi, *args) for lo, hi in pairwise(bounds[1:])]
+    kernel(bounds[0], bounds[1], *args)
+    for job in waiting:
+        job.result()
+
+
+def over_rows(kernel, tiles, *args, threads=1):
+    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks."""
+    if on_host(tiles):
+        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads)
+    else:
+        tiles.run(kernel, *args)
+
+
+def sum_blocks(kernel, tiles, shape, *args, threads=1):
+    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block]."""
+    if not on_host(tiles):
+        return tiles.run(kernel, *args)
+    n_blocks = count_blocks(tiles)
+    partials = np.empty((n_blocks, *shape))
+    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads)
+    return partials[0] if n_blocks == 1 else partials.sum(axis=0)
+
+
+def dot(u, v):
+    """u'v without BLAS: its idle threads spin for a while, and halve the speed of the kernels'."""
+    return float(np.einsum("i,i->", u, v))
+
+
+@lru_cache(maxsize=1)
+def _blas():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+_limit: list = []
+_users, _lock = 0, Lock()
+
+
+@contextmanager
+def single_blas():
+    """BLAS on one thread while any caller is within: on tiny arrays its threads wait and spin.
+
+    The setting is the process's own, so callers on several threads share it, and the last one out
+    restores what was there.
+    """
+    global _users
+    with _lock:
+        if not _users:
+            _limit.append(_blas().limit(limits=1))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limit.pop().restore_original_limits()

@@ -1,0 +1,76 @@
+"""Keys of rows by their content, and draws of rows that depend on nothing else.
+
+Where a row or a column stands, what the classes are called and rounding change no draw: chance is a
+function of the key of a row, and of a seed.
+"""
+
+import numpy as np
+
+from lodim.engine import tiles
+
+TIE = 1e-9  # of the most that a spread could be: what is less is rounding
+WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
+
+
+def keys(X, weight):
+    """Number of each row (n,), about 1 in size, of its features X (n, p) in units of their spread.
+
+    Rows of one key are copies of each other, but for designs of great symmetry.
+    """
+    share = weight / weight.sum()
+    u = X - share @ X
+    deviation = np.sqrt(share @ u**2)
+    flat = deviation <= TIE * np.abs(X).max(axis=0)
+    u = np.divide(u, deviation, out=np.zeros_like(u), where=~flat)
+    size = (u**2).sum(axis=1)
+    skew = u @ (u.T @ (share * size))
+    # Both are measured against the most that they could be: what is next to nothing is rounding.
+    most = (share @ size**1.5) * np.sqrt(share @ size)
+    return _standard(size, share, np.sqrt(share @ size**2)) + _standard(skew, share, most)
+
+
+def of_batch(batch, n_classes):
+    """Keys of the rows of a batch (n,), weights, offset and response among them, and of classes.
+
+    Parameters
+    ----------
+    batch : Batch
+        Missing features count as zero, which is their mean.
+    n_classes : int
+        Number of classes, 0 of a numeric response or none. The key of a class, one of (n_classes,),
+        is the mean of its rows': names and codes make no difference to it.
+    """
+    X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
+    key = keys(X, batch.weight)
+    for known in (batch.weights, batch.offset, None if n_classes else batch.y):
+        if known is not None:
+            key = key + _spread(np.nan_to_num(known).reshape(batch.n, -1).sum(axis=1))
+    if not n_classes:
+        return key, np.zeros(0)
+    code = np.nan_to_num(batch.y, nan=n_classes).astype(int)
+    of = np.bincount(code, minlength=n_classes + 1)
+    means = np.bincount(code, key, n_classes + 1) / np.maximum(of, 1)
+    return key + _spread(means[code]), means[:n_classes]
+
+
+def _spread(values):
+    """Values in standard deviations from their mean; zero where they vary by rounding alone."""
+    return _standard(values, np.full(len(values), 1.0 / len(values)), np.abs(values).max(initial=0))
+
+
+def _standard(values, share, most):
+    apart = values - share @ values
+    spread = np.sqrt(share @ apart**2)
+    return apart / spread if spread > TIE * most else np.zeros_like(apart)
+
+
+def waves(key, k, rng):
+    """k random weights of each row, (n, k): smooth functions of its key."""
+    phase, speed = rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
+    return np.cos(key[:, None] * speed + phase)
+
+
+def drawn(key, count, seed):
+    """Increasing positions of `count` of the rows, at random."""
+    rank = np.random.default_rng(seed).permutation(len(key))[:count]
+    return np.sort(np.argsort(key, kind="stable")[rank])

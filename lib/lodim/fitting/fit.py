@@ -1,0 +1,353 @@
+"""Fit: what a model function returns, and all that models share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import family as families
+from lodim import forms
+from lodim.checks import flag, one_of
+from lodim.design.design import Design
+from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.fitting import storage as store
+from lodim.formula import formula
+from lodim.report import tables as report
+from lodim.selection import folds as fold
+
+ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
+KINDS = {  # where each model's function and from_state are
+    "gbmap": "lodim.models.gbmap.model",
+    "proset": "lodim.models.proset.model",
+    "costnet": "lodim.models.costnet.model",
+    "melm": "lodim.models.melm.model",
+    "ripr": "lodim.models.ripr.model",
+}
+
+
+class Fit(ABC):
+    """A fitted model.
+
+    Attributes
+    ----------
+    design : Design
+        What the formula learnt from the data.
+    family : Gaussian, Binomial or Multinomial
+    settings : frozen record of the model's arguments, all chosen
+    estimates : frozen record of the model's estimates
+    selection : DataFrame or None
+        The cross-validation that chose the settings, where one did.
+    call : str
+    arguments : dict
+        The arguments of the call that `update` repeats, chosen settings filled in; ARRAY
+        stands for what is not kept.
+    chosen : dict
+        The settings that cross-validation has chosen, with what each of several draws of the folds
+        alone would have chosen (empty of one draw).
+    """
+
+    name: str
+    estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
+    types: tuple[str, ...] = ("response", "link", "class", "prob")
+    without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+
+    def __init__(
+        self, *, design, family, settings, estimates, selection, call, arguments, chosen=None
+    ):
+        self.design, self.family, self.settings = design, family, settings
+        self.estimates, self.selection = estimates, selection
+        self.call, self.arguments, self.chosen = call, arguments, chosen or {}
+
+    # What a model brings -----------------------------------------------------------------------
+
+    @abstractmethod
+    def score_rows(self, batch):
+        """Link scores (n, K) of the rows of a batch, its offset included."""
+
+    @abstractmethod
+    def tidy(self) -> pd.DataFrame:
+        """One row an estimate: a frame with columns term and estimate at least."""
+
+    @abstractmethod
+    def glance(self) -> pd.DataFrame:
+        """One row of what describes the whole fit."""
+
+    @abstractmethod
+    def _summary(self, full):
+        """The Report that summary() returns."""
+
+    @abstractmethod
+    def _listing(self):
+        """Lines and Table of the short print."""
+
+    @abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Everything `from_state` needs, as plain values and arrays."""
+
+    # What all models share ---------------------------------------------------------------------
+
+    def shared_state(self) -> dict[str, Any]:
+        """What the state of every model holds; see `shared`."""
+        return {
+            "design": self.design.to_state(),
+            "selection": None if self.selection is None else self.selection.to_dict("list"),
+            "call": self.call, "arguments": self.arguments,
+            "chosen": {name: list(by_draw) for name, by_draw in self.chosen.items()},
+        }  # fmt: skip
+
+    @property
+    def levels(self):
+        """Classes of the response in order, None for a numeric one."""
+        return self.design.levels
+
+    @property
+    def reader(self):
+        """The design that new data are read with: a model may need but some of the terms."""
+        return self.design
+
+    def predict(
+        self, data: Any, type: str = "response", *, offset: Any = None
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the formula's right side (and an offset, if one was
+            used).
+        type : str
+            "response": mean of the response, for two classes the probability of the second level,
+            for more a column a class. "link": scores. "class": most probable class. "prob": a
+            column for the probability of each class. Further types are the model's: see `types`.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+        """
+        one_of("type", type, self.types)
+        if type in ("class", "prob") and self.levels is None:
+            raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
+        if offset is None and type in self.without_offset and self.design.offset_given:
+            offset = 0.0
+        batch = self.reader.apply(data, offset=offset)
+        return self._spread(batch, *self._predict(batch, type))
+
+    def _predict(self, batch, type):
+        """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
+        score, name = self.score_rows(batch), self.design.response.name
+        if type == "class":
+            code = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(int)
+            return np.array(self.levels, dtype=object)[code], name
+        if type == "prob" and score.shape[1] == 1:
+            p = self.family.mean(score)
+            return np.column_stack([1.0 - p, p]), list(self.levels)
+        if type == "link":
+            return (score[:, 0], name) if score.shape[1] == 1 else (score, list(self.levels))
+        mean = self.family.mean(score)
+        return mean, (name if mean.ndim == 1 else list(self.levels))
+
+    def _spread(self, batch, values, names):
+        """Values of the complete rows, laid out over all rows of the data."""
+        shape = (len(batch.index), *values.shape[1:])
+        if values.dtype == object:
+            full = np.full(shape, None, dtype=object)
+        else:
+            full = np.full(shape, np.nan)
+        full[batch.rows] = values
+        # Where a row is missing classes stay objects, lest pandas makes NaN of None; else they keep
+        # the kind of the labels (numbers, bool).
+        form = pd.Series if full.ndim == 1 else pd.DataFrame
+        named = {"name": names} if full.ndim == 1 else {"columns": names}
+        out = form(full, index=batch.index, dtype=full.dtype, **named)
+        return out if out.isna().any(axis=None) else out.infer_objects()
+
+    def coef(self) -> pd.Series:
+        """Estimates by term, from tidy()."""
+        frame = self.tidy()
+        keys = [c for c in ("level", "term") if c in frame]
+        return frame.set_index(keys)["estimate"]
+
+    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+        """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
+        batch = self.reader.apply(data, offset=offset, response=True)
+        known, score = self._answered(batch)
+        new = {
+            ".fitted": self._spread(batch, *self._predict(batch, "response")),
+            ".resid": self._spread(known, self.family.residual(known.y, score), ".resid"),
+            ".loss": self._spread(known, self.family.deviance(known.y, score), ".loss"),
+        }
+        if self.levels is not None:
+            new[".class"] = self._spread(batch, *self._predict(batch, "class"))
+        if new[".fitted"].ndim == 2:
+            fitted = new.pop(".fitted")
+            new = {f".fitted[{k}]": fitted[k] for k in fitted} | new
+        frame = pd.DataFrame(new, index=batch.index)
+        if isinstance(data, pd.DataFrame):
+            return pd.concat([data.drop(columns=frame.columns, errors="ignore"), frame], axis=1)
+        return frame
+
+    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+        """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
+
+        deviance is the mean over rows; accuracy and log_loss are there for classes: where k classes
+        are the most probable, 1/k of a row is right. dev_ratio (R2 of a numeric response) compares
+        with the model that predicts the mean, or the class shares, of `data`; it is NaN where its
+        response does not vary.
+        """
+        batch, score = self._answered(self.reader.apply(data, offset=offset, response=True))
+        if batch.n == 0:
+            raise DataError("no complete row to evaluate")
+        weight = batch.weight
+        deviance = weight @ self.family.deviance(batch.y, score)
+        base = batch.base(score.shape[1])
+        null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
+        # What is left of a response that does not vary is rounding, not deviance.
+        rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
+        ratio = 1.0 - deviance / null if null > rounding else np.nan
+        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
+        if self.levels is not None:
+            hit = families.hits(batch.y, score)
+            row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
+        return pd.DataFrame([row])
+
+    def _explained(self, deviance):
+        """Share of the null deviance that is explained, of one model or of several."""
+        with np.errstate(over="ignore"):
+            return 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+
+    def _answered(self, batch):
+        """The part of a batch with known responses and predictions, and their link scores."""
+        score = self.score_rows(batch)
+        known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
+        if known.all():
+            return batch, score
+        at = np.flatnonzero(known)
+        return fold.subset(batch, at), score[at]
+
+    def summary(self, *, full: bool = False) -> report.Report:
+        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+
+        Parameters
+        ----------
+        full : bool
+            Whether every table is whole. By default one of more than 30 rows shows the first 10
+            and the last 5, and one that is in order of size the largest.
+        """
+        flag("full", full)
+        return self._summary(full)
+
+    @property
+    def model(self) -> Callable[..., "Fit"]:
+        """The function that fits this model, such as `lodim.gbmap`."""
+        return getattr(import_module(KINDS[self.name]), self.name)
+
+    def update(self, data: Any, **changes: Any) -> "Fit":
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+
+        As in R, `formula=". ~ . - x"` changes a part of the formula: a `.` on its left side says
+        that dots stand for the sides of this fit's formula. In any other formula the dot on the
+        right stands for all columns.
+        """
+        arguments = {"formula": self.design.formula} | self.repeated(changes)
+        arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
+        return self.model(data=data, **arguments)
+
+    def repeated(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of the call with some changed; an ArgumentError if one was not kept."""
+        arguments = self.arguments | changes
+        for name, value in arguments.items():
+            if isinstance(value, str) and value == ARRAY:
+                raise ArgumentError(
+                    f"{name} was an array, a function or an object, which a fit does not keep: "
+                    "pass it again"
+                )
+        return arguments
+
+    def save(self, path: str | PathLike) -> None:
+        """Write the fit to one file; `lodim.load` reads it. No code is stored.
+
+        Every file holds the names of columns, the levels of categories, means and standard
+        deviations, and the outermost values of what a spline was fitted to. What it holds of
+        single training rows, help() of the model says: of `costnet` nothing, of `gbmap` what
+        neighbours need (none with control={"reference_rows": 0}), of `proset` the prototypes, of
+        `melm` the coordinates of all rows, of `ripr` all rows. Row labels are those of the data's
+        index: reset_index() takes names away.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced in one step, and keeps its mode; of a symbolic link the
+            target is written.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or the fit holds what no file can.
+        """
+        store.write(path, self.name, self.to_state())
+
+    def __repr__(self):
+        return report.listing(self.call, *self._listing())
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+
+def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Keywords of every model's Fit, from what `Fit.shared_state` of a kind has written."""
+    design, selection = Design.from_state(state["design"]), state["selection"]
+    known: dict[str, forms.Form] = {
+        "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
+        "selection": forms.modest, "chosen": forms.modest,
+    }  # fmt: skip
+    forms.check(state, known)
+    parameters = signature(getattr(import_module(KINDS[kind]), kind)).parameters.values()
+    if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
+        raise ValueError(f"its arguments are not those of {kind}()")
+    if selection is not None:
+        _check_selection(selection, state["chosen"], state["settings"])
+    return {
+        "design": design, "family": families.of(design),
+        "selection": None if selection is None else pd.DataFrame(selection),
+        "call": state["call"], "arguments": state["arguments"],
+        "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},
+    }  # fmt: skip
+
+
+def load(path: str | PathLike) -> Fit:
+    """Read a fit that `Fit.save` wrote. Runs no code from the file.
+
+    Raises
+    ------
+    StoreError
+        The file is missing, corrupt, not a fit, or from a newer lodim.
+    """
+    kind, state = store.read(path)
+    if kind not in KINDS:
+        raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
+    try:
+        return import_module(KINDS[kind]).from_state(state)
+    except Exception as error:
+        # What a forged state holds can set off nearly any exception in the records' checks.
+        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+
+
+def _check_selection(selection, chosen, settings):
+    """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
+    rows = {len(column) for column in selection.values() if isinstance(column, list)}
+    missing = {"mean", "se", *chosen} - set(selection)
+    if len(rows) != 1 or rows == {0} or missing:
+        raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
+    number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
+    for name, column in selection.items():
+        if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
+            number(column, f"selection.{name}", {})
+    if len({len(values) for values in chosen.values()}) > 1:
+        raise ValueError(f"chosen is {chosen!r:.80}, by unlike numbers of draws")

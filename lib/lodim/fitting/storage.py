@@ -1,0 +1,301 @@
+"""Save and load, without pickle: one zip of JSON and plain arrays. Loading runs no code.
+
+SHA256SUMS in the zip has the checksum of each other member, as `sha256sum -c` reads them. A file
+that was damaged or edited since is refused. It is no signature: who edits a file and wants to
+deceive makes the checksums anew, so a file is worth as much trust as where it comes from.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+import struct
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lodim
+from lodim.errors import StoreError
+from lodim.fitting.atomic_write import replacing
+
+FORMAT = 1
+SUMS = "SHA256SUMS"
+MAX_BYTES = 2**30  # of all members together, unpacked: far above any fit, far below a zip bomb
+MAX_MEMBERS = 100_000
+MAX_JSON_BYTES = 2**26
+
+_NUMERIC = "biufc"
+_WIDEST = {"f": 8, "c": 16}  # wider floats differ between machines
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states make equal files
+_TAG = "$"
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biufc]\d{1,2})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d+,(?: \d+,)* ?|\d+(?:, \d+)+)?)\), \} *\n"
+)
+
+
+def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
+    """Save a state in one file, all or nothing.
+
+    Parameters
+    ----------
+    path : path
+        File to write; an existing one is replaced in one step, once the new one is complete, and
+        keeps its mode. Of a symbolic link the target is written. What a killed save has left
+        beside it is removed.
+    kind : str
+        What is saved, such as "gbmap".
+    state : dict
+        Nested dicts (keys are text), lists, tuples (which come back as lists), text, int, float,
+        bool, None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16.
+        Floats keep every bit, NaN and infinity included. Numpy scalars come back as Python's.
+
+    Raises
+    ------
+    StoreError
+        If the state holds anything else (the message says where), or the file cannot be written.
+    """
+    if not isinstance(kind, str) or not isinstance(state, dict):
+        raise StoreError("write() takes kind as text and state as a dict")
+    arrays: list[np.ndarray] = []
+    meta = {"format": FORMAT, "lodim": lodim.__version__, "kind": kind}
+    try:
+        members = {"meta.json": _json(meta), "state.json": _json(_encode(state, "state", arrays))}
+    except RecursionError:
+        raise StoreError("the state is nested too deeply, or contains itself") from None
+    for k, array in enumerate(arrays):
+        members[_member(k)] = _npy(array)
+    members[SUMS] = _sums(members)
+    _check_sizes({name: len(content) for name, content in members.items()}, "the state")
+    _write(_path(path), members)
+
+
+def _write(path, members):
+    if not path.name:
+        raise StoreError(f"{path} is not the name of a file")
+    try:
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                archive.writestr(info, content, zipfile.ZIP_DEFLATED)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise StoreError(f"{str(path)!r} is not the name of a file: {error}") from None
+
+
+def _path(path):
+    try:
+        return Path(os.fsdecode(path))
+    except TypeError:
+        raise StoreError(f"the name of a file is text or a path, not {path!r}") from None
+
+
+def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Load what `write` saved.
+
+    Parameters
+    ----------
+    path : path
+        File to read.
+    kind : str, optional
+        What it must hold.
+
+    Returns
+    -------
+    (str, dict)
+        The kind and the state.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, it is damaged or no file of lodim's, holds another kind, or was
+        written in a format newer than this lodim knows.
+    """
+    path = _path(path)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise StoreError(f"{path} cannot be read: it is no regular file")
+        with open(path, "rb") as file:
+            return _read(file, path, kind)
+    except StoreError:
+        raise
+    except FileNotFoundError:
+        raise StoreError(f"there is no file {path}") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    except Exception as error:
+        # A damaged byte can set off nearly any exception in zipfile, zlib, json and numpy.
+        raise StoreError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read(file, path, kind):
+    if not zipfile.is_zipfile(file):
+        raise StoreError(f"{path} is not a file that lodim saved, or it is cut short")
+    with zipfile.ZipFile(file) as archive:
+        _check_members(archive.infolist(), path)
+        members = {info.filename: _content(archive, info) for info in archive.infolist()}
+    found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path, kind)
+    if _member_of(members, SUMS, path) != _sums(members):
+        raise StoreError(
+            f"{path} is damaged, or was edited after it was saved: its checksums do not fit"
+        )
+    # Each array is made once, however often a forged state names it.
+    load = functools.cache(functools.partial(_array, members, path))
+    state = _decode(json.loads(_member_of(members, "state.json", path)), load)
+    if not isinstance(state, dict):
+        raise StoreError(f"{path} is damaged: its state is not a dict")
+    return found, state
+
+
+def _content(archive, info):
+    """What a member holds, as a bytearray: its size is known before it is unpacked."""
+    content, at = bytearray(info.file_size), 0
+    with archive.open(info) as stream:
+        while step := stream.readinto(memoryview(content)[at:]):
+            at += step
+    if at < len(content):
+        raise StoreError(f"{info.filename} is cut short")
+    return content
+
+
+def _sums(members):
+    """Checksums of all members but themselves, a line each, as sha256sum writes them."""
+    lines = [
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, content in sorted(members.items())
+        if name != SUMS
+    ]
+    return "".join(lines).encode()
+
+
+def _check_members(members, path):
+    """Refuse what would not fit in memory before a byte of it is unpacked.
+
+    zipfile never inflates more than the declared size, so the declared sizes can be trusted; its
+    other methods of compression have no such bound.
+    """
+    if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
+        raise StoreError(f"{path} is damaged: it is compressed in a way that lodim does not use")
+    names = [m.filename for m in members]
+    if len(set(names)) < len(names):
+        raise StoreError(f"{path} is damaged: it has two members of one name")
+    _check_sizes({m.filename: m.file_size for m in members}, path)
+
+
+def _check_sizes(sizes, what):
+    if len(sizes) > MAX_MEMBERS or sum(sizes.values()) > MAX_BYTES:
+        raise StoreError(f"{what} is over {MAX_BYTES} bytes or {MAX_MEMBERS} arrays")
+    if any(name.endswith(".json") and size > MAX_JSON_BYTES for name, size in sizes.items()):
+        raise StoreError(f"{what} holds over {MAX_JSON_BYTES} bytes beside its arrays")
+
+
+def _check_meta(meta, path, kind):
+    number = meta.get("format") if isinstance(meta, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise StoreError(f"{path} is damaged: meta.json states no format number")
+    if number > FORMAT:
+        raise StoreError(
+            f"{path} was written by lodim {meta.get('lodim')} with format {number}; "
+            f"this lodim reads up to {FORMAT}: upgrade"
+        )
+    found = meta.get("kind")
+    if not isinstance(found, str):
+        raise StoreError(f"{path} is damaged: meta.json states no kind")
+    if kind is not None and found != kind:
+        raise StoreError(f"{path} holds a {found!r}, not a {kind!r}")
+    return found
+
+
+def _encode(value, where, arrays):
+    """The value as JSON can hold it; arrays go to the list, and their number stays."""
+    if isinstance(value, np.ndarray):
+        arrays.append(_checked(value, where))
+        return {_TAG + "array": len(arrays) - 1}
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
+        value = value.item()
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {_TAG + "float": struct.pack(">d", value).hex()}
+    if isinstance(value, list | tuple):
+        return [_encode(v, f"{where}[{k}]", arrays) for k, v in enumerate(value)]
+    if isinstance(value, dict):
+        return {_key(k, where): _encode(v, f"{where}[{k!r}]", arrays) for k, v in value.items()}
+    raise StoreError(f"{where} is a {type(value).__name__}, which cannot be saved")
+
+
+def _key(key, where):
+    if not isinstance(key, str):
+        raise StoreError(f"{where} has the key {key!r}; keys must be text")
+    return _TAG + key if key.startswith(_TAG) else key
+
+
+def _checked(array, where):
+    if isinstance(array, np.ma.MaskedArray):
+        raise StoreError(f"{where} is a masked array: save its data and its mask")
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in _NUMERIC or size > _WIDEST.get(kind, size):
+        raise StoreError(f"{where} is an array of {array.dtype}; only numbers and bool are saved")
+    return np.asarray(array)
+
+
+def _decode(value, load):
+    if isinstance(value, list):
+        return [_decode(v, load) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, item),) = value.items()
+        if key == _TAG + "float":
+            return struct.unpack(">d", bytes.fromhex(item))[0]
+        if key == _TAG + "array":
+            return load(int(item))
+    return {k.removeprefix(_TAG): _decode(v, load) for k, v in value.items()}
+
+
+def _array(members, path, number):
+    """One array, a copy of its bytes; these must be as many as its header says."""
+    name = _member(number)
+    content = _member_of(members, name, path)
+    size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0
+    header = _HEADER.fullmatch(content, 10, 10 + size)
+    if header is None:
+        raise StoreError(f"{path} is damaged: {name} is no array of numbers")
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(map(int, re.findall(rb"\d+", header[3])))
+    data = memoryview(content)[10 + size :]
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise StoreError(f"{path} is damaged: {name} has {len(data)} bytes for shape {shape}")
+    order = "F" if header[2] == b"True" else "C"
+    return np.frombuffer(data, dtype).reshape(shape, order=order).copy(order)
+
+
+def _member_of(members, name, path):
+    if name not in members:
+        raise StoreError(f"{path} is not a file that lodim saved, or lacks a part: no {name} in it")
+    return members[name]
+
+
+def _json(value):
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError as error:  # contains itself, or an integer of thousands of digits
+        raise StoreError(f"the state cannot be saved: {error}") from None
+
+
+def _npy(array):
+    stream = BytesIO()
+    np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _member(number):
+    return f"arrays/{number}.npy"

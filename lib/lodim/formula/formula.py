@@ -1,0 +1,274 @@
+"""A formula as text: its sides, the columns they name, and what its dots stand for.
+
+The text is read by `parser`; what a formula may say is in `grammar` and `terms`. Nothing here
+knows data but by the names of their columns.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from lodim.errors import FormulaError
+from lodim.formula import idioms
+from lodim.formula.language import ALLOWED, RESERVED, canonical, functions, quote
+from lodim.formula.parser import Joined, Leaf, fail, side, tokens
+from lodim.formula.terms import expand as expand_terms
+
+COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
+
+# What augment() and its like put beside the columns of the data: answers, not features.
+ANSWERS = re.compile(
+    r"\.(fitted|resid|std\.resid|pred|prob|loss|class|view|cluster|drift|x[0-9]+$)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula that is right by its syntax; nothing is known of the data yet.
+
+    ``responses`` is empty for ``~ .``; otherwise each is a column or a call. ``right`` is the tree
+    of the right side, ``sides`` the text of both.
+    """
+
+    text: str
+    responses: tuple[Leaf, ...]
+    right: Leaf | Joined
+    sides: tuple[str, str]
+
+    @property
+    def response(self):
+        """The one response, or None; a FormulaError where there are several."""
+        if len(self.responses) > 1:
+            message = "only one response can be used here; for a sum of columns write I(a + b)"
+            fail(self.text, self.responses[1].place, message)
+        return self.responses[0] if self.responses else None
+
+
+def parse(text):
+    """Read a formula.
+
+    Parameters
+    ----------
+    text : str
+        For instance ``"y ~ ."``, ``"np.log(y) ~ . - x"``, ``"~ a:b + I(x**2)"``.
+
+    Returns
+    -------
+    Formula
+
+    Raises
+    ------
+    FormulaError
+        With the formula and a caret under the place.
+    """
+    text, left, right, tilde = _cut(text)
+    responses = side(text, left, 0)
+    tree = side(text, right, tilde + 1)
+    if tree is None:
+        fail(text, tilde + 1, "nothing is on the right of '~'; write '.' for all columns")
+    _check_numbers(text, tree)
+    sides = (text[:tilde].strip(), text[tilde + 1 :].strip())
+    return Formula(text, _responses(text, responses), tree, sides)
+
+
+def _cut(text):
+    """The formula in one line, the tokens of its sides, and the place of its '~'."""
+    if not isinstance(text, str):
+        raise FormulaError(f"a formula is text such as 'y ~ .', not {type(text).__name__}")
+    found = tokens(text)
+    text = text.replace("\n", " ").replace("\r", " ")
+    tildes = [i for i, token in enumerate(found) if token.text == "~" and not token.depth]
+    if not tildes:
+        fail(text, len(text.rstrip()), "the formula has no '~'; write for instance 'y ~ .'")
+    if len(tildes) > 1:
+        fail(text, found[tildes[1]].place, "a formula has one '~'")
+    at = tildes[0]
+    return text, found[:at], found[at + 1 :], found[at].place
+
+
+def _check_numbers(text, tree):
+    """A model has its own intercept: it cannot be taken away, and other numbers mean nothing."""
+    for sign, part in _summands(tree):
+        if not isinstance(part, Leaf) or part.kind != "number":
+            continue
+        if part.text not in ("0", "1"):
+            message = "a number is no term; for arithmetic write I(...), such as I(x + 1)"
+            fail(text, part.place, message)
+        if sign == "-" or part.text == "0":
+            message = "models of lodim always have an intercept; it cannot be removed: leave out"
+            fail(text, part.place, f"{message} '{sign} {part.text}'")
+
+
+def _summands(tree):
+    """(sign, part) of each summand of a side."""
+    if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
+        return list(zip(tree.operators, tree.parts, strict=True))
+    return [("+", tree)]
+
+
+def _responses(text, tree):
+    """The responses, checked one by one."""
+    found = {}
+    if isinstance(tree, Joined) and "(" in text[: tree.place]:
+        fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
+    for sign, part in _summands(tree) if tree is not None else ():
+        if not isinstance(part, Leaf) or part.kind in ("dot", "number") or sign == "-":
+            message = "the left side is one column, or a function of columns such as np.log(y)"
+            fail(text, part.place, message)
+        for name in functions(part.tree) if part.kind == "call" else ():
+            if not name.startswith("np.") and name not in ("I", "Q"):
+                message = f"{name}() cannot stand on the left side; np. functions, I and Q can"
+                fail(text, part.place, message)
+        if part.text in found:
+            fail(text, part.place, f"the response {part.text} is there twice")
+        found[part.text] = part
+    return tuple(found.values())
+
+
+def expand(formula, names, hidden=()):
+    """Say what the right side is made of, given the columns there are.
+
+    A dot stands for all columns that the left side does not name, that are not in `hidden`, and
+    that are no answers of a model (see `answers`).
+
+    Parameters
+    ----------
+    formula : Formula
+    names : sequence of str
+        The columns of the data.
+    hidden : collection of str
+        Columns that play another part: weights, offset.
+
+    Returns
+    -------
+    tuple of terms
+        See `terms`.
+
+    Raises
+    ------
+    FormulaError
+        A column is not in `names` (near matches are listed), could be one of two, is on both
+        sides, or there would be too many terms.
+    """
+    seen = _Names(formula.text, names)
+    left = {named.name for leaf in formula.responses for named in leaf.columns}
+    for leaf in formula.responses:
+        seen.check(leaf)
+    for leaf in _leaves(formula.right):
+        seen.check(leaf)
+        for named in leaf.columns:
+            if named.name in left:
+                message = f"column {named.name!r} is on both sides of the formula"
+                fail(formula.text, named.place, message)
+    out = {*left, *hidden, *answers(formula, names)}
+    dot = [name for name in names if name not in out]
+    if not dot:
+        _check_dots(formula)
+    return expand_terms(formula.text, formula.right, dot)
+
+
+def answers(formula, names):
+    """The columns that a dot of a formula leaves out: what augment() has put beside the data."""
+    if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
+        return ()
+    return tuple(name for name in names if ANSWERS.match(name))
+
+
+def _leaves(tree):
+    if isinstance(tree, Leaf):
+        yield tree
+        return
+    for part in tree.parts:
+        yield from _leaves(part)
+
+
+def _check_dots(formula):
+    """A dot that stands for no column has no products."""
+    for _, part in _summands(formula.right):
+        if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
+            fail(formula.text, part.place, "'.' stands for no column here: none is left")
+
+
+def update(old, new):
+    """A formula in which `.` stands for a side of another one, as in R's update().
+
+    Parameters
+    ----------
+    old, new : str
+        ``new`` is a formula whose left side is ``.``, such as ``". ~ . - x"``; any other one is
+        returned as it is, and its dot means all columns.
+
+    Returns
+    -------
+    str
+    """
+    text, left, right, tilde = _cut(new)
+    if [token.text for token in left] != ["."]:
+        return new
+    sides = parse(old).sides
+    pieces, last = [], tilde + 1
+    for k, token in enumerate(right):
+        if token.text == "." and token.kind == "sign":
+            added = right[k - 1].text == "+" if k else True
+            alone = added and not token.depth and (k + 1 == len(right) or right[k + 1].text in "+-")
+            pieces += [text[last : token.place], sides[1] if alone else f"({sides[1]})"]
+            last = token.end
+    return f"{sides[0]} ~ {(''.join(pieces) + text[last:]).strip()}".strip()
+
+
+class _Names:
+    """The names of the data's columns, and what a formula may mean by a name."""
+
+    def __init__(self, text, names):
+        self.text, self.names, self.known = text, names, set(names)
+        self.alike = {}  # names that Python would read as another one
+        for name in names:
+            if not name.isascii():
+                self.alike.setdefault(canonical(name), []).append(name)
+
+    def check(self, leaf):
+        """Raise unless each column of a leaf is there, and no other could be meant."""
+        for named in leaf.columns:
+            twins = self.twins(named.name) if named.bare or named.name not in self.known else []
+            if named.name not in self.known:
+                fail(self.text, named.place, self.missing(named.name, twins))
+            if twins:
+                fail(self.text, named.place, f"{_spelt(named.name)} may be {_spelt(twins[0])} too, "
+                     f"which Python reads as one; write Q({named.name!a}) for this column, "
+                     f"Q({twins[0]!a}) for the other")  # fmt: skip
+
+    def twins(self, name):
+        """Other columns that Python cannot tell from a bare name."""
+        plain = canonical(name)
+        found = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
+        return [other for other in dict.fromkeys(found) if other != name]
+
+    def missing(self, name, twins):
+        message = f"there is no column {name!r:.100} in the data"
+        if twins:
+            return f"{message}; {_spelt(name)} looks like {_spelt(twins[0])}, write " + quote(
+                twins[0]
+            )
+        if near := near_matches(name, self.names):
+            return f"{message}; did you mean {' or '.join(map(repr, near))}?"
+        if name in idioms.NAMES:
+            return f"{message}; for R's {name} write {idioms.NAMES[name]}"
+        return f"{message}; {ALLOWED if name in RESERVED else f'it has {listing(self.names)}'}"
+
+
+def _spelt(name):
+    """A name with its characters' numbers, for names that look alike."""
+    return repr(name) if name.isascii() else f"{name!r} ({name!a})"
+
+
+def near_matches(name, names):
+    """At most three names that look like this one, letter case aside."""
+    lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}
+    found = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
+    return [lower[key] for key in found]
+
+
+def listing(names, most=8):
+    """The first few names, in words."""
+    shown = ", ".join(f"{name!r:.100}" for name in names[:most]) or "no columns"
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,321 @@
+"""A formula's text read into a tree: columns, dots, numbers and calls, and what joins them.
+
+As in R, ``**`` binds most tightly, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``. What
+stands inside of a call is Python's, and read by `grammar`.
+"""
+
+import ast
+import keyword
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lodim.errors import FormulaError
+from lodim.formula import idioms
+from lodim.formula import language as grammar
+from lodim.formula.language import is_bare
+
+MAX_LENGTH = 1_000_000  # characters of a formula
+MAX_TOKENS = 50_000  # names, numbers and signs of a formula
+MAX_CALLS = 5_000  # functions of columns
+MAX_BRACKETS = 50  # one inside of the other
+
+LEVELS = (("+", "-"), ("*", "/"), (":",), ("**",))
+_JOINING = tuple(sign for level in LEVELS for sign in level)
+_ARITHMETIC = ("<", ">", "<=", ">=", "==", "!=", "<<", ">>", "//", "%", "&", "~")
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_WORD = r"[0-9A-Za-z_\x80-\U0010ffff]"
+_TOKEN = re.compile(
+    r"(?P<space>[ \t\r\n\f]+)"
+    r"|(?P<text>[rRuUbBfF]{0,2}(?:'[^'\\\r\n]*+(?:\\[^\r\n][^'\\\r\n]*+)*+'"
+    r'|"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"))'
+    r"|(?P<number>0[xXoObB][0-9a-fA-F_]+"
+    r"|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?[jJ]?)"
+    rf"|(?P<name>{_WORD}+(?:\.{_WORD}+)*)"
+    r"|(?P<sign>`[^`]*`?|\*\*|//|[<>=!]=|<<|>>|&&|\|\||%(?:in|/|\*)?%|.)",
+    re.DOTALL,
+)
+
+
+class Token(NamedTuple):
+    """A piece of a formula; ``depth`` counts the brackets around it.
+
+    ``kind`` is 'text', 'number', 'name' or 'sign'.
+    """
+
+    kind: str
+    text: str
+    place: int
+    depth: int
+
+    @property
+    def end(self):
+        """The place after it."""
+        return self.place + len(self.text)
+
+
+class Named(NamedTuple):
+    """A column that a formula names; ``bare``, without Q('')."""
+
+    name: str
+    place: int
+    bare: bool
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` a column's name or what is written.
+
+    A call's text is in one spelling, whatever the blanks and quotes of the formula; ``tree`` is its
+    syntax.
+    """
+
+    kind: str
+    text: str
+    place: int
+    columns: tuple[Named, ...] = ()
+    tree: ast.expr | None = None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Parts and the operator before each; that of the first is '+', or '-' where one leads a sum.
+
+    All operators bind equally tightly and are applied from the left.
+    """
+
+    parts: tuple
+    operators: tuple[str, ...]
+    place: int
+
+
+def fail(text, place, message):
+    """Raise with the formula (a window of it, when long) and a caret under the place."""
+    first = max(0, place - 60)
+    shown = re.sub(r"\s", " ", text[first : place + 40])
+    raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
+
+
+def tokens(text):
+    """The tokens of a formula, its brackets seen to match."""
+    if len(text) > MAX_LENGTH:
+        fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
+    found, stack = [], []
+    for match in _TOKEN.finditer(text):
+        kind, string, place = match.lastgroup, match.group(), match.start()
+        if kind == "space":
+            continue
+        if kind == "sign":
+            _check_sign(text, string, place)
+            if string in _CLOSES and (not stack or stack.pop().text != _CLOSES[string]):
+                fail(text, place, f"no bracket is open that {string!r} could close")
+        found.append(Token(kind, string, place, len(stack)))
+        if string in ("(", "[", "{"):
+            if len(found) > 1 and found[-2].text in idioms.CALLS:
+                fail(text, found[-2].place, idioms.CALLS[found[-2].text])
+            stack.append(found[-1])
+            if len(stack) > MAX_BRACKETS:
+                fail(text, place, f"more than {MAX_BRACKETS} brackets, nested too deeply")
+        if len(found) > MAX_TOKENS:
+            fail(text, place, f"a formula has at most {MAX_TOKENS:,} names and signs; "
+                 "'.' stands for all columns")  # fmt: skip
+    if stack:
+        fail(text, stack[-1].place, "this bracket is not closed")
+    return found
+
+
+def _check_sign(text, string, place):
+    if len(string) > 1 and string[0] == "`":
+        fail(text, place, f"a column's name in backticks is written Q({string.strip('`')!r})")
+    if string in idioms.SIGNS:
+        fail(text, place, f"{string!r} cannot be read here: {idioms.SIGNS[string]}")
+
+
+def side(text, tokens, after):
+    """The tree of one side of a formula, None where it is empty; it follows the place `after`."""
+    return _Reader(text, tokens, after).side() if tokens else None
+
+
+class _Reader:
+    """Goes through the tokens of one side, from left to right."""
+
+    def __init__(self, text, tokens, after):
+        self.text, self.tokens, self.at = text, tokens, 0
+        self.start = after  # of the summand that is read
+        self.calls = 0
+
+    def side(self):
+        tree = self.joined()
+        if self.sign is not None:
+            self.stray()
+        return tree
+
+    @property
+    def sign(self):
+        """The next token's text; None at the end."""
+        return self.tokens[self.at].text if self.at < len(self.tokens) else None
+
+    def fail(self, place, message):
+        fail(self.text, place, message)
+
+    def joined(self, level=0):
+        """What the operators of a level join, each part read with those that bind more tightly."""
+        if level == len(LEVELS):
+            return self.atom()
+        place, operators = self.tokens[self.at].place if self.sign else self.start, ["+"]
+        if level == 0:
+            self.start = place
+            if self.sign in LEVELS[0]:
+                operators = [self.sign]
+                self.at += 1
+        parts = [self.joined(level + 1)]
+        while self.sign in LEVELS[level]:
+            operators.append(self.sign)
+            self.at += 1
+            if level == 0 and self.sign:
+                self.start = self.tokens[self.at].place
+            parts.append(self.joined(level + 1))
+        if len(parts) == 1 and operators == ["+"]:
+            return parts[0]
+        if level:
+            self.check(parts, operators)
+        return Joined(tuple(parts), tuple(operators), place)
+
+    def check(self, parts, operators):
+        """Numbers are powers of sums, and no factors."""
+        power = operators[1] == "**"
+        for part in parts[:1] if power else parts:
+            self.check_term(part)
+        if not power:
+            return
+        number = parts[1]
+        whole = isinstance(number, Leaf) and number.text.isdecimal() and int(number.text[:9]) > 0
+        if len(parts) > 2 or not whole:
+            self.fail(parts[-1].place, "the power of a sum is one whole number, as in (a + b)**2")
+        if isinstance(parts[0], Leaf) and parts[0].kind != "dot":
+            self.fail(parts[0].place, "for the power of a column write I(x**2)")
+
+    def check_term(self, part):
+        if isinstance(part, Leaf) and part.kind == "number":
+            self.fail(part.place, "a number or a text is no term; write I(...) or Q('column name')")
+
+    def atom(self):
+        """A dot, a number, a column, a call, or a sum in brackets."""
+        if self.sign is None or self.sign in (*_JOINING, *_CLOSES):
+            self.missing()
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.text == "(":
+            return self.bracketed()
+        if token.text == ".":
+            return self.dot(token)
+        if token.kind == "number":
+            return Leaf("number", token.text, token.place)
+        if token.kind == "name":
+            return self.call(token) if self.sign == "(" else self.column(token)
+        if token.kind == "text":
+            self.check_term(Leaf("number", token.text, token.place))
+        self.at -= 1
+        return self.stray()
+
+    def missing(self):
+        """Say that an operator lacks what it joins."""
+        if self.sign is not None:
+            place = self.tokens[self.at].place
+            self.fail(place, f"something is missing before this {self.sign!r}")
+        last = self.tokens[-1]
+        what = f"the formula cannot be read: something is missing after this {last.text!r}"
+        self.fail(last.end, what)
+
+    def stray(self):
+        """Say what is wrong with a token that cannot stand where it does."""
+        token = self.tokens[self.at]
+        if token.text == "|":
+            self.fail(token.place, idioms.BAR)
+        if token.text in _ARITHMETIC:
+            self.fail(self.start, "write this arithmetic inside of I(...), such as I(x > 1)")
+        if token.kind == "sign" and token.text not in (".", "("):
+            self.fail(token.place, f"this cannot stand in a formula: {grammar.ALLOWED}")
+        if token.kind == "name" and token.text[0] in idioms.TYPESET:
+            self.unreadable(token)
+        self.fail(token.place, f"an operator is missing before {token.text[:40]!r}")
+
+    def bracketed(self):
+        start = self.start
+        tree = self.joined()
+        if self.sign != ")":
+            self.stray()
+        self.at += 1
+        self.start = start
+        for part in tree.parts if isinstance(tree, Joined) else (tree,):
+            self.check_term(part)
+        return tree
+
+    def dot(self, token):
+        if self.at < len(self.tokens):
+            after = self.tokens[self.at]
+            if after.place == token.place + 1 and after.kind != "sign":
+                self.fail(after.place, "an operator is missing after '.'; a column whose name has "
+                          f"a dot is written Q({'.' + after.text!r:.60})")  # fmt: skip
+        return Leaf("dot", ".", token.place)
+
+    def column(self, token):
+        name = token.text
+        if keyword.iskeyword(name):
+            self.fail(token.place, f"{name} is a word of Python; write Q({name!r})")
+        if not name.isidentifier():
+            self.unreadable(token)
+        return Leaf("column", name, token.place, (Named(name, token.place, True),))
+
+    def unreadable(self, token):
+        """Say which character keeps a name from being one."""
+        name = token.text
+        k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
+        if name[k] == ".":
+            self.fail(token.place, f"a column whose name has a dot is written Q({name!r:.60}); "
+                      + grammar.ALLOWED)  # fmt: skip
+        cure = f"a column with this name is written Q({name!r:.60})"
+        if name[k] in idioms.TYPESET:
+            cure = f"write {idioms.TYPESET[name[k]]!r}"
+        self.fail(token.place + k, f"{name[k]!a} cannot be read here; {cure}")
+
+    def call(self, token):
+        """A function and all that is in its brackets."""
+        first = self.at
+        while self.tokens[self.at].depth > token.depth or self.sign != ")":
+            if self.sign == ".":
+                self.fail(self.tokens[self.at].place, "'.' cannot stand inside of a function")
+            self.at += 1
+        self.at += 1
+        end = self.tokens[self.at - 1].end
+        self.calls += 1
+        for count, most, what in (
+            (self.at - first, grammar.MAX_NODES, "a function takes {} names and signs"),
+            (end - token.place, grammar.MAX_CODE, "a function is {} characters long"),
+            (self.calls, MAX_CALLS, "a formula has {} functions of columns"),
+        ):
+            if count > most:
+                self.fail(token.place, what.format(f"at most {most:,}"))
+        return self.read(self.text[token.place : end], token.place)
+
+    def read(self, code, place):
+        """The leaf of a call, checked by the grammar."""
+        try:
+            tree = grammar.read(code)
+            if not isinstance(tree, ast.Name):  # of Q('name')
+                grammar.check_call(tree, outermost=True)
+        except SyntaxError as error:
+            at = max(0, min(error.offset - 1, len(code))) if error.offset else 0
+            letter = code[at : at + 1]
+            cure = f": write {idioms.TYPESET[letter]!r}" if letter in idioms.TYPESET else ""
+            self.fail(place + at, f"the formula cannot be read here{cure}")
+        except grammar.Refused as refused:
+            self.fail(place + grammar.place(code, refused.node), str(refused))
+        columns = tuple(
+            Named(grammar.column_name(node), place + grammar.place(code, node), is_bare(node))
+            for node in grammar.column_nodes(tree)
+        )
+        name = grammar.column_name(tree)
+        if name is not None:
+            return Leaf("column", name, place, columns)
+        return Leaf("call", grammar.spell(tree), place, columns, tree)

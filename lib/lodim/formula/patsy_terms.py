@@ -1,0 +1,153 @@
+"""What patsy gives: splines that remember, and contrasts. Its only importer.
+
+In and out go text, numbers and arrays; no object of patsy's leaves this file.
+"""
+
+import ast
+
+import numpy as np
+import patsy
+import patsy.builtins
+
+from lodim import forms
+from lodim.errors import FormulaError
+from lodim.formula.language import MAX_BASIS
+
+TRANSFORMS = {
+    name: getattr(patsy.builtins, name).__patsy_stateful_transform__
+    for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
+}
+
+ROWS = 1024  # that are transformed at a time
+
+_KNOTS = {
+    "_cyclic": forms.flags(), "_all_knots": forms.ascending(forms.real("knots"), strictly=True),
+    "_constraints": forms.optional(forms.real("bound", "bases")),
+}  # fmt: skip
+_SCALED = {
+    "current_n": forms.whole(least=1), "current_mean": forms.real("columns"),
+    "current_M2": forms.real("columns", least=0, most=forms.SQUARE),
+}  # fmt: skip
+LEARNT = {  # what transforms remember
+    "bs": {
+        "_degree": forms.whole(most=10), "_all_knots": forms.ascending(forms.real("knots")),
+    },
+    "cr": _KNOTS | {"_name": forms.choice("cr")},
+    "cc": _KNOTS | {"_name": forms.choice("cc")},
+    "te": {"_constraints": forms.optional(forms.real("bound", "bases"))},
+    "center": {"_sum": forms.real("columns"), "_count": forms.whole(least=1)},
+    "scale": _SCALED,
+    "standardize": _SCALED,
+}  # fmt: skip
+
+
+def check(name, state):
+    """Raise a ValueError unless a state is what `learn` returns: FITPACK trusts in it."""
+    forms.choice(*LEARNT)(name, "a transform", {})
+    sizes = {}
+    forms.part(LEARNT[name])(state, name, sizes)
+    if name == "bs" and sizes["knots"] < 2 * (state["_degree"] + 1):
+        raise ValueError(f"bs() of degree {state['_degree']} has {sizes['knots']} knots")
+    if name in ("cr", "cc") and (sizes["knots"] < 2 or state["_cyclic"] != (name == "cc")):
+        raise ValueError(f"{name}() has {sizes['knots']} knots, or is of another kind")
+
+
+def contrast(code, node, levels):
+    """patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
+    if len(levels) > MAX_BASIS:
+        what = f"a contrast takes at most {MAX_BASIS:,} levels"
+        raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
+    called = isinstance(node, ast.Call)
+    maker = getattr(patsy.builtins, (node.func if called else node).id)
+    arguments = [ast.literal_eval(arg) for arg in node.args] if called else []
+    words = {w.arg: ast.literal_eval(w.value) for w in node.keywords} if called else {}
+    try:
+        with np.errstate(all="ignore"):
+            coded = maker(*arguments, **words).code_without_intercept(list(levels))
+    except Exception as error:
+        raise FormulaError(f"{code}: {error} (levels: {list(levels)})") from None
+    matrix = np.asarray(coded.matrix, float)
+    if not np.isfinite(matrix).all():
+        raise FormulaError(f"{code:.200}: {len(levels)} levels are too many for this contrast")
+    return matrix, [s.strip("[].") for s in coded.column_suffixes]
+
+
+def learn(name, data, settings, words, counted):
+    """What a transform remembers, as plain numbers and float64 arrays."""
+    if counted is not None:
+        data = [x[counted] for x in data]
+    if name in ("scale", "standardize"):
+        x = data[0].reshape(len(data[0]), -1)
+        mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)
+        squares = np.where(varies, ((x - mean) ** 2).sum(axis=0), 0.0)
+        return {"current_n": len(x), "current_mean": mean, "current_M2": squares}
+    if name == "bs":
+        words = _with_knots(data[0], *settings, **words)
+        settings = []
+    transform = TRANSFORMS[name]()
+    transform.memorize_chunk(*data, *settings, **words)
+    transform.memorize_finish()
+    return {key: _plain(value) for key, value in vars(transform).items()}
+
+
+def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
+    """The arguments of bs() with the knots in quantiles; patsy sorts the data for each of them."""
+    n_knots = (df or 0) - degree - 1 + (not include_intercept)
+    if knots is None and n_knots > 0:
+        knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
+    return {"df": df, "knots": knots, "degree": degree, "include_intercept": include_intercept,
+            **bounds}  # fmt: skip
+
+
+def _plain(value):
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    array = np.asarray(value, np.float64)
+    return array if array.ndim else array.item()
+
+
+def apply(name, state, data, settings, words):
+    """Columns that a transform makes of new data, by what it has learnt.
+
+    Parameters
+    ----------
+    name : str
+        One of `TRANSFORMS`.
+    state : dict
+        What `learn` returned.
+    data : list of arrays, (n,) or (n, k)
+    settings, words : list, dict
+        Further arguments, as written in the formula.
+
+    Returns
+    -------
+    (n,) or (n, k) array
+    """
+    out, n = None, len(data[0])
+    for i in range(0, max(n, 1), ROWS):  # splines need several times the room of what they make
+        made = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
+        if n <= ROWS:
+            return made
+        if out is None:
+            out = np.empty((n, *made.shape[1:]), made.dtype)
+        out[i : i + ROWS] = made
+    return out
+
+
+def _transform(name, state, data, settings, words):
+    if name == "bs":
+        return _b_splines(data[0], state, words.get("include_intercept", False))
+    transform = TRANSFORMS[name].__new__(TRANSFORMS[name])
+    vars(transform).update(state)
+    return np.asarray(transform.transform(*data, *settings, **words))
+
+
+def _b_splines(x, state, whole):
+    """Values of B-splines (n, k); patsy calls FITPACK for each of them, which is slow."""
+    from scipy.interpolate import BSpline
+
+    x, knots = x.reshape(len(x)), state["_all_knots"]
+    if x.min() < knots[0] or x.max() > knots[-1]:
+        raise NotImplementedError("outside of the knots")
+    basis = BSpline.design_matrix(x, knots, state["_degree"]).toarray()
+    return basis if whole else basis[:, 1:]

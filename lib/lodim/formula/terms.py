@@ -1,0 +1,111 @@
+"""The algebra of terms: what the operators of a formula make of its columns, dots and calls.
+
+A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
+call). Two terms of the same factors are one, named as the first is written.
+"""
+
+from lodim.formula.parser import Leaf, fail
+
+MAX_TERMS = 100_000  # that products and powers make
+MAX_WORK = 1_000_000  # products of two terms, in all
+
+
+def expand(text, tree, dot):
+    """The terms of a side of a formula, in the order they are written.
+
+    Parameters
+    ----------
+    text : str
+        The formula, for messages.
+    tree : Leaf or Joined
+    dot : sequence of str
+        The columns that a dot stands for.
+
+    Returns
+    -------
+    tuple of terms
+
+    Raises
+    ------
+    FormulaError
+        They are too many.
+    """
+    return tuple(_Algebra(text, dot).terms(tree).values())
+
+
+class _Algebra:
+    """Sets of terms: dicts from the factors of a term to the term."""
+
+    def __init__(self, text, dot):
+        self.text, self.dot = text, dot
+        self.work = MAX_WORK + 10 * len(dot)  # that is left
+
+    def terms(self, node):
+        if isinstance(node, Leaf):
+            return self.leaf(node)
+        found = {}
+        for operator, part in zip(node.operators, node.parts, strict=True):
+            if operator == "**":
+                found = self.power(found, int(part.text[:9]), node)
+            else:
+                found = self.join(operator, found, self.terms(part), node)
+        return found
+
+    def leaf(self, node):
+        if node.kind == "number":
+            return {}
+        keys = [(node.text, None) if node.kind == "column" else (None, node.text)]
+        if node.kind == "dot":
+            keys = [(name, None) for name in self.dot]
+        return {frozenset((key,)): (key,) for key in keys}
+
+    def join(self, operator, left, right, node):
+        """What an operator makes of two sets; the left one may become the result."""
+        self.spend(len(right), node)
+        if operator == "-":
+            for factors in right:
+                left.pop(factors, None)
+            return left
+        if operator == "+":
+            return _add(left, right)
+        if operator == "/":
+            whole = tuple(dict.fromkeys(factor for term in left.values() for factor in term))
+            return _add(left, self.products({frozenset(whole): whole}, right, node))
+        found = self.products(left, right, node)
+        return found if operator == ":" else _add(_add(left, right), found)
+
+    def products(self, left, right, node, known=()):
+        """The products of each term of one set with each of the other, but for those `known`."""
+        found = {}
+        for some, first in left.items():
+            self.spend(len(right), node)
+            for others, second in right.items():
+                factors = some | others
+                if factors not in found and factors not in known:
+                    found[factors] = first + tuple(f for f in second if f not in some)
+            if len(found) + len(known) > MAX_TERMS:
+                self.fail(f"more than {MAX_TERMS:,} terms", node)
+        return found
+
+    def power(self, base, power, node):
+        """The products of up to `power` terms of a set."""
+        found, new = dict(base), base
+        for _ in range(1, min(power, len(base))):
+            new = self.products(base, new, node, found)
+            found |= new
+        return found
+
+    def spend(self, work, node):
+        self.work -= work
+        if self.work < 0:
+            self.fail(f"more than {MAX_WORK:,} products of terms", node)
+
+    def fail(self, what, node):
+        message = f"this would make {what} of {len(self.dot):,} columns"
+        fail(self.text, node.place, message)
+
+
+def _add(left, right):
+    for factors, term in right.items():
+        left.setdefault(factors, term)
+    return left

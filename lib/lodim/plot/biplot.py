@@ -1,0 +1,346 @@
+"""Views of rows in one to three dimensions: points, densities, boundaries, loadings as arrows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.errors import ArgumentError
+from lodim.plot.axes import GREY, _axes, _tidy
+from lodim.plot.legend import FEW, INK, NARROW, ROOM, colour, key, mark, write
+from lodim.plot.points import SIZE
+from lodim.report.phrases import brief
+
+TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
+MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
+REACH = 0.62  # of the longest arrow, of the way to the frame
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Coordinates xy (n, k) of rows with class codes (n,), NaN where not known."""
+
+    xy: np.ndarray
+    code: np.ndarray
+
+    def of(self, k):
+        """Coordinates of the rows of class k."""
+        return self.xy[self.code == k]
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Loadings (m, k) of the features to be drawn, with their names; `what` they are."""
+
+    names: list
+    to: np.ndarray
+    what: str
+
+
+def frame(xy, ratio=None):
+    """Ends (2, k) that hold all but outlying rows; in the plane with a ratio of the sides.
+
+    Rows farther out than FENCE times the range of most are not worth the smallness of all others.
+    """
+    inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
+    fence = FENCE * (inner[1] - inner[0])
+    low = np.maximum(xy.min(axis=0), inner[0] - fence)
+    high = np.minimum(xy.max(axis=0), inner[1] + fence)
+    least = 1e-9 + 1e-6 * np.abs(xy).max(initial=0.0)
+    half, middle = 0.56 * np.maximum(high - low, least), 0.5 * (low + high)
+    if ratio is not None:
+        half = np.maximum(half, [half[1] * ratio, half[0] / ratio])
+    return np.stack([middle - half, middle + half])
+
+
+def sides(ax):
+    """Width over height of Axes, before a legend takes its part."""
+    box = ax.get_window_extent()
+    return 0.82 * box.width / box.height
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What lies under the rows of a plane, at places x (m,), y (l,).
+
+    density : (l, m, C) of each class; levels (C, 2) of its contours
+    score : (l, m, C), the largest is that of the class that is chosen; None: nothing is
+    least : density of the rows together below which there are none to speak of
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    density: np.ndarray
+    levels: np.ndarray
+    score: np.ndarray | None
+    least: float
+
+
+def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
+    """Draw a view of two dimensions, `ends` (2, 2) of its frame; returns the Axes."""
+    ax = _axes(ax, SIZE)
+    decided = ground is not None and ground.score is not None
+    if decided:
+        _chosen(ax, ground)
+    if ground is not None:
+        _contours(ax, ground, legend)
+    _points(ax, rows, legend)
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_xlim(ends[:, 0])
+    ax.set_ylim(ends[:, 1])
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    if title:
+        ax.set_title(title, fontsize=9)
+    _beyond(ax, rows.xy, ends)
+    key(ax, legend, decided, ground is not None, arrows)
+    if arrows is not None and len(arrows.names):
+        _arrows(ax, arrows, ends)
+    return _tidy(ax)
+
+
+def _size(n):
+    """Area and opacity of the marks of n rows."""
+    return float(np.clip(4500.0 / max(n, 1), 3.0, 22.0)), float(
+        np.clip(900.0 / max(n, 1), 0.3, 0.8)
+    )
+
+
+def _points(ax, rows, legend, alpha=None, label=True):
+    """The rows, in an order that hides no class behind another; those of no class are grey."""
+    area, own = _size(len(rows.xy))
+    alpha = own if alpha is None else alpha
+    n_classes = len(legend.entries)
+    known = np.isfinite(rows.code)
+    style = {
+        "s": area,
+        "alpha": alpha,
+        "linewidths": 0,
+        "zorder": 3,
+        "rasterized": len(known) > 3000,
+    }
+    if not known.all():
+        ax.scatter(*rows.xy[~known].T, color=GREY, **style)
+    if not known.any():
+        return
+    order = np.random.default_rng(0).permutation(np.flatnonzero(known))
+    for part in np.array_split(order, 1 if len(order) < 50 else 8):
+        for k in range(n_classes):
+            of = part[rows.code[part] == k]
+            ax.scatter(*rows.xy[of].T, color=colour(k), marker=mark(k), **style)
+
+
+def _chosen(ax, ground):
+    """A pale ground in the colour of the class that is chosen, and the boundaries.
+
+    Where there are no rows to speak of the ground is white and boundaries are faint.
+    """
+    x, y, score = ground.x, ground.y, ground.score
+    known = ground.density.sum(axis=2) > ground.least
+    rgb = np.array([_rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
+    picture = 1.0 - 0.11 * known[..., None] * (1.0 - rgb)
+    ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True, zorder=0)
+    for k in range(score.shape[2] - (score.shape[2] == 2)):
+        rest = np.delete(score, k, axis=2).max(axis=2)
+        lead = np.clip(score[..., k] - rest, -1.0, 1.0)
+        if lead.min() < 0.0 < lead.max():
+            ax.contour(x, y, lead, [0.0], colors=GREY, linewidths=0.6, linestyles=":", zorder=2)
+            inside = np.ma.masked_where(~known, lead)
+            if inside.count() and inside.min() < 0.0 < inside.max():
+                ax.contour(x, y, inside, [0.0], colors=INK, linewidths=1.2, zorder=4)
+
+
+def _contours(ax, ground, legend):
+    """Lines of equal density of each class, around shares HELD of its rows.
+
+    Of many classes the inner line alone, and their names where they are densest.
+    """
+    C = ground.density.shape[2]
+    named = brief(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
+    for k in range(C):
+        Z, own = ground.density[..., k], np.unique(ground.levels[k])
+        own = own[(own > Z.min()) & (own < Z.max())][-1 if C > FEW else 0 :]
+        if len(own):
+            style = {"colors": colour(k), "alpha": 0.9, "zorder": 2}
+            ax.contour(ground.x, ground.y, Z, own, linewidths=[0.8, 1.5][-len(own) :], **style)
+            ax.contourf(ground.x, ground.y, Z, [*own, np.inf], colors=[colour(k)] * len(own),
+                        alpha=0.10, zorder=1)  # fmt: skip
+        if C > FEW:
+            i, j = np.unravel_index(Z.argmax(), Z.shape)
+            _halo(ax.annotate(
+                named[k], (ground.x[j], ground.y[i]), fontsize=9, weight="bold",
+                color=colour(k), ha="center", va="center", zorder=8,
+            ))  # fmt: skip
+
+
+def _halo(text):
+    """A text that stays legible on whatever is drawn under it."""
+    text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8})
+
+
+def _arrows(ax, arrows, ends):
+    """Loadings from the origin, so long that the longest goes well towards the frame."""
+    origin = np.zeros(2)
+    if not ((ends[0] < origin) & (origin < ends[1])).all():
+        origin = ends.mean(axis=0)
+    factor = stretch(arrows.to, origin, ends)
+    tips = origin + factor * arrows.to
+    for tip in tips:
+        ax.annotate(
+            "", tip, origin, zorder=6, annotation_clip=False,
+            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
+                        "mutation_scale": 9},
+        )  # fmt: skip
+    _name_tips(ax, brief(arrows.names, ROOM), tips, origin)
+
+
+def stretch(to, origin, ends):
+    """Factor of arrows `to` (m, 2) from an origin by which the longest reaches REACH of its way."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
+    room = np.where(to == 0.0, np.inf, room).min(axis=1)
+    return REACH * float(room.min()) if np.isfinite(room).any() else 1.0
+
+
+def _name_tips(ax, names, tips, origin):
+    """Names beyond the tips, moved apart where they would overlap, in points on the page."""
+    ax.figure.draw_without_rendering()  # only now it is known where Axes lie
+    scale = 72.0 / ax.figure.dpi
+    at = ax.transData.transform(tips) * scale
+    away = at - ax.transData.transform(origin[None]) * scale
+    away /= np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
+    half = np.array([[2.35 * len(name) + 2.0, 6.0] for name in names])
+    low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
+    inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
+    place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
+    for name, tip, offset in zip(names, tips, place - at, strict=True):
+        _halo(ax.annotate(
+            name, tip, xytext=offset, textcoords="offset points", fontsize=8, color=INK,
+            ha="center", va="center", zorder=7, annotation_clip=False,
+        ))  # fmt: skip
+
+
+def apart(place, half, rounds=200):
+    """Centres (m, 2) of boxes of half sizes (m, 2), moved until they do not overlap."""
+    place = place.copy()
+    for _ in range(rounds):
+        moved = False
+        for i in range(len(place)):
+            for j in range(i):
+                gap = place[i] - place[j]
+                over = half[i] + half[j] - np.abs(gap)
+                if (over > 0.0).all():
+                    axis = int(over[1] <= over[0])
+                    push = 0.5 * over[axis] + 0.1
+                    side = 1.0 if gap[axis] >= 0.0 else -1.0
+                    place[i, axis] += side * push
+                    place[j, axis] -= side * push
+                    moved = True
+        if not moved:
+            break
+    return place
+
+
+def _beyond(ax, xy, ends):
+    out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
+    if out:
+        ax.annotate(
+            f"{out} row{'s' * (out > 1)} beyond the frame", (1.0, 0.0), xycoords="axes fraction",
+            xytext=(-4, 4), textcoords="offset points", fontsize=7, color=GREY, ha="right",
+        )  # fmt: skip
+
+
+def _rgb(colour):
+    return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+
+
+def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
+    """Draw a view of one dimension: densities (len(x), C), a rug of the rows, and thresholds."""
+    top, entries = float(np.nanmax(density)), []
+    for k, label in enumerate(legend.entries):
+        ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
+        entries += ax.plot(x, density[:, k], color=colour(k), lw=1.6, label=label)
+        own = rows.of(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
+        faint = min(1.0, 150.0 / max(len(own), 1) + 0.15)
+        ax.plot(own, np.full(len(own), -0.03 * top * (k + 1)), "|", color=colour(k), ms=7,
+                alpha=faint, rasterized=len(own) > 3000)  # fmt: skip
+    unknown = rows.xy[np.isnan(rows.code), 0]
+    floor = -0.03 * top * (len(legend.entries) + 1)
+    ax.plot(unknown, np.full(len(unknown), floor), "|", color=GREY, ms=7)
+    if best is not None:
+        _thresholds(ax, x, best)
+    ax.axhline(0.0, color=INK, lw=0.6)
+    ax.set_xlim(x[0], x[-1])
+    if arrows is not None and len(arrows.names):
+        floor = _bars_below(ax, arrows, floor, top, x)
+    ax.set_ylim(floor - 0.04 * top, 1.04 * top)
+    ax.set_yticks([t for t in ax.get_yticks() if 0.0 <= t <= 1.04 * top])
+    ax.set_xlabel(name)
+    ax.set_ylabel("density", y=0.5 * (1.0 + (0.04 * top - floor) / (1.08 * top - floor)))
+    if title:
+        ax.set_title(title, fontsize=9)
+    write(ax, entries, legend)
+    return _tidy(ax)
+
+
+def _thresholds(ax, x, best):
+    """Lines where the class that is chosen changes, with their places where there is room."""
+    changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
+    places, said = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
+    for place in places:
+        ax.axvline(place, color=INK, lw=1.0, ls="--")
+        if place - said > 0.07 * (x[-1] - x[0]):
+            ax.annotate(f"{place:.3g}", (place, 1.0), xycoords=ax.get_xaxis_transform(), fontsize=8,
+                        ha="center", va="bottom", color=INK)  # fmt: skip
+            said = place
+
+
+def _bars_below(ax, arrows, floor, top, x):
+    """Loadings as arrows one below the other, from the mean row; the lowest height taken."""
+    to = arrows.to[:, 0]
+    middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
+    room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
+    for name, length in zip(brief(arrows.names, ROOM), to * room, strict=True):
+        floor -= 0.062 * top
+        ax.annotate("", (middle + length, floor), (middle, floor), zorder=6, arrowprops={
+            "arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
+            "mutation_scale": 8})  # fmt: skip
+        ax.annotate(
+            name, (middle + length, floor), fontsize=8, color=INK, va="center",
+            ha="left" if length >= 0.0 else "right", xytext=(4 if length >= 0.0 else -4, 0),
+            textcoords="offset points",
+        )  # fmt: skip
+    return floor
+
+
+def space(rows, legend, names, ax=None, *, arrows=None, title=None):
+    """Draw a view of three dimensions, rows and arrows, on `ax` with projection="3d" if given."""
+    if ax is not None and ax.name != "3d":
+        raise ArgumentError(
+            "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="
+            "{'projection': '3d'})[1]; or give two of them, dimensions=(1, 2)"
+        )
+    if ax is None:
+        ax = _axes(None, (7.4, 6.0))
+        figure, place = ax.figure, ax.get_subplotspec()
+        ax.remove()
+        ax = figure.add_subplot(place, projection="3d")
+    ends = frame(rows.xy)
+    area, alpha = _size(len(rows.xy))
+    for k in range(-1, len(legend.entries)):
+        of = np.isnan(rows.code) if k < 0 else rows.code == k
+        if of.any():
+            style = {"color": GREY} if k < 0 else {"color": colour(k), "marker": mark(k)}
+            ax.scatter(*rows.xy[of].T, s=area, alpha=alpha, linewidths=0, **style)
+    if arrows is not None and len(arrows.names):
+        origin = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, ends.mean(axis=0))
+        tips = origin + stretch(arrows.to, origin, ends) * arrows.to
+        for name, tip in zip(brief(arrows.names, ROOM), tips, strict=True):
+            ax.plot(*np.stack([origin, tip]).T, color=INK, lw=1.0)
+            ax.text(*(origin + 1.08 * (tip - origin)), name, fontsize=8, color=INK, zorder=10)
+    for axis, name in zip("xyz", names, strict=True):
+        getattr(ax, f"set_{axis}label")(name)
+    ax.set(xlim=ends[:, 0], ylim=ends[:, 1], zlim=ends[:, 2])
+    key(ax, legend, False, False, arrows, inside=True)
+    if title:
+        ax.set_title(title, fontsize=9)
+    return ax

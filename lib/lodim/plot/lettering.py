@@ -1,0 +1,126 @@
+"""Lettering: texts of plots show names as they are: no maths, no letter that the font lacks."""
+
+import warnings
+from functools import lru_cache, wraps
+
+import numpy as np
+
+from lodim.errors import ArgumentError, MissingExtraError
+from lodim.report.phrases import brief
+
+LINE, LINES = 80, 6  # characters of a line, and lines, that a text has room for
+TICK = 40  # characters of a name on an axis
+BOX = "\u25a1"  # stands for a letter that the font lacks
+AXES = "ax must be matplotlib Axes, as many as the plot has"
+
+
+def literal(function):
+    """A function (thing, ax=None, ...) -> Axes that draws, all of whose new texts are literal.
+
+    `$` is no maths. Letters that no font at hand has are boxes, of which matplotlib would warn;
+    control characters are blanks, and what there is no room for is left out.
+    """
+
+    @wraps(function)
+    def drawn(thing, ax=None, *args, **kwargs):
+        try:
+            from matplotlib import rc_context
+        except ImportError as error:
+            raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
+        before = {text: text.get_text() for text in _texts(_figure(ax))}
+        with rc_context({"text.parse_math": False}), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # of a layout before the texts are settled
+            out = function(thing, ax, *args, **kwargs)
+        figure = _figure(out)
+        for text in _texts(figure):
+            if before.get(text) != text.get_text():
+                _settle(text)
+        for axis in figure.findobj(lambda part: hasattr(part, "get_major_formatter")):
+            _settle_ticks(axis)
+        return out
+
+    return drawn
+
+
+def legend(place, entries, **style):
+    """The legend of some artists on Axes or a figure, all of them.
+
+    matplotlib itself leaves out the labels that begin with an underscore.
+    """
+    labels = _cut([entry.get_label() for entry in entries], LINE)
+    made = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
+    for text, label in zip(made.get_texts(), labels, strict=True):
+        text.set_text(label)
+    return made
+
+
+def _figure(axes):
+    """The figure of Axes, or of several; None of none."""
+    if axes is None:
+        return None
+    every = list(np.ravel(np.asarray(axes, dtype=object)))
+    if not every or not all(hasattr(ax, "figure") and hasattr(ax, "plot") for ax in every):
+        raise ArgumentError(f"{AXES}, not {axes!r:.80}")
+    return every[0].figure
+
+
+def _texts(figure):
+    return [] if figure is None else figure.findobj(lambda part: hasattr(part, "set_parse_math"))
+
+
+def _cut(texts, room):
+    """Texts that there is room for, different where they were; themselves where all are short."""
+    return brief(texts, room) if max(map(len, texts), default=0) > room else texts
+
+
+def _settle(text):
+    text.set_parse_math(False)
+    lines = _legible(text.get_text(), text.get_fontproperties()).split("\n")
+    lines = [_cut([line], LINE)[0] for line in lines]
+    text.set_text("\n".join(lines if len(lines) <= LINES else [*lines[: LINES - 1], "..."]))
+
+
+def _settle_ticks(axis):
+    """Names at the ticks of an axis are literal; numbers are left to matplotlib."""
+    named = type(axis.get_major_formatter()).__name__ in (
+        "FuncFormatter", "FixedFormatter", "StrCategoryFormatter",
+    )  # fmt: skip
+    if not named:
+        for label in axis.get_ticklabels(which="both"):
+            label.set_parse_math(True)
+        axis.get_offset_text().set_parse_math(True)
+        return
+    ends = axis.get_view_interval()
+    labels = axis.get_ticklabels()
+    font = labels[0].get_fontproperties() if labels else None
+    names = [_legible(label.get_text(), font) for label in labels]
+    axis.set_ticks(axis.get_majorticklocs(), labels=_cut(names, TICK), parse_math=False)
+    axis.set_view_interval(*ends, ignore=True)
+
+
+def _legible(text, font):
+    """A text without control characters, and with boxes for letters that a font lacks."""
+    known = _letters(_files(font))
+    return "".join(
+        c if c in "\n " else " " if not c.isprintable() else c if ord(c) in known else BOX
+        for c in text
+    )
+
+
+def _files(font):
+    """The files of a font and of those that matplotlib falls back on."""
+    from matplotlib.font_manager import findfont
+
+    files = []
+    for family in font.get_family():
+        one = font.copy()
+        one.set_family(family)
+        files.append(findfont(one))
+    return tuple(files)
+
+
+@lru_cache(maxsize=32)
+def _letters(files):
+    from matplotlib.font_manager import get_font
+
+    return frozenset().union(*(get_font(file).get_charmap() for file in files))

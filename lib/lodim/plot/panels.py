@@ -1,0 +1,240 @@
+"""Views of one to three features side by side: rows that a view serves solid, the others faint."""
+
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.errors import ArgumentError
+from lodim.plot.axes import GREY, _axes, _tidy
+from lodim.plot.lettering import legend
+from lodim.plot.points import COLOURS, MARKS, SCALE
+
+SIDE = 3.7  # inches of a panel
+LONG = 24  # characters of a name that an axis has room for
+FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
+
+
+@dataclass(frozen=True)
+class View:
+    """One panel.
+
+    x : (n, d) features of the rows, in original units, NaN where missing; d from 1 to 3
+    names : d names
+    served : (n,) bool, the rows that the view serves
+    title : what is said of it, a first line and others
+    star : (d,) place of a query, or None; chosen : whether the view serves it
+    near : positions of its neighbours among the rows
+    """
+
+    x: np.ndarray
+    names: tuple[str, ...]
+    served: np.ndarray
+    title: str
+    star: np.ndarray | None = None
+    chosen: bool = False
+    near: np.ndarray | None = None
+
+
+def side_by_side(views, value, key, axes=None, *, star=None):
+    """Draw views beside each other; returns an array of their Axes.
+
+    value : (n,) class codes or numbers of the rows, NaN where not known; key : planes.Key;
+    axes : one for each view, fresh ones by default; star : what the query is called
+    """
+    axes, own = _places(views, axes)
+    shades = None
+    for view, ax in zip(views, axes, strict=True):
+        if view.x.shape[1] == 1:
+            _strip(ax, view, value, key)
+        else:
+            shades = _cloud(ax, view, value, key) or shades
+        _name(ax, view, key)
+    _explain(axes, key, shades, star, views, own)
+    return axes
+
+
+def _places(views, axes):
+    """The Axes, and whether they are fresh."""
+    if axes is not None:
+        axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+        if len(axes) != len(views):
+            raise ArgumentError(f"ax must be {len(views)} Axes, one a view, not {len(axes)}")
+        for view, ax in zip(views, axes, strict=True):
+            if (view.x.shape[1] == 3) != hasattr(ax, "get_zlim"):
+                names = ", ".join(view.names)
+                raise ArgumentError(
+                    f"the view of {names} needs Axes of {max(2, view.x.shape[1])} dimensions"
+                )
+        return axes, False
+    columns = min(len(views), 2 if len(views) in (2, 4) else 3)
+    rows = -(-len(views) // columns)
+    size = (SIDE * columns + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
+    first = _axes(None, size)
+    figure = first.figure
+    first.remove()
+    made = [
+        figure.add_subplot(rows, columns, k + 1, **({"projection": "3d"} if v.x.shape[1] == 3
+                                                     else {}))
+        for k, v in enumerate(views)
+    ]  # fmt: skip
+    return np.array(made, dtype=object), True
+
+
+def _cloud(ax, view, value, key):
+    """Rows of a view of two or three features; returns what a scale can be made of."""
+    x, shades = _spread(view.x), None
+    known = np.isfinite(x).all(axis=1)
+    deep = {"depthshade": False} if x.shape[1] == 3 else {}
+    size = 26.0 if len(x) <= 400 else 16.0 if len(x) <= 1500 else 9.0
+    for of, style in (
+        (known & ~view.served, {"s": 0.4 * size, "alpha": 0.22, "linewidths": 0.0, "zorder": 1}),
+        (known & view.served,
+         {"s": size, "alpha": 0.9, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}),
+    ):  # fmt: skip
+        shades = _put(ax, x, value, of, key, style | deep) or shades
+    if view.star is not None and np.isfinite(view.star).all():
+        _query(ax, view, x, deep)
+    return shades
+
+
+def _query(ax, view, x, deep):
+    """The query, larger where it is served, with rings around its neighbours."""
+    if view.near is not None:
+        ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | deep
+        ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
+    style = {"s": 300, "linewidths": 1.4} if view.chosen else {"s": 110, "linewidths": 0.9}
+    ax.scatter(*view.star[:, None], marker="*", color="white", edgecolors="black", zorder=4,
+               **style, **deep)  # fmt: skip
+
+
+def _put(ax, x, value, of, key, style):
+    """Points by class or on the scale; those of unknown value are grey. Returns the scale's."""
+    known = np.isfinite(value)
+    if (of & ~known).any():
+        ax.scatter(*x[of & ~known].T, color=GREY, **style)
+    if key.labels is not None:
+        for k in range(len(key.labels)):
+            at = of & (value == k)
+            if at.any():
+                ax.scatter(*x[at].T, color=COLOURS[k % len(COLOURS)],
+                           marker=MARKS[k % len(MARKS)], **style)  # fmt: skip
+        return None
+    of = of & known
+    if not of.any():
+        return None
+    return ax.scatter(*x[of].T, c=value[of], cmap=SCALE, vmin=key.low, vmax=key.high, **style)
+
+
+def _spread(x):
+    """Features with a few values only are spread a little, always in the same way."""
+    x = np.array(x, float)
+    for column in x.T:
+        values = np.unique(column[np.isfinite(column)])
+        if 1 < len(values) <= FEW:
+            noise = np.random.default_rng(0).uniform(-0.5, 0.5, len(column))
+            column += 0.35 * np.diff(values).min() * noise
+    return x
+
+
+def _strip(ax, view, value, key):
+    """A view of one feature: against the response, or a strip with a density for each class."""
+    x = view.x[:, 0]
+    if key.labels is None:
+        both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
+        _cloud(ax, both, value, key)
+        _line(ax, view)
+        return
+    rng = np.random.default_rng(0)
+    grid = np.linspace(np.nanmin(x), np.nanmax(x), 200)
+    K = len(key.labels)
+    places = [K - 1 - k for k in range(K)]
+    for k, place in enumerate(places):
+        of = (value == k) & np.isfinite(x)
+        at = np.column_stack([x, place - 0.05 - 0.3 * rng.random(len(x))])
+        for some, style in (
+            (of & ~view.served, {"s": 7, "alpha": 0.2, "linewidths": 0}),
+            (of & view.served, {"s": 13, "alpha": 0.85, "linewidths": 0}),
+        ):
+            _put(ax, at, value, some, key, style)
+        height = _density(x[of & view.served], grid)
+        if height is not None:
+            colour = COLOURS[k % len(COLOURS)]
+            ax.fill_between(grid, place, place + 0.55 * height, color=colour, alpha=0.3, lw=0)
+            ax.plot(grid, place + 0.55 * height, color=colour, lw=1.2)
+    _line(ax, view)
+    ax.set_yticks(places, [str(label) for label in key.labels])
+    ax.set_ylim(-0.45, K - 0.3)
+
+
+def _line(ax, view):
+    """The query in a view of one feature: a line, and its star at the top."""
+    if view.star is None or not np.isfinite(view.star).all():
+        return
+    ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
+    ax.scatter(view.star[0], 0.97, marker="*", s=220 if view.chosen else 90, color="white",
+               edgecolors="black", linewidths=1.0, zorder=4, clip_on=False,
+               transform=ax.get_xaxis_transform())  # fmt: skip
+
+
+def _density(x, grid):
+    """Kernel density (normal, Silverman's width) over its largest value; None of a single place."""
+    if len(x) < 2 or x.std() == 0:
+        return None
+    quartiles = np.subtract(*np.quantile(x, [0.75, 0.25])) / 1.34
+    width = 0.9 * min(x.std(), quartiles or x.std()) * len(x) ** -0.2
+    height = np.exp(-0.5 * ((grid[:, None] - x) / width) ** 2).sum(axis=1)
+    return height / height.max()
+
+
+def _name(ax, view, key):
+    d = view.x.shape[1]
+    names = [n if len(n) <= LONG else n[: LONG - 1] + "…" for n in view.names]
+    ax.set_xlabel(names[0])
+    if d == 1 and key.labels is None:
+        ax.set_ylabel(key.name)
+    if d > 1:
+        ax.set_ylabel(names[1])
+    if d == 3:
+        ax.set_zlabel(names[2])
+        ax.tick_params(labelsize=7)
+        ax.set_box_aspect(None, zoom=0.85)  # else the labels reach into the next panel
+    else:
+        _tidy(ax)
+    head, *rest = view.title.split("\n")
+    lines = [*textwrap.wrap(head, 40), *rest]
+    ax.set_title("\n".join(lines), fontsize=9, fontweight="bold" if view.chosen else "normal")
+
+
+def _explain(axes, key, shades, star, views, own):
+    """A legend below all panels and a scale beside them; in the last panel where Axes are given."""
+    first, entries = axes[-1], []
+    flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
+    for k, label in enumerate(key.entries):
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
+        entries.append(_mark(first, label, s=40, **style))
+    entries.append(_mark(first, "served by the view", s=30, color="black"))
+    entries.append(_mark(first, "served elsewhere", s=12, color="black", alpha=0.25, linewidths=0))
+    if star is not None:
+        entries.append(_mark(first, star, s=130, marker="*", color="white", edgecolors="black"))
+        if any(view.near is not None for view in views):
+            ring = {"s": 50, "facecolors": "none", "edgecolors": "black"}
+            entries.append(_mark(first, "its neighbours", **ring))
+    figure = first.figure
+    if shades is None and key.labels is None and flat is not None:
+        shades = next((c for ax in axes for c in ax.collections if c.get_array() is not None), None)
+    if shades is not None:
+        figure.colorbar(shades, ax=list(axes), label=key.name, pad=0.02, shrink=0.85)
+    style = {"frameon": False, "fontsize": 8}
+    if own:
+        most = max(2, int(figure.get_size_inches()[0] / 1.75))
+        place = {"loc": "outside lower center", "ncols": min(len(entries), most)}
+        legend(figure, entries, **place, **style)
+    else:
+        legend(first, entries, **style)
+
+
+def _mark(ax, label, **style):
+    """An entry of the legend."""
+    nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
+    return ax.scatter(*nowhere, label=label, **style)

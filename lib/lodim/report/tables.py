@@ -1,0 +1,398 @@
+"""Reports: the only file that makes text, HTML and LaTeX tables.
+
+A frame of values becomes a grid of strings once; text, HTML and LaTeX are three ways to lay the
+same grid out. (statsmodels' tables are not used: they do not escape names in HTML, and escape
+them wrongly in LaTeX.)
+"""
+
+import html
+import textwrap
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from lodim.errors import ArgumentError
+from lodim.report.numbers import aligned, is_missing, is_number, significant
+
+WIDTH = 78
+_MAX_LABEL, _MAX_CELL, _MAX_GAP = 32, 40, 8
+_LONG, _HEAD, _TAIL = 30, 10, 5  # rows of a table that is not cut; and those kept of one that is
+_FULL = "summary(full=True)"  # what shows all rows of a fit's tables
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+} | {c: "\\" + c for c in "&%$#_{}"}
+
+Format = str | Callable[[Any], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A frame and how to show it.
+
+    Parameters
+    ----------
+    title : str
+        Shown above the table; may be empty.
+    frame : DataFrame
+        Its index gives the row labels.
+    formats : mapping of column to str or callable
+        A format specification such as ".3f", which applies to numbers (a missing one is shown as
+        NaN), or a function of the value that returns text. Other columns of floats get as many
+        decimals in common as show about 4 significant digits.
+    notes : sequence of str
+        Shown below the table.
+    index : bool
+        Whether to show the index.
+    keep : sequence of bool, optional
+        Which rows stay where long tables are cut: by default all of up to 30, of more the first 10
+        and the last 5.
+
+    Raises
+    ------
+    ArgumentError
+        If `formats` names a column that the frame lacks.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    formats: Mapping[Hashable, Format] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    index: bool = True
+    keep: Sequence[bool] | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [c for c in self.formats if c not in self.frame.columns]
+        if unknown:
+            raise ArgumentError(f"no column {unknown[0]!r} in {list(self.frame.columns)}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """A printed statistical report; notebooks show it as HTML.
+
+    Parameters
+    ----------
+    title : str
+        First line.
+    header : sequence of (str, str)
+        Labels and values, laid out in two columns, the left one filled first.
+    tables : sequence of Table
+        Shown one after the other.
+    notes : sequence of str
+        Numbered, at the end.
+    full : bool
+        Whether long tables are whole; else they are cut, and say that summary(full=True) has all.
+    """
+
+    title: str
+    header: Sequence[tuple[str, str]] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    full: bool = True
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_text(self, width: int = WIDTH) -> str:
+        """The report as plain text, in lines of at most `width` characters (60 or more)."""
+        if width < 60:
+            raise ArgumentError(f"width must be at least 60; it is {width}")
+        rule = "=" * width
+        lines = [line.center(width).rstrip() for line in _wrap(self.title, width)]
+        lines += [rule, *_header_text(self.header, width)]
+        for title, grid, below in self._shown():
+            lines += [rule] if lines[-1] != rule else []
+            lines += _table_text(title, grid, below, width)
+        lines += [rule] if lines[-1] != rule else []
+        lines += ["", "Notes:"] if self.notes else []
+        for k, note in enumerate(self.notes, start=1):
+            lines += _wrap(f"[{k}] {note}", width, hang=4)
+        return "\n".join(lines)
+
+    def as_html(self) -> str:
+        """The report as HTML; all text in it is escaped."""
+        pairs = _two_columns(self.header)
+        parts = [f"<h4>{_html(self.title)}</h4>"]
+        if pairs:
+            rows = (
+                "".join(_html_cell(x, "th" if k % 2 == 0 else "td", k % 2) for k, x in enumerate(r))
+                for r in pairs
+            )
+            parts.append(_html_table([], rows, ""))
+        parts += [_html_of(*shown) for shown in self._shown()]
+        if self.notes:
+            items = "".join(f"<li>{_html(note)}</li>" for note in self.notes)
+            parts.append(f"<p>Notes:</p><ol>{items}</ol>")
+        return '<div class="lodim-report">\n' + "\n".join(parts) + "\n</div>"
+
+    def as_latex(self) -> str:
+        """The report as a LaTeX table environment; all text in it is escaped."""
+        parts = [r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", r"\begin{center}"]
+        pairs = _two_columns(self.header)
+        if pairs:
+            parts.append(_latex_tabular("lrlr", [], pairs))
+        parts += [_latex_of(*shown) for shown in self._shown()]
+        parts += [r"\end{center}"]
+        parts += [rf"\par {{[{k}]}} {_latex(note)}" for k, note in enumerate(self.notes, start=1)]
+        return "\n".join([*parts, r"\end{table}"])
+
+    def _shown(self):
+        return [_shown(table, "" if self.full else _FULL) for table in self.tables]
+
+
+def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
+    """What `print(fit)` shows, in the manner of R's glmnet: the call, a few lines, a table.
+
+    Parameters
+    ----------
+    call : str
+        The call that made the fit.
+    lines : sequence of str
+        What to say before the table.
+    table : Table
+        With its title, if it has one, above and its notes below; cut where it is long.
+    whole : str
+        What has all rows of a table that was cut.
+
+    Returns
+    -------
+    str
+    """
+    parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7), ""]
+    for line in lines:
+        parts += _wrap(line, WIDTH, hang=2)
+    parts += [""] if lines else []
+    title, grid, notes = _shown(table, whole)
+    parts += [_clean(title)] if title else []
+    for k, block in enumerate(_blocks(grid, WIDTH)):
+        parts += [""] if k else []
+        parts += [_line(row, block, gap=1) for row in (block.heads, *block.rows)]
+    for note in notes:
+        parts += _wrap(note, WIDTH)
+    return "\n".join(parts)
+
+
+# The grid: strings, once for all three ways to show them
+
+
+@dataclass(frozen=True)
+class _Grid:
+    heads: list[str]
+    rows: list[list[str]]
+    right: list[bool]  # per column: numbers stand on the right
+    labels: int  # how many of the first columns label the row
+
+
+def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
+    """Title, grid and notes of a table, cut where it is long and `whole` names what is not."""
+    grid, notes = _grid(table), list(table.notes)
+    if not whole or (table.keep is None and len(grid.rows) <= _LONG):
+        return table.title, grid, notes
+    last = len(grid.rows) - _TAIL
+    ends = [k < _HEAD or k >= last for k in range(len(grid.rows))]
+    keep = ends if table.keep is None else list(table.keep)
+    if not all(keep):
+        notes.append(f"... stands for rows that are left out; {whole} has them all.")
+    return table.title, _elide(grid, keep), notes
+
+
+def _grid(table: Table) -> _Grid:
+    frame, columns, right = table.frame, [], []
+    levels = range(frame.index.nlevels) if table.index else ()
+    heads = [_name(frame.index.names[k]) for k in levels]
+    for k in levels:
+        columns.append([significant(v) for v in frame.index.get_level_values(k)])
+        right.append(False)
+    for k, name in enumerate(frame.columns):
+        values = frame.iloc[:, k].tolist()
+        known = [v for v in values if not is_missing(v)]
+        heads.append(_name(name))
+        columns.append(_column(values, table.formats.get(name)))
+        right.append(bool(known) and all(map(is_number, known)))
+    return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], right, len(levels))
+
+
+def _column(values, spec):
+    if spec is None:
+        return aligned(values)
+    if callable(spec):
+        return [str(spec(v)) for v in values]
+    return [format(v, spec) if is_number(v) else significant(v) for v in values]
+
+
+def _name(name):
+    if isinstance(name, tuple):
+        return " ".join(map(str, name))
+    return "" if name is None else str(name)
+
+
+def _elide(grid, keep):
+    """The grid with three dots in the place of rows that are not kept."""
+    dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
+    for row, on in zip(grid.rows, keep, strict=True):
+        if on or not rows or rows[-1] is not dots:
+            rows.append(row if on else dots)
+    return _Grid(grid.heads, rows, grid.right, grid.labels)
+
+
+def _two_columns(header):
+    """The pairs as rows of (label, value, label, value), the left half filled first."""
+    pairs = [(_label(label), str(value)) for label, value in header]
+    half = (len(pairs) + 1) // 2
+    right = [*pairs[half:], ("", "")]
+    return [[*pairs[k], *right[k]] for k in range(half)]
+
+
+def _label(label):
+    return label if label.endswith(":") else f"{label}:"
+
+
+# Text
+
+
+def _table_text(title, grid, notes, width):
+    lines = []
+    if title:
+        lines += [line.center(width).rstrip() for line in _wrap(title, width)]
+        lines += ["-" * width]
+    for k, block in enumerate(_blocks(grid, width)):
+        used = sum(_widths(block))
+        gap = min((width - used) // max(len(block.heads) - 1, 1), _MAX_GAP)
+        lines += ["-" * width] if k else []
+        lines += [_line(block.heads, block, gap), "-" * width]
+        lines += [_line(row, block, gap) for row in block.rows]
+    lines += ["-" * width] if notes else []
+    for note in notes:
+        lines += _wrap(note, width)
+    return lines
+
+
+def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
+    """The grid in pieces that fit side by side in the width, each with the row labels."""
+    grid = _shortened(grid)
+    widths, labels = _widths(grid), list(range(grid.labels))
+    taken, used = list(labels), sum(widths[k] + 2 for k in labels)
+    for k in range(grid.labels, len(widths)):
+        if len(taken) > len(labels) and used + widths[k] > width:
+            yield _take(grid, taken)
+            taken, used = list(labels), sum(widths[j] + 2 for j in labels)
+        taken.append(k)
+        used += widths[k] + 2
+    yield _take(grid, taken)
+
+
+def _shortened(grid):
+    # Several columns of labels share the room of one.
+    room = max(_MAX_LABEL // max(grid.labels, 1), 6)
+    limits = [room] * grid.labels + [_MAX_CELL] * (len(grid.heads) - grid.labels)
+    rows = [[_cut(x, m) for x, m in zip(r, limits, strict=True)] for r in (grid.heads, *grid.rows)]
+    return _Grid(rows[0], rows[1:], grid.right, grid.labels)
+
+
+def _take(grid, columns):
+    rows = [[row[k] for k in columns] for row in (grid.heads, *grid.rows)]
+    return _Grid(rows[0], rows[1:], [grid.right[k] for k in columns], grid.labels)
+
+
+def _widths(grid):
+    return [max(map(len, column)) for column in zip(grid.heads, *grid.rows, strict=True)]
+
+
+def _line(row, grid, gap):
+    cells = zip(row, _widths(grid), grid.right, strict=True)
+    return (" " * gap).join(x.rjust(w) if r else x.ljust(w) for x, w, r in cells).rstrip()
+
+
+def _header_text(header, width):
+    half = (width - 2) // 2
+    pairs = [(_clean(_label(label)), _clean(value)) for label, value in header]
+    lines = []
+    for label, value in pairs:
+        if len(label) + 1 + len(value) > half:
+            lines += _wrap(f"{label} {value}", width, hang=4)
+    short = [pair for pair in pairs if len(pair[0]) + 1 + len(pair[1]) <= half]
+    for a, x, b, y in _two_columns(short):
+        right = b + y.rjust(half - len(b))
+        lines.append((a + x.rjust(half - len(a)) + " " * (width - 2 * half) + right).rstrip())
+    return lines
+
+
+def _wrap(text, width, hang=0):
+    return textwrap.wrap(
+        _clean(text), width, subsequent_indent=" " * hang, break_on_hyphens=False
+    ) or [""]
+
+
+def _clean(text):
+    """Without line breaks, terminal codes and the like, which a column's name may hold."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
+def _cut(text, limit):
+    text = _clean(text)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+# HTML
+
+
+def _html_of(title, grid, notes):
+    heads = [_html_cell(h, "th", r) for h, r in zip(grid.heads, grid.right, strict=True)]
+    tags = ["th"] * grid.labels + ["td"] * (len(grid.heads) - grid.labels)
+    rows = ("".join(map(_html_cell, row, tags, grid.right)) for row in grid.rows)
+    below = "".join(f"\n<p>{_html(note)}</p>" for note in notes)
+    return _html_table(heads, rows, title) + below
+
+
+def _html_table(heads, rows, title):
+    parts = ["<table>"]
+    parts += [f"<caption>{_html(title)}</caption>"] if title else []
+    parts += [f"<thead><tr>{''.join(heads)}</tr></thead>"] if heads else []
+    return "\n".join([*parts, "<tbody>", *(f"<tr>{row}</tr>" for row in rows), "</tbody></table>"])
+
+
+def _html_cell(text, tag, right):
+    return f'<{tag} style="text-align:{"right" if right else "left"}">{_html(text)}</{tag}>'
+
+
+def _html(text):
+    return html.escape(_clean(text))
+
+
+# LaTeX
+
+
+def _latex_of(title, grid, notes):
+    columns = "".join("r" if r else "l" for r in grid.right)
+    tabular = _latex_tabular(columns, [grid.heads], grid.rows, title)
+    return "\n".join([tabular, *(rf"\par {_latex(note)}" for note in notes)])
+
+
+def _latex_tabular(columns, heads, rows, title=""):
+    parts = [rf"\begin{{tabular}}{{{columns}}}", r"\hline"]
+    if title:
+        parts += [rf"\multicolumn{{{len(columns)}}}{{c}}{{{_latex(title)}}} \\", r"\hline"]
+    for head in heads:
+        parts += [_latex_row(head), r"\hline"]
+    return "\n".join([*parts, *map(_latex_row, rows), r"\hline", r"\end{tabular}", ""])
+
+
+def _latex_row(row):
+    # An opening bracket after \\ would be read as its argument.
+    return " & ".join(f"{{{x}}}" if x[:1] in "[*" and x else x for x in map(_latex, row)) + r" \\"
+
+
+def _latex(text):
+    return "".join(_LATEX.get(c, c) for c in _clean(text))

@@ -1,0 +1,409 @@
+"""Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.checks import one_of, whole
+from lodim.engine import row_keys as keys
+from lodim.engine.blocks import available_threads
+from lodim.errors import ArgumentError, DataError
+from lodim.fitting import spec as recipes
+from lodim.report.tables import Table, listing, significant
+from lodim.selection import folds as folding
+from lodim.selection import path as paths
+from lodim.selection.choice import centre, weights
+from lodim.selection.racing import (
+    LOSSES,
+    deviance,
+    fold_means,
+    grid_losses,
+    ordered,
+    standard_error,
+)
+
+FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
+QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
+MOST_ROWS = 20_000  # rows that choose() looks at
+MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
+
+
+def quick_splits(problem, draws=1):
+    """Training and held-out batches for a quick look: [(Batch, Batch)].
+
+    Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
+    MOST_ROWS rows.
+    """
+    batch, seed = problem.batch, problem.settings.seed
+    if batch.n > MOST_ROWS:
+        counted = batch.counted
+        key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
+        keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
+        batch = folding.subset(batch, counted[keep])
+    counted = len(batch.counted)
+    if counted < 2:
+        recipe = problem.recipe
+        open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
+        raise DataError(f"a single row counts: nothing can be held out; give {names}")
+    drawn = folding.draws(batch, min(5, counted), problem.design.levels, seed, draws)
+    return [
+        folding.split(batch, fold == k, problem.standardize)
+        for fold in drawn
+        for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
+    ]
+
+
+def side_by_side(problem):
+    """How many settings or folds to fit at a time, each on a thread of its own."""
+    return 1 if problem.batch.n <= FEW_ROWS else problem.settings.threads or available_threads()
+
+
+def choose(problem, grid):
+    """The problem with settings in the centre of those that held-out deviance cannot tell apart.
+
+    A point weighs exp(-(loss - least loss) / s), s half of the standard error of the least loss.
+    The weighted mean of the positions in each list is taken, rounded (of a penalty to halves), and
+    then that of the number of stages. The point of least loss itself would jump, between settings
+    that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
+    a row for each point, with its weight.
+    """
+    grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
+    points = [replace(problem.settings, **point) for point in _combinations(grid, problem.recipe)]
+    draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+    losses = grid_losses(
+        problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
+        side_by_side(problem), False, draws,
+    )  # fmt: skip
+    chosen, frame = _centre(problem, grid, losses, draws)
+    each = [
+        _centre(problem, grid, [_of_draw(rows, d, draws) for rows in losses]) for d in range(draws)
+    ]
+    open_ = [name for name in frame if getattr(problem.settings, name, 0) is None]
+    alone = {name: tuple(getattr(s, name) for s, _ in each if draws > 1) for name in open_}
+    return problem.settle(chosen, chosen=alone), frame
+
+
+def _centre(problem, grid, losses, draws=1):
+    """Settings in the centre of a grid, by its losses, and the table of its points."""
+    stages = problem.recipe.stages
+    weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
+    stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
+    combinations = _combinations(grid, problem.recipe)
+    points = [replace(problem.settings, **point) for point in combinations]
+    frame, settings = _summarize(problem, points, combinations, losses, stage, draws)
+    frame["weight"] = [w.sum() for w in weight]
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
+    return replace(settings[at], **between), frame
+
+
+def _of_draw(rows, d, draws):
+    """The folds of one draw, of rows with the folds of all."""
+    return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
+
+
+def _loss(problem, name):
+    """The loss of that name, as the model wants it."""
+    return problem.recipe.deviance or deviance if name == "deviance" else LOSSES[name]
+
+
+def cv(
+    model: Callable,
+    formula: str,
+    data: Any,
+    *,
+    grid: Mapping[str, Any] | pd.DataFrame | None = None,
+    folds: Any = 10,
+    loss: str = "deviance",
+    rule: str = "min",
+    n_lambda: int = 25,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    **arguments: Any,
+) -> "CV":
+    """Cross-validate a model over a grid of its settings, and refit the best.
+
+    Parameters
+    ----------
+    model : model function
+        Such as `lodim.gbmap`.
+    formula, data, **arguments
+        As the model takes them.
+    grid : mapping or DataFrame, optional
+        Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
+        tried. The 1-SE rule prefers large penalties, few stages, small budgets, and of others those
+        that are listed first. A DataFrame has a row for each point to try, simplest first. A
+        penalty that a fit needs, and that is neither given nor in the grid, joins it with the
+        values that it has by default.
+        Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
+        among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
+        the prices of the models of costnet, as budgets; of ripr further None (NaN in the frame),
+        which leaves the choice of views to the model.
+        A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
+    folds : int or array (n,)
+        Number of folds, drawn at random within classes, or the fold of each row of `data`.
+    loss : {"deviance", "class", "mae"}
+        Held-out loss: deviance, share misclassified, mean absolute residual. (A model's own
+        argument of that name, as of proset, stands in the grid: grid={"loss": ["density"]}.)
+    rule : {"min", "1se"}
+        Which settings `best` is refitted with: least mean loss, or the simplest within one
+        standard error of it.
+    n_lambda : int
+        Number of penalties of the default grid.
+    seed : int
+        Of the folds, and of the model where it has one.
+    n_jobs : int, optional
+        Threads; by default all, and one up to 2,000 rows, where they would wait for each other.
+        Folds hold their own copy of the features.
+    progress : bool
+        Show a progress bar (needs tqdm).
+
+    Returns
+    -------
+    CV
+
+    Notes
+    -----
+    Features are centred and scaled within each fold. The mean weighs folds by their rows' weights;
+    its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
+    Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
+    more than two standard errors behind the best goes no further, and its row shows the stages it
+    had.
+    """
+    _check_call(grid, loss, rule, n_jobs)
+    _check_single(arguments, grid)
+    if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
+        arguments["seed"] = seed
+    problem = recipes.prepare(model, formula, data, arguments)
+    if problem.design.response is None:
+        raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
+    if loss == "class" and problem.family.name == "gaussian":
+        raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
+    if grid is None:
+        grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
+    _check_grid(grid, problem)
+    combinations = _with_penalties(_combinations(grid, problem.recipe), problem, n_lambda)
+    fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
+    frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
+    where_min, where_1se = _chosen(frame)
+    varied = tuple(map(str, combinations[0]))
+    refitted = _refitted(problem, varied, frame, chosen[where_min if rule == "min" else where_1se])
+    best = problem.recipe.run(refitted, selection=frame)
+    return CV(
+        problem.call, frame, varied, where_min, where_1se, rule, loss, best,
+        penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
+        budget=problem.recipe.budget,
+    )  # fmt: skip
+
+
+def _check_call(grid, loss, rule, n_jobs):
+    one_of("loss", loss, LOSSES)
+    one_of("rule", rule, ("min", "1se"))
+    if n_jobs is not None:
+        whole("n_jobs", n_jobs)
+    if grid is not None and not isinstance(grid, Mapping | pd.DataFrame):
+        raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
+
+
+def _held_out(problem, combinations, fold, loss, n_jobs, progress):
+    """A row for each point with the mean and standard error of its loss, and its settings."""
+    points = [replace(problem.settings, **point) for point in combinations]
+    splits = [
+        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
+    ]
+    jobs = n_jobs or side_by_side(problem)
+    losses = grid_losses(problem, splits, points, loss, jobs, progress)
+    least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
+    return _summarize(problem, points, combinations, losses, least)
+
+
+def _chosen(frame):
+    """Rows of least mean loss, and of the simplest within one standard error of it."""
+    where_min = int(frame["mean"].idxmin())
+    limit = frame["mean"][where_min] + frame["se"][where_min]
+    return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
+
+
+def _refitted(problem, grid, frame, settings):
+    """The problem with the settings of the chosen point."""
+    names = tuple(n for n in frame if hasattr(problem.settings, n))
+    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
+    return problem.settle(settings, given=names, chosen=dict.fromkeys(tried, ()))
+
+
+@dataclass(frozen=True, repr=False)
+class CV:
+    """What cv() found.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        A row for each point: its settings, its number of stages (`m` of gbmap), `mean` and `se` of
+        the held-out loss.
+    index_min, index_1se : int
+        Rows of `frame`: least mean, and simplest within one standard error of it.
+    best : Fit
+        Refitted on all rows by `rule`.
+    penalties, stages, budget : names of the model's penalties, of the setting that counts its
+        stages, and of the one that limits its price
+    """
+
+    call: str
+    frame: pd.DataFrame
+    grid: tuple[str, ...]
+    index_min: int
+    index_1se: int
+    rule: str
+    loss: str
+    best: Any
+    penalties: tuple[str, ...]
+    stages: str | None
+    budget: str | None
+
+    @property
+    def lambda_min(self) -> float:
+        """Penalty of least mean held-out loss."""
+        return self._value(self.penalties, self.index_min)
+
+    @property
+    def lambda_1se(self) -> float:
+        """Largest penalty within one standard error of the least mean held-out loss."""
+        return self._value(self.penalties, self.index_1se)
+
+    @property
+    def budget_min(self) -> float:
+        """Budget of least mean held-out loss, of a model with prices."""
+        return self._value((self.budget,), self.index_min)
+
+    @property
+    def budget_1se(self) -> float:
+        """Smallest budget within one standard error of the least mean held-out loss."""
+        return self._value((self.budget,), self.index_1se)
+
+    def _value(self, names, index):
+        """The first of the settings that the grid has, at a point; else what all points share."""
+        for name in names:
+            if name in self.frame:
+                return float(self.frame[name][index])
+        value = getattr(self.best.settings, names[0] or "", None)
+        if value is None:
+            raise ArgumentError(f"this cv was over {' and '.join(self.grid)}")
+        return float(value)
+
+    def tidy(self) -> pd.DataFrame:
+        """The frame of points, a copy."""
+        return self.frame.copy()
+
+    def plot(self, ax=None):
+        """Held-out loss with error bars against the grid; returns the Axes."""
+        from lodim.plot import axes as plot
+
+        return plot.cv_curve(self, ax)
+
+    def __repr__(self):
+        show = self.frame.loc[[self.index_min, self.index_1se]].copy()
+        show.index = ["min", "1se"]
+        formats = dict.fromkeys(show.columns, _shown)
+        lines = [
+            f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'",
+        ]
+        return listing(f"cv of {self.call}", lines, Table("", show, formats))
+
+
+def _shown(value):
+    """A setting or a loss; None is the model's own choice."""
+    if not np.ndim(value) and pd.isna(value):
+        return "None"
+    return significant(value) if isinstance(value, float) else str(value)
+
+
+def _penalties(problem, n):
+    """The first penalty as given among the arguments, else n values of it."""
+    penalty = next(iter(problem.recipe.penalties))
+    given = problem.arguments[penalty]
+    fixed = isinstance(given, int | float)
+    return {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n)}
+
+
+def _check_grid(grid, problem):
+    """The grid names settings of the model."""
+    own = [f.name for f in fields(problem.settings)]
+    for name in grid:
+        if name not in own:
+            raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(own)}")
+
+
+def _with_penalties(points, problem, n):
+    """The points with n values, largest first, of each penalty that is needed and has none."""
+    for name, penalty in problem.recipe.penalties.items():
+        if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
+            values = paths.lambda_grid(problem, name, n).tolist()
+            points = [{name: value} | point for value in values for point in points]
+    return points
+
+
+def _check_single(arguments, grid):
+    """A setting in the grid is not also given by itself."""
+    for name in () if grid is None else grid:
+        if name in arguments:
+            raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
+
+
+def _combinations(grid, recipe):
+    """All combinations, the simplest models first: large penalties, few stages; rows as given."""
+    if isinstance(grid, pd.DataFrame):
+        if grid.empty:
+            raise ArgumentError("the grid has no row")
+        points = grid.astype(object).where(grid.notna(), None).to_dict("records")
+    else:
+        values = {name: _tried(name, tried, recipe) for name, tried in dict(grid).items()}
+        points = [
+            dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())
+        ]
+    for name, penalty in recipe.penalties.items():
+        if penalty.needed and any(point.get(name, 0) is None for point in points):
+            raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
+    return [
+        {k: v.item() if isinstance(v, np.generic) else v for k, v in point.items()}
+        for point in points
+    ]
+
+
+def _tried(name, tried, recipe):
+    """Values of a setting, in order where that means something; one by itself is a value too."""
+    if isinstance(tried, np.ndarray):
+        tried = np.atleast_1d(tried)
+    elif not isinstance(tried, list | tuple | range | pd.Series | pd.Index):
+        tried = [tried]  # a pipeline of scikit-learn is one value, though it has a length
+    if not len(tried):
+        raise ArgumentError(f"the grid has no value for {name!r}")
+    if name in (*recipe.penalties, recipe.stages, recipe.budget):
+        return ordered(tried, name in recipe.penalties)
+    return list(tried)
+
+
+def _summarize(problem, points, combinations, losses, stage, draws=1):
+    """A row for each point with mean and standard error, and its settings with `stage` of each.
+
+    Where the number of stages is not open it is as given.
+    """
+    stages = problem.recipe.stages
+    rows, chosen = [], []
+    for settings, combination, curve, last in zip(points, combinations, losses, stage, strict=True):
+        at = len(curve) - 1
+        if stages and getattr(settings, stages) is None:
+            at, settings = last - 1, replace(settings, **{stages: last})
+        mean = fold_means(curve)[at]
+        open_ = [k for k in problem.recipe.penalties if combination.get(k, 0) is None]
+        row = combination | dict.fromkeys(open_, np.nan)
+        if stages:
+            row[stages] = getattr(settings, stages)
+        error = standard_error(np.array(curve[at]), mean, draws)
+        rows.append(row | {"mean": mean, "se": error})
+        chosen.append(settings)
+    return pd.DataFrame(rows), chosen

@@ -1,0 +1,106 @@
+"""Folds: training and held-out batches cut from one batch, without a look at held-out rows."""
+
+import numpy as np
+
+from lodim.design.design import Batch
+from lodim.engine import row_keys as keys
+from lodim.engine import tiles
+from lodim.errors import ArgumentError
+
+
+def assign(batch, folds, classes, seed):
+    """Fold of each row of a batch, (n,) of 0..K-1, or -1 where the response is missing.
+
+    `folds` is a number, drawn at random and balanced within classes, or an array that gives the
+    fold of every row of the data: rows of a value are held out together. A draw belongs to the rows
+    as a set: their order, that of the columns and the names of classes make no difference to it.
+    """
+    fold = _assign(batch, folds, classes, seed)
+    return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
+
+
+def draws(batch, folds, classes, seed, n):
+    """`assign` n times, each draw of its own: n arrays (n_rows,)."""
+    seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
+    return [assign(batch, folds, classes, int(one)) for one in seeds]
+
+
+def _assign(batch, folds, classes, seed):
+    if np.ndim(folds) == 1:
+        return _given(batch, folds)
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
+    counted = len(batch.counted)
+    if folds > counted:
+        raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
+    key, of_class = keys.of_batch(batch, len(classes or ()))
+    order = np.argsort(key, kind="stable")[np.random.default_rng(seed).permutation(batch.n)]
+    if classes:
+        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
+        code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
+        order = order[np.argsort(rank[code], kind="stable")]
+    if batch.weights is not None:
+        # Rows of weight zero are dealt last, so that each fold has rows that count.
+        order = order[np.argsort(batch.weights[order] == 0, kind="stable")]
+    fold = np.empty(batch.n, np.int64)
+    fold[order] = np.arange(batch.n) % folds
+    return fold
+
+
+def _given(batch, folds):
+    folds = np.asarray(folds)
+    if len(folds) != len(batch.index):
+        raise ArgumentError(
+            f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
+        )
+    folds = folds[batch.rows]
+    try:
+        names, fold = np.unique(folds, return_inverse=True)
+    except TypeError:
+        raise ArgumentError("folds has values of several kinds, or missing ones") from None
+    if len(names) < 2:
+        raise ArgumentError("folds names a single fold; at least two are needed")
+    for k, name in enumerate(names):
+        if not np.isin(batch.counted, np.flatnonzero(fold != k)).any():
+            raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
+    return fold
+
+
+def split(batch, held_out, standardize):
+    """Training and held-out parts of a batch: held_out (n,) bool -> (Batch, Batch).
+
+    Features are centred (and scaled, if `standardize`) anew by the training rows alone.
+    """
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    X = tiles.unpack(batch.X, batch.n)
+    mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
+    # A column that varies in the held-out rows alone says nothing here: its scale stays one.
+    scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
+    return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+
+
+def _moments(X, weight):
+    """Weighted means and standard deviations of the columns, of what is there in each."""
+    missing = np.isnan(X)
+    if not missing.any():
+        weight = weight / max(weight.sum(), 1e-300)
+        mean = weight @ X
+        return mean, np.sqrt(weight @ (X - mean) ** 2)
+    W = np.where(missing, 0.0, weight[:, None])
+    W /= np.maximum(W.sum(axis=0), 1e-300)
+    X = np.where(missing, 0.0, X)
+    mean = (W * X).sum(axis=0)
+    return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
+
+
+def subset(batch, i, X=None):
+    """The rows i of a batch, with other features X (n, p) if given."""
+    return Batch(
+        X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),
+        y=None if batch.y is None else batch.y[i],
+        weights=None if batch.weights is None else batch.weights[i],
+        offset=None if batch.offset is None else batch.offset[i],
+        index=batch.index,
+        rows=batch.rows[i],
+        order=None if batch.order is None else batch.order[i],
+    )

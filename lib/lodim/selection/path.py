@@ -1,0 +1,184 @@
+"""Regularization paths: one fit for each penalty, from the null model down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.checks import one_of, positive, share, whole
+from lodim.errors import ArgumentError
+from lodim.fitting import spec as recipes
+from lodim.report.tables import Table, listing, significant
+
+
+def lambda_grid(problem, penalty, n, ratio=None):
+    """Decreasing values of a penalty, evenly spaced in log, from lambda_max to ratio lambda_max."""
+    n = whole("n_lambda", n, least=2)
+    kind = problem.recipe.penalties[penalty]
+    largest = kind.largest(problem.batch, problem.family, problem.settings)
+    return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
+
+
+def penalty_of(recipe, name):
+    """The penalty to walk along: the one of that name, or the recipe's first."""
+    names = tuple(recipe.penalties)
+    name = names[0] if name is None else name
+    one_of("penalty", name, names)
+    return name
+
+
+def path(
+    model: Callable,
+    formula: str,
+    data: Any,
+    *,
+    n_lambda: int | None = None,
+    lambda_min_ratio: float | None = None,
+    lambdas: Any = None,
+    penalty: str | None = None,
+    **arguments: Any,
+) -> "Path":
+    """Fit a model for a decreasing sequence of penalties.
+
+    Each fit starts from the one before, where the model has a use for that.
+
+    Parameters
+    ----------
+    model : model function
+        Such as `lodim.gbmap`.
+    formula, data, **arguments
+        As the model takes them. A number of stages that is not given (`m` of gbmap) is the
+        model's `path_stages` for every penalty.
+    n_lambda : int
+        Number of penalties, 100 by default.
+    lambda_min_ratio : float
+        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; by
+        default 1e-6 (1e-9 for lambda_w of proset).
+    lambdas : array, optional
+        Penalties to use instead.
+    penalty : str, optional
+        Which penalty to walk along, where the model has several: by default the first, such as
+        `lambda_v` of proset.
+
+    Returns
+    -------
+    Path
+    """
+    penalty = penalty_of(recipes.of(model), penalty)
+    if arguments.get(penalty) is not None:
+        raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
+    problem = recipes.prepare(model, formula, data, arguments)
+    _check_others(problem, penalty)
+    stages = problem.recipe.stages
+    if stages and getattr(problem.settings, stages) is None:
+        settings = replace(problem.settings, **{stages: problem.settings.path_stages})
+        problem = replace(problem, settings=settings)
+    ratio = lambda_min_ratio
+    if ratio is not None:
+        ratio = share("lambda_min_ratio", ratio)
+    if lambdas is None:
+        lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
+    elif n_lambda is not None or lambda_min_ratio is not None:
+        raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
+    lambdas = _decreasing(lambdas)
+    fits, warm = [], None
+    for value in lambdas:
+        settings = replace(problem.settings, **{penalty: float(value)})
+        given = (penalty, stages) if stages else (penalty,)
+        fit = problem.recipe.run(problem.settle(settings, given=given), warm=warm, light=True)
+        warm = fit.estimates
+        fits.append(fit)
+    return Path(problem.call, tuple(fits), penalty)
+
+
+def _check_others(problem, varied):
+    """Raise where a penalty other than the varied one has no value."""
+    for name, penalty in problem.recipe.penalties.items():
+        if penalty.needed and name != varied and getattr(problem.settings, name) is None:
+            raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
+
+
+def _decreasing(lambdas):
+    """Penalties as given by a user, checked and sorted."""
+    try:
+        lambdas = np.atleast_1d(np.asarray(lambdas, dtype=float))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"lambdas must be numbers, not {lambdas!r}") from None
+    if lambdas.ndim != 1 or not lambdas.size or not (lambdas >= 0).all():
+        raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas}")
+    return np.sort(lambdas)[::-1]
+
+
+@dataclass(frozen=True, repr=False)
+class Path:
+    """Fits along decreasing penalties.
+
+    Attributes
+    ----------
+    fits : tuple of Fit
+        Without what costs much to find, such as the training rows that neighbours need; fit the
+        model itself with a penalty for those.
+    penalty : str
+        Name of the penalty: `lambda_` of gbmap.
+    """
+
+    call: str
+    fits: tuple[Any, ...]
+    penalty: str = "lambda_"
+
+    @property
+    def lambdas(self) -> np.ndarray:
+        """Penalties, decreasing."""
+        return np.array([getattr(fit.settings, self.penalty) for fit in self.fits])
+
+    @property
+    def lambda_max(self) -> float:
+        """Largest penalty."""
+        return float(self.lambdas[0])
+
+    def tidy(self) -> pd.DataFrame:
+        """Estimates in long form: what each fit's tidy() has, and the penalty."""
+        pairs = zip(self.fits, self.lambdas, strict=True)
+        frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
+        return pd.concat(frames, ignore_index=True)
+
+    def glance(self) -> pd.DataFrame:
+        """One row a penalty: df, dev_ratio, the penalty."""
+        rows = [fit.glance()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
+        return pd.concat(rows, ignore_index=True)
+
+    def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
+        """Estimates (n_lambda, p), or the Series of the fitted penalty nearest to `lambda_`."""
+        if lambda_ is not None:
+            return self.at(lambda_).coef()
+        found, index = [fit.coef() for fit in self.fits], pd.Index(self.lambdas, name=self.penalty)
+        if found[0].index.is_unique:
+            return pd.DataFrame(found, index=index)
+        # A column may have the name of what has none: all fits then have it.
+        return pd.DataFrame(np.array(found), index=index, columns=found[0].index)
+
+    def at(self, lambda_: float) -> Any:
+        """The fit of the penalty nearest to `lambda_` in log."""
+        log = np.log(positive("lambda_", lambda_))
+        logs = np.log(np.maximum(self.lambdas, 1e-300))
+        return self.fits[int(np.argmin(np.abs(logs - log)))]
+
+    def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
+        """Predictions of the fit of the penalty nearest to `lambda_`."""
+        return self.at(lambda_).predict(data, **arguments)
+
+    def plot(self, ax=None, *, top=10):
+        """Estimates against log lambda, df above, the `top` largest named; returns the Axes."""
+        from lodim.plot import axes as plot
+
+        return plot.path(self, ax, top)
+
+    def __repr__(self):
+        frame, name = self.glance(), self.penalty.split("_")[0].capitalize()
+        table = pd.DataFrame(
+            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
+        )
+        shown = Table("", table, {"%Dev": ".2f", name: significant})
+        return listing(self.call, [], shown, whole="glance()")

@@ -1,0 +1,189 @@
+"""The race of settings: held-out losses stage by stage, and who goes on."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from lodim.engine.blocks import single_blas
+from lodim.errors import MissingExtraError
+
+NOTHING = 0.001  # standard errors: a stage that lowers the loss by no more has brought nothing
+HEAT = 10  # stages between two looks at the race, at most
+
+
+def deviance(family, y, weight, score):
+    """Deviance of each row."""
+    return family.deviance(y, score)
+
+
+def misclassified(family, y, weight, score):
+    """One where the most probable class is not the observed one."""
+    predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+    return (predicted != y).astype(float)
+
+
+def absolute(family, y, weight, score):
+    """Absolute residual of each row."""
+    return np.abs(family.residual(y, score))
+
+
+# The loss of a row need not depend on the weights of all; that of a recipe may.
+LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
+
+
+def grid_losses(problem, splits, points, loss, n_jobs, progress, draws=1):
+    """For each point a list with a row a stage; see StageLosses.rows.
+
+    The splits are the folds of one draw after the other. Points that differ in their number of
+    stages, or in their budget, alone share one run.
+    """
+    recipe = problem.recipe
+    name = recipe.stages or recipe.budget
+    wanted = {}
+    for point in points:
+        key, value = _apart(point, name)
+        wanted.setdefault(key, set()).add(value)
+    runs = {
+        key: StageLosses(problem, splits, *_served(recipe, key, values), loss, draws)
+        for key, values in wanted.items()
+    }
+    _race(list(runs.values()), n_jobs, progress)
+    rows = []
+    for point in points:
+        key, value = _apart(point, name)
+        last = ordered(wanted[key]).index(value) + 1 if recipe.budget else value
+        rows.append(runs[key].rows[:last])
+    return rows
+
+
+def _race(runs, n_jobs, progress):
+    """Advance all runs by some stages at a time until none is left.
+
+    A run that chooses its own number of stages leaves early when its lowest loss is more than two
+    standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
+    """
+    running, heat = runs, min(HEAT, runs[0].patience)
+    with single_blas(), _bar(len(runs), progress) as bar:
+        while running:
+            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(heat) for r in running)
+            loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
+            going = [
+                r
+                for r in running
+                if not r.finished and not (r.patient and r.lowest[0] > loss + 2.0 * error)
+            ]
+            bar.update(len(running) - len(going))
+            running = going
+
+
+def _apart(settings, name):
+    """Settings without the one that runs share, and its value."""
+    if name is None:
+        return settings, 1
+    return replace(settings, **{name: None}), getattr(settings, name)
+
+
+def ordered(values, down=False):
+    """Values in order; None, which leaves a choice to the model, comes last."""
+    known = sorted((v for v in values if v is not None), reverse=down)
+    return known + [v for v in values if v is None]
+
+
+def _served(recipe, key, values):
+    """Settings of the run that serves all values, and its number of stages, None if open."""
+    if recipe.budget:
+        return replace(key, **{recipe.budget: tuple(ordered(values))}), len(values)
+    return key, None if None in values else max(values)
+
+
+def _bar(total, progress):
+    """A progress bar, invisible unless asked for."""
+    if not progress:
+        return _NoBar()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        hint = "progress=True needs tqdm: pip install 'lodim[progress]'"
+        raise MissingExtraError(hint) from error
+    return tqdm(total=total, desc="cv")
+
+
+class _NoBar(nullcontext):
+    def __enter__(self):
+        return self
+
+    def update(self, n):
+        """Show nothing."""
+
+
+class StageLosses:
+    """Held-out loss after each stage, all folds side by side.
+
+    Goes on until `n_stages`, or, where that is None, until the recipe's `patience` of stages have
+    brought nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
+    the weight, and the standard error of that mean.
+    """
+
+    def __init__(self, problem, splits, settings, n_stages, loss, draws):
+        self.patient, self.patience = n_stages is None, problem.recipe.patience
+        self.most = n_stages or settings.max_stages
+        self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.draws = draws
+        self.growers = [
+            problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
+            for train, test in splits
+        ]
+
+    def advance(self, stages):
+        """Fit up to `stages` further stages."""
+        for _ in range(stages):
+            if self.finished:
+                return
+            pairs = zip(self.growers, self.splits, strict=True)
+            self.rows.append([self._held_out(*pair) for pair in pairs])
+
+    def _held_out(self, grower, split):
+        test = split[1]
+        weight = test.weight
+        each = self.loss(self.family, test.y, weight, next(grower)[2])
+        mean = weight @ each
+        total = test.n if test.weights is None else test.weights.sum()
+        return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2)
+
+    @property
+    def finished(self):
+        """Whether there is nothing more to fit."""
+        if len(self.rows) >= self.most:
+            return True
+        if not (self.patient and self.rows):
+            return False
+        loss, error = self.lowest
+        as_low = np.flatnonzero(fold_means(self.rows) <= loss + NOTHING * error)[0]
+        return len(self.rows) - 1 - as_low >= self.patience
+
+    @property
+    def lowest(self):
+        """Lowest mean so far, and its standard error."""
+        means = fold_means(self.rows)
+        at = int(np.argmin(means))
+        return means[at], standard_error(np.array(self.rows[at]), means[at], self.draws)
+
+
+def fold_means(rows):
+    """Weighted mean over the folds after each stage, (n_stages,)."""
+    rows = np.asarray(rows)
+    return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
+
+
+def standard_error(row, mean, draws=1):
+    """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean.
+
+    Of several draws of K folds it is that of one: they hold out the same rows.
+    """
+    K = len(row) // draws
+    if K == 1:
+        return float(row[0, 2])
+    variance = np.average((row[:, 0] - mean) ** 2, weights=row[:, 1])
+    return float(np.sqrt(variance / (K - 1)))

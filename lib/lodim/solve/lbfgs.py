@@ -1,0 +1,328 @@
+"""Solvers: they see an objective and arrays, never data or models."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine.compiled import njit
+from lodim.solve.objective import pseudo_slope
+
+RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
+ARMIJO = 1e-4
+SMALLEST_STEP = 1e-12
+MEMORY = 40  # steps that `bounded` remembers
+CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
+HOPE = 10.0  # times what its gradient promises that a problem of a race is thought able to gain
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where q independent minimizations ended.
+
+    theta (q, d); value (q,); grad_norm (q,) the largest absolute (pseudo-)gradient; n_iter (q,);
+    converged (q,) bool; n_eval passes over the data in all.
+    """
+
+    theta: np.ndarray
+    value: np.ndarray
+    grad_norm: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    n_eval: int
+
+
+# Loops, not array expressions: those bring Numba's checks of shapes, which take longer to compile
+# than all the rest.
+@njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
+def _dot(u, v):
+    s = 0.0
+    for k in range(u.size):
+        s += u[k] * v[k]
+    return s
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
+def _along(u, start, end):
+    """u'(end - start)."""
+    s = 0.0
+    for k in range(u.size):
+        s += u[k] * (end[k] - start[k])
+    return s
+
+
+@njit(cache=True, forceinline=True)
+def _set(out, a, u):
+    """out = a u."""
+    for k in range(u.size):
+        out[k] = a * u[k]
+
+
+@njit(cache=True, forceinline=True)
+def _add(out, a, u):
+    """out += a u."""
+    for k in range(u.size):
+        out[k] += a * u[k]
+
+
+@njit(cache=True, forceinline=True)
+def _direction(slope, S, Y, pairs, newest, alpha, out):
+    """out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
+    memory = S.shape[0]
+    _set(out, -1.0, slope)
+    if pairs == 0:
+        return
+    for back in range(pairs):
+        j = (newest - back) % memory
+        alpha[j] = _dot(S[j], out) / _dot(S[j], Y[j])
+        _add(out, -alpha[j], Y[j])
+    _set(out, _dot(S[newest], Y[newest]) / _dot(Y[newest], Y[newest]), out)
+    for back in range(pairs - 1, -1, -1):
+        j = (newest - back) % memory
+        _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
+
+
+@njit(cache=True, forceinline=True)
+def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
+    """Keep the step to trial if it shows positive curvature; the new count and position.
+
+    It is written to the oldest place, which is the next to be lost in any case.
+    """
+    memory = S.shape[0]
+    j = (newest + 1) % memory
+    for k in range(at.size):
+        S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
+    if _dot(S[j], Y[j]) <= 1e-10 * _dot(Y[j], Y[j]):
+        return min(pairs, memory - 1), newest
+    return min(pairs + 1, memory), j
+
+
+@njit(cache=True, forceinline=True)
+def _set_trial(theta, slope, direction, step, l1, trial):
+    """trial = theta + step direction, kept in the orthant that theta or its slope points to."""
+    for k in range(theta.size):
+        t = theta[k] + step * direction[k]
+        if l1[k] > 0.0:
+            orthant = theta[k] if theta[k] != 0.0 else -slope[k]
+            if t * orthant <= 0.0:
+                t = 0.0
+        trial[k] = t
+
+
+@njit(cache=True, forceinline=True)
+def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step):
+    """From an accepted point choose the next direction and trial.
+
+    Returns the largest slope there, and what the quadratic model promises that is left to gain.
+    """
+    pairs, newest = history[c, 0], history[c, 1]
+    if pairs >= 0:
+        pairs, newest = _remember(
+            trial[c], theta[c], at[c], gradient[c], S[c], Y[c], pairs, newest
+        )  # fmt: skip
+    else:
+        pairs, newest = 0, -1
+    _set(theta[c], 1.0, trial[c])
+    _set(gradient[c], 1.0, at[c])
+    largest = 0.0
+    for k in range(l1.size):
+        slope[c, k] = pseudo_slope(theta[c, k], at[c, k], l1[k])
+        largest = max(largest, abs(slope[c, k]))
+    _direction(slope[c], S[c], Y[c], pairs, newest, alpha, direction[c])
+    for k in range(l1.size):
+        if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+            direction[c, k] = 0.0
+    if _dot(direction[c], slope[c]) >= 0.0:
+        pairs, newest = 0, -1
+        _set(direction[c], -1.0, slope[c])
+    step[c] = 1.0 if pairs else 1.0 / max(1.0, np.sqrt(_dot(slope[c], slope[c])))
+    history[c, 0], history[c, 1] = pairs, newest
+    _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
+    return largest, -0.5 * _dot(direction[c], slope[c])
+
+
+@njit(cache=True, forceinline=True)
+def _shorter(step, gain, rise):
+    """The next step to try: the least of the parabola, a tenth to a half of the last."""
+    shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
+    return step * min(0.5, max(0.1, shrink))
+
+
+@njit(cache=True)
+def _advance(
+    active, value, at, l1, precision, scaled, tol, ftol,
+    trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
+    flat, n_iter, status,
+):  # fmt: skip
+    """One evaluation further: accept each problem's trial and leave it, or halve its step."""
+    for c in active:
+        v = value[c]
+        for k in range(l1.size):
+            v += l1[k] * abs(trial[c, k])
+        started = history[c, 0] >= 0
+        gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
+        if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
+            step[c] = _shorter(step[c], gain, v - best[c] - gain)
+            if step[c] < SMALLEST_STEP:
+                # Where a whole step promises no more than rounding there is nothing left to find.
+                lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
+                status[c] = CONVERGED if lost else STALLED
+            _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
+            continue
+        drop = best[c] - v
+        flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
+        best[c] = v
+        largest[c], promise[c] = _leave(
+            c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step
+        )
+        n_iter[c] += started
+        if largest[c] <= tol or flat[c] == 2 or (scaled and promise[c] <= ftol * abs(v)):
+            status[c] = CONVERGED
+
+
+def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, race=False):
+    """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
+
+    Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
+    Gao 2007). The problems share each pass over the data but nothing else: each has its own step
+    and history, and leaves when it is done.
+
+    Parameters
+    ----------
+    objective : Objective
+        `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
+        `active`; `objective.l1` (d,) weighs the absolute values,
+        `objective.precision` is the relative error of a value and `objective.scaled` says that
+        the Hessian is near the identity.
+    theta : array (q, d)
+        Starts.
+    max_iter : int
+        Evaluations allowed to each problem.
+    tol, ftol : float
+        Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
+        steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
+        the quadratic model promises no more than that.
+    race : bool
+        Only the lowest end is wanted of a scaled objective: a problem leaves, not converged, where
+        ten times what its gradient promises would not bring it below the lowest value. (The
+        quadratic model of an objective that is not scaled promises far too little where features
+        are correlated, and the winner would leave.)
+
+    Returns
+    -------
+    Minimum
+    """
+    trial = np.array(theta, dtype=np.float64)
+    q, d = trial.shape
+    best = np.full(q, np.inf)
+    start, gradient, slope, direction = np.zeros((4, q, d))
+    (S, Y), alpha = np.zeros((2, q, memory, d)), np.zeros(memory)
+    history = np.full((q, 2), -1)
+    step, (largest, promise) = np.ones(q), np.full((2, q), np.inf)
+    n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
+    active, n_eval = np.arange(q), 0
+    while active.size and n_eval < max_iter:
+        value, at = objective(trial, active)
+        n_eval += 1
+        _advance(
+            active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
+            trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
+            promise, flat, n_iter, status,
+        )  # fmt: skip
+        if race and objective.scaled:
+            status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
+        active = np.flatnonzero(status == RUNNING)
+    return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)
+
+
+@njit(cache=True)
+def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
+    """Direction of the projected L-BFGS: slope and direction are zero where a bound holds.
+
+    Only what the steps so far say of the free parameters enters, from pairs that show positive
+    curvature there. Returns the largest slope, and whether there were such pairs.
+    """
+    memory, kept = S.shape[0], 0
+    largest = 0.0
+    for k in range(theta.size):
+        slope[k] = gradient[k] if theta[k] > lower[k] or gradient[k] < 0.0 else 0.0
+        largest = max(largest, abs(slope[k]))
+    for back in range(pairs - 1, -1, -1):
+        j = (newest - back) % memory
+        for k in range(theta.size):
+            free = slope[k] != 0.0
+            free_S[kept, k] = S[j, k] if free else 0.0
+            free_Y[kept, k] = Y[j, k] if free else 0.0
+        s, y = free_S[kept], free_Y[kept]
+        kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
+    _direction(slope, free_S, free_Y, kept, kept - 1, alpha, direction)
+    if _dot(direction, slope) >= 0.0:
+        kept = 0
+        _set(direction, -1.0, slope)
+    return largest, kept > 0
+
+
+def bounded(
+    function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0
+):  # fmt: skip
+    """Minimize one smooth function of bounded parameters by projected L-BFGS.
+
+    The quasi-Newton direction of the parameters that no bound holds, followed along its projection
+    on the bounds (Bertsekas 1982). With bounds at zero an L1 penalty is linear, thus smooth, and
+    zeros come out as exact zeros.
+
+    Parameters
+    ----------
+    function : callable
+        theta (d,) -> value, gradient (d,).
+    theta, lower : arrays (d,)
+        Start, and what no parameter may be below.
+    max_iter : int
+        Evaluations allowed.
+    tol, ftol, patience : float, float, int
+        Stop where the largest absolute projected gradient is at most `tol`, or `patience` steps in
+        a row lower the value by at most `ftol` of its size each. Else it has not converged.
+    precision : float
+        Relative error of a value, by which a step may seem to raise it.
+
+    Returns
+    -------
+    Minimum
+        Of one problem.
+    """
+    theta = np.maximum(theta, lower)
+    value, gradient = function(theta)
+    d, n_eval, n_iter, flat = theta.size, 1, 0, 0
+    S, Y, free_S, free_Y = np.zeros((4, MEMORY, d))
+    (slope, direction), alpha, pairs, newest = np.zeros((2, d)), np.zeros(MEMORY), 0, -1
+    reach = 1.0
+    while True:
+        largest, bent = _within(
+            theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha
+        )  # fmt: skip
+        converged = largest <= tol or flat == patience
+        if converged:
+            break
+        step = reach if bent else reach / max(1.0, np.sqrt(_dot(slope, slope)))
+        while n_eval < max_iter and step >= SMALLEST_STEP:
+            trial = np.maximum(theta + step * direction, lower)
+            new, at = function(trial)
+            n_eval += 1
+            gain = _along(gradient, theta, trial)
+            if new <= value + ARMIJO * gain + precision * abs(value):
+                break
+            step = _shorter(step, gain, new - value - gain)
+        else:
+            if bent and n_eval < max_iter:
+                pairs = 0  # what the steps so far say is of no use here
+                continue
+            break
+        flat = flat + 1 if value - new <= ftol * abs(new) else 0
+        known = newest
+        pairs, newest = _remember(trial, theta, at, gradient, S, Y, pairs, newest)
+        reach = 1.0 if newest != known else 2.0 * step  # without curvature it goes on as far again
+        theta, value, gradient = trial, new, at
+        n_iter += 1
+    return Minimum(
+        theta[None], np.array([value]), np.array([largest]), np.array([n_iter]),
+        np.array([converged]), n_eval,
+    )  # fmt: skip
