@@ -7,7 +7,7 @@ parents"), unit costs, 100 lambdas from lambda_max to a hundredth of it. Columns
 
 case, loss   the graph ("tree", "two parents", "groups": 30 disjoint groups of 5, "lasso"), the loss
 ms           milliseconds of lodim's whole path from the batch on: median of REPEATS after one
-cvxpy_ms     the same path by CVXPY and Clarabel, as `lodim.models.costnet.convex` states it (rows
+cvxpy_ms     the same path by CVXPY and Clarabel, as costnet/penalty/reference.py states it (rows
              compressed, norms vectorized, one parametrized program), its building included; where
              that would take longer than asked for, the time of `cvxpy_lambdas` penalties spread
              over the path is scaled to 100
@@ -41,9 +41,10 @@ import pandas as pd  # noqa: E402
 from lodim import family as families  # noqa: E402
 from lodim.design.design import Batch  # noqa: E402
 from lodim.engine import tiles  # noqa: E402
-from lodim.models.costnet import convex, penalized  # noqa: E402
-from lodim.models.costnet.groups import groups, singles  # noqa: E402
-from lodim.models.costnet.network import unfold  # noqa: E402
+from lodim.models.costnet.graph.network import unfold  # noqa: E402
+from lodim.models.costnet.penalty import path as penalized  # noqa: E402
+from lodim.models.costnet.penalty import reference as convex  # noqa: E402
+from lodim.models.costnet.penalty.groups import groups, singles  # noqa: E402
 
 REPEATS = 9
 N, BASE, DERIVED = 800, 30, 4

@@ -26,11 +26,13 @@ import pandas as pd
 import lodim as ld
 from lodim import family as families
 from lodim.design.design import Design
-from lodim.models.costnet import criterion, exact, ladder, penalized, rules
-from lodim.models.costnet.groups import groups
-from lodim.models.costnet.grow import look
-from lodim.models.costnet.network import unfold
-from lodim.models.costnet.training import Training
+from lodim.models.costnet.estimate import look
+from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.penalty import path as penalized
+from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.search import criterion, exact, rules
+from lodim.models.costnet.search import frontier as ladder
+from lodim.models.costnet.search.rows import Training
 
 GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals
 COSTS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60]

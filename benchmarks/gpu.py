@@ -30,10 +30,10 @@ from numba import cuda
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
-from lodim.models.gbmap.kernels import SOFTPLUS, SQUARED, loss_gradient
-from lodim.models.melm.objective import Divergence, shares
-from lodim.models.melm.sample import Sample, bandwidths
-from lodim.models.proset.kernels import CLASSES
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.melm.search.divergence import Divergence, shares
+from lodim.models.melm.search.sample import Sample, bandwidths
+from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.settings import Settings
 

@@ -23,13 +23,13 @@ from sklearn.model_selection import StratifiedKFold
 
 import lodim as ld
 from lodim.engine.blocks import single_blas
-from lodim.models.melm import basis as bases
-from lodim.models.melm import manifold
-from lodim.models.melm import starts as begin
-from lodim.models.melm.approximate import Approximation
-from lodim.models.melm.manifold import Plan, find
-from lodim.models.melm.objective import Divergence, shares
-from lodim.models.melm.sample import Sample, bandwidths
+from lodim.models.melm.search import search as manifold
+from lodim.models.melm.search import starts as begin
+from lodim.models.melm.search import whitening as bases
+from lodim.models.melm.search.divergence import Divergence, shares
+from lodim.models.melm.search.fourier import Approximation
+from lodim.models.melm.search.sample import Sample, bandwidths
+from lodim.models.melm.search.search import Plan, find
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NAMES = (

@@ -31,8 +31,8 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from lodim.models.melm.grow import learn_rule
-from lodim.models.melm.manifold import Plan, find
+from lodim.models.melm.estimate import learn_rule
+from lodim.models.melm.search.search import Plan, find
 from lodim.models.melm.settings import Settings
 
 PAPER = {  # Table 2: melm and PCA; Table 3: melm and PCA

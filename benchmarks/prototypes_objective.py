@@ -22,7 +22,7 @@ import pandas as pd
 from prototypes import split
 
 import lodim as ld
-from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.merge import merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 

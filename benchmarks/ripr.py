@@ -22,11 +22,13 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
-from lodim.models.ripr import convex, losses, query, screen
-from lodim.models.ripr.assign import solve_rows
-from lodim.models.ripr.choose import class_errors
-from lodim.models.ripr.query import class_ratios
-from lodim.models.ripr.recover import Control, recover
+from lodim.models.ripr import losses, screen
+from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers.knn import class_ratios
+from lodim.models.ripr.assignment import constrained as convex
+from lodim.models.ripr.assignment.lambda_path import class_errors
+from lodim.models.ripr.assignment.recover import Control, recover
+from lodim.models.ripr.assignment.solve import solve_rows
 from lodim.models.ripr.views import count, enumerate_views, features
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")

@@ -46,7 +46,7 @@ import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
 from lodim.fitting import spec as recipe
-from lodim.models.gbmap.kernels import LOGISTIC, SOFTPLUS, forward
+from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
 from lodim.models.gbmap.objective import Stage
 from lodim.solve.objective import ElasticNet
 

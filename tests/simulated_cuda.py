@@ -15,10 +15,10 @@ import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
 from lodim.engine import tiles
-from lodim.models.gbmap import boosts as rows
-from lodim.models.gbmap import cuda_kernels
-from lodim.models.gbmap.boosts import Boosts
-from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap.kernels import cuda as cuda_kernels
+from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.gbmap.learners import Boosts
 
 assert config.ENABLE_CUDASIM
 sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted

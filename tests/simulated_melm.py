@@ -9,9 +9,10 @@ from numba import config
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
-from lodim.models.melm import cuda_kernels, objective
-from lodim.models.melm.objective import Divergence
-from lodim.models.melm.sample import Sample
+from lodim.models.melm.kernels import cuda as cuda_kernels
+from lodim.models.melm.search import divergence as objective
+from lodim.models.melm.search.divergence import Divergence
+from lodim.models.melm.search.sample import Sample
 from test_melm_objective import ONE, Case
 
 assert config.ENABLE_CUDASIM

@@ -9,8 +9,9 @@ from numba import config
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
-from lodim.models.proset import cuda_kernels, prototypes
-from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED
+from lodim.models.proset import prototypes
+from lodim.models.proset.kernels import cuda as cuda_kernels
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective
 from lodim.models.proset.prototypes import Prototypes
 from test_proset_objective import Case, losses

@@ -10,8 +10,8 @@ import pytest
 
 import lodim as ld
 from lodim.design.design import Design
-from lodim.models.costnet import given
-from lodim.models.costnet.graph import Graph, _in_order, derived, idle, network
+from lodim.models.costnet.graph import parse as given
+from lodim.models.costnet.graph.build import Graph, _in_order, derived, idle, network
 from lodim.models.costnet.settings import Settings
 
 COSTS = {"hr": 1, "slope": 0.5, "bp_inv": 5, "bp_cuff": 2, "trend": 0.25, "arm": 0}

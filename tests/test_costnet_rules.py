@@ -15,29 +15,29 @@ from lodim.design.design import Batch
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
-from lodim.models.costnet import (
+from lodim.models.costnet.estimate import collect, grow, look
+from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.penalty.path import Trace
+from lodim.models.costnet.search import (
     backward,
     bound,
     criterion,
     exact,
-    exchange,
     greedy,
-    ladder,
     modular,
     rules,
     screen,
     sweep,
-    training,
 )
-from lodim.models.costnet.groups import groups
-from lodim.models.costnet.grow import collect, grow, look
-from lodim.models.costnet.market import Market, complete, within
-from lodim.models.costnet.network import unfold
-from lodim.models.costnet.penalized import Trace
-from lodim.models.costnet.refit import Refits, quadratic
-from lodim.models.costnet.relaxation import Relaxation
+from lodim.models.costnet.search import frontier as ladder
+from lodim.models.costnet.search import moves as exchange
+from lodim.models.costnet.search import rows as training
+from lodim.models.costnet.search.bounds import Relaxation
+from lodim.models.costnet.search.candidates import Market, complete, within
+from lodim.models.costnet.search.refit import Refits, quadratic
+from lodim.models.costnet.search.rows import Training
 from lodim.models.costnet.settings import RULES
-from lodim.models.costnet.training import Training
 
 SEARCHES = tuple(rule for rule in RULES if rule != "exact")
 

@@ -11,9 +11,12 @@ from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 from lodim import family as families
 from lodim.design.design import Batch
 from lodim.engine import tiles
-from lodim.models.costnet import convex, kernels, layout, penalized
-from lodim.models.costnet.groups import groups, singles
-from lodim.models.costnet.network import unfold
+from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.penalty import layout
+from lodim.models.costnet.penalty import path as penalized
+from lodim.models.costnet.penalty import prox as kernels
+from lodim.models.costnet.penalty import reference as convex
+from lodim.models.costnet.penalty.groups import groups, singles
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")

@@ -8,8 +8,8 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage as store
-from lodim.models.melm import manifold
-from lodim.models.melm.rule import calibrated_deviance
+from lodim.models.melm.classify.rule import calibrated_deviance
+from lodim.models.melm.search import search as manifold
 from lodim.selection import choice
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}

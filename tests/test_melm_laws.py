@@ -7,13 +7,17 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm import approximate, basis, density, manifold, neighbours, starts, widths
-from lodim.models.melm.approximate import Approximation
-from lodim.models.melm.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
-from lodim.models.melm.manifold import Plan, _distinct, find
-from lodim.models.melm.objective import Divergence
-from lodim.models.melm.rule import Background, Rows
-from lodim.models.melm.sample import Sample, bandwidths
+from lodim.models.melm.classify import density, neighbours, widths
+from lodim.models.melm.classify.rule import Background, Rows
+from lodim.models.melm.search import fourier as approximate
+from lodim.models.melm.search import search as manifold
+from lodim.models.melm.search import starts
+from lodim.models.melm.search import whitening as basis
+from lodim.models.melm.search.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
+from lodim.models.melm.search.divergence import Divergence
+from lodim.models.melm.search.fourier import Approximation
+from lodim.models.melm.search.sample import Sample, bandwidths
+from lodim.models.melm.search.search import Plan, _distinct, find
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
 

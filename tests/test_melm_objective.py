@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from lodim.models.melm import approximate, basis, objective
-from lodim.models.melm.approximate import Approximation
-from lodim.models.melm.entropy import NormalEntropy
-from lodim.models.melm.objective import Divergence, bound, shares, terms
-from lodim.models.melm.sample import Sample, bandwidths
+from lodim.models.melm.search import divergence as objective
+from lodim.models.melm.search import fourier as approximate
+from lodim.models.melm.search import whitening as basis
+from lodim.models.melm.search.divergence import Divergence, bound, shares, terms
+from lodim.models.melm.search.entropy import NormalEntropy
+from lodim.models.melm.search.fourier import Approximation
+from lodim.models.melm.search.sample import Sample, bandwidths
 
 ONE = np.zeros(1, np.int64)
 

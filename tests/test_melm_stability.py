@@ -6,10 +6,10 @@ import pytest
 
 import lodim as ld
 from lodim.engine import row_keys as keys
-from lodim.models.melm import widths
-from lodim.models.melm.classifiers import sample
-from lodim.models.melm.neighbours import choose_count
-from lodim.models.melm.rule import Rows, sharpness
+from lodim.models.melm.classify import widths
+from lodim.models.melm.classify.classifiers import sample
+from lodim.models.melm.classify.neighbours import choose_count
+from lodim.models.melm.classify.rule import Rows, sharpness
 from lodim.models.melm.view import orient, upright
 
 SONAR = ld.data("sonar")[["echo", *(f"band_{j:02d}" for j in range(1, 41, 2))]]

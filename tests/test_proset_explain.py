@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.models.proset import medoid, shapley
 from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.dominant import dominant_for_classes, dominant_for_numbers
+from lodim.models.proset.explain import medoid, shapley
+from lodim.models.proset.explain.dominant import dominant_for_classes, dominant_for_numbers
 
 
 def people(n=260, seed=0):
@@ -110,7 +110,7 @@ def test_explanations_print(kind):
 def test_printed_rows_add_up_too():
     fit = fit_of("dose")
     e = fit.explain(people(1, seed=2), least=0.0)
-    from lodim.models.proset.explanation import _few
+    from lodim.models.proset.explain.explanation import _few
 
     few = _few(e)
     assert len(few) < len(e.frame) and few["role"].iloc[-1] == "others"

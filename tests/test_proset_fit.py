@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim.models.proset import candidates, distribution
 from lodim.models.proset import prototypes as rows
-from lodim.models.proset.grow import grow
-from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.estimate import grow
+from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.training import Training
 

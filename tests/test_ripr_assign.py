@@ -8,11 +8,12 @@ import pytest
 
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
-from lodim.models.ripr import greedy, losses
-from lodim.models.ripr.assign import assign, candidates, solve_rows
-from lodim.models.ripr.choose import assignments
-from lodim.models.ripr.order import assign_in_order, cheapest_chain
-from lodim.models.ripr.recover import Control, Proposal, _better, recover
+from lodim.models.ripr import losses
+from lodim.models.ripr.assignment import forward as greedy
+from lodim.models.ripr.assignment.lambda_path import assignments
+from lodim.models.ripr.assignment.order import assign_in_order, cheapest_chain
+from lodim.models.ripr.assignment.recover import Control, Proposal, _better, recover
+from lodim.models.ripr.assignment.solve import assign, candidates, solve_rows
 from lodim.models.ripr.views import enumerate_views
 
 LAMBDA = 1e-4
@@ -39,7 +40,7 @@ def as_matrix(first, second, share, A):
 
 @pytest.mark.parametrize("lambda_", [1e-6, 1e-4, 1e-2])
 def test_hull_is_the_convex_optimum(lambda_):
-    convex = pytest.importorskip("lodim.models.ripr.convex")
+    convex = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
     L, delta = matrix()
     B, value = convex.solve(L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11)
@@ -138,7 +139,7 @@ def test_warm_path_is_no_longer_than_a_cold_one():
 
 def test_convex_alternation_and_limits():
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr import convex
+    from lodim.models.ripr.assignment import constrained as convex
 
     L, _ = matrix(40, 6, blocked=0)
     free, ours = convex.assign(L, LAMBDA), assign(L, LAMBDA)
@@ -160,7 +161,7 @@ def test_convex_alternation_and_limits():
 @pytest.mark.parametrize("switch", [0.0, 3e-4])
 def test_time_order_is_the_integer_optimum(switch):
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr import convex
+    from lodim.models.ripr.assignment import constrained as convex
 
     L, delta = matrix(30, 5)
     chain = cheapest_chain((L - L.min(1)[:, None]) ** 2 + LAMBDA * delta, switch)

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.ripr import losses, query, sample, views
-from lodim.models.ripr.answers import ask
-from lodim.models.ripr.assign import assign
-from lodim.models.ripr.order import assign_in_order
-from lodim.models.ripr.recover import recover
-from lodim.models.ripr.training import flat
+from lodim.models.ripr import losses, sample, views
+from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers.answers import ask
+from lodim.models.ripr.assignment.order import assign_in_order
+from lodim.models.ripr.assignment.recover import recover
+from lodim.models.ripr.assignment.solve import assign
+from lodim.models.ripr.assignment.view_search import flat
 
 PAIRS = views.enumerate_views(5, 2, 2)
 
@@ -247,7 +248,7 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     one, two = (assign_in_order(L, 1e-4, 3e-4, weight=w) for w in (weight, 1000 * weight))
     assert (one.first == two.first).all() and len(np.unique(one.first)) > 1
     np.testing.assert_allclose(1000 * one.objective, two.objective)
-    convex = pytest.importorskip("lodim.models.ripr.convex")
+    convex = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
     limits = convex.Limits(hard=True, switch=3e-4)
     parts = [convex.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
@@ -271,8 +272,10 @@ def test_a_recovery_tells_of_its_search():
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
     if "limits" in more:
         pytest.importorskip("cvxpy")
-    from lodim.models.ripr import convex, order, training
-    from lodim.models.ripr import recover as recovering
+    from lodim.models.ripr.assignment import constrained as convex
+    from lodim.models.ripr.assignment import order
+    from lodim.models.ripr.assignment import recover as recovering
+    from lodim.models.ripr.assignment import view_search as training
 
     def short(function, n_views):
         """The same, but all-view searches are cut off after a round."""

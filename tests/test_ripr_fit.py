@@ -13,11 +13,11 @@ from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.models.ripr.answers import ask, evidence
-from lodim.models.ripr.calibrate import factors, targets
-from lodim.models.ripr.clusters import kmeans
-from lodim.models.ripr.ensemble import Ensemble
-from lodim.models.ripr.gains import gains
+from lodim.models.ripr.answers.answers import ask, evidence
+from lodim.models.ripr.answers.calibrate import factors, targets
+from lodim.models.ripr.answers.clusters import kmeans
+from lodim.models.ripr.answers.ensemble import Ensemble
+from lodim.models.ripr.answers.information_gain import gains
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import losses, query, sample, screen
+from lodim.models.ripr import losses, sample, screen
+from lodim.models.ripr.answers import knn as query
 from lodim.models.ripr.views import complete, count, dims, enumerate_views, features
 
 FLOOR = 1e-4

@@ -6,8 +6,8 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.spec import prepare
-from lodim.models.ripr.answers import ask
-from lodim.models.ripr.limits import Request
+from lodim.models.ripr.answers.answers import ask
+from lodim.models.ripr.assignment.limits import Request
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)
@@ -192,7 +192,7 @@ def test_screening_is_said():
 
 
 def test_screening_by_the_default_bound_is_said(monkeypatch):
-    monkeypatch.setattr("lodim.models.ripr.training.most_views", lambda n: 3)
+    monkeypatch.setattr("lodim.models.ripr.assignment.view_search.most_views", lambda n: 3)
     fit = ld.ripr("y ~ .", TWO, lambda_=1.0, threads=1)
     assert "Views compared: 6 of 15" in str(fit)
 

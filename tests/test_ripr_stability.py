@@ -8,7 +8,8 @@ import pytest
 
 import lodim as ld
 from lodim.family import hits
-from lodim.models.ripr import losses, query, ties
+from lodim.models.ripr import losses, ties
+from lodim.models.ripr.answers import knn as query
 from lodim.models.ripr.views import enumerate_views, redundant
 
 

@@ -11,7 +11,7 @@ _PUBLIC = {
     "ripr": "lodim.models.ripr.model",
     "active": "lodim.active_learning.learner",
     "learning_curves": "lodim.active_learning.learning_curves",
-    "drift_split": "lodim.models.gbmap.driftsplit",
+    "drift_split": "lodim.models.gbmap.drift_split",
     "path": "lodim.selection.path",
     "cv": "lodim.selection.cv",
     "load": "lodim.fitting.fit",

@@ -78,7 +78,7 @@ class DeviceTiles:
     def run(self, kernel, *args):
         """What the CUDA twin of a compiled CPU kernel makes of these tiles."""
         function = kernel.py_func
-        twins = import_module(function.__module__.replace("kernels", "cuda_kernels"))
+        twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
         with _TURN:
             return getattr(twins, function.__name__)(self, *args)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.models.costnet import layered
-from lodim.models.costnet.graph import derived
+from lodim.models.costnet.graph.build import derived
 from lodim.models.costnet.report import short
 from lodim.plot import axes as plot
 from lodim.report.tables import significant

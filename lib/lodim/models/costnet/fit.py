@@ -12,8 +12,9 @@ import pandas as pd
 from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import pricelist, report, saved, steps
-from lodim.models.costnet.market import within
+from lodim.models.costnet import pricelist, report, steps
+from lodim.models.costnet import state as saved
+from lodim.models.costnet.search.candidates import within
 
 
 class CostnetFit(Fit):

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from lodim.fitting import spec as recipes
-from lodim.models.costnet import penalized
-from lodim.models.costnet.finish import finish, from_state
+from lodim.models.costnet.assemble import finish, from_state
+from lodim.models.costnet.estimate import collect, grow
 from lodim.models.costnet.fit import CostnetFit
-from lodim.models.costnet.graph import network
-from lodim.models.costnet.groups import groups
-from lodim.models.costnet.grow import collect, grow
+from lodim.models.costnet.graph.build import network
+from lodim.models.costnet.penalty import path as penalized
+from lodim.models.costnet.penalty.groups import groups
 from lodim.models.costnet.settings import Settings
 from lodim.models.costnet.steps import rounded
 from lodim.selection.cv import choose

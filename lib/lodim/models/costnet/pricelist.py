@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.models.costnet import steps
-from lodim.models.costnet.graph import derived
+from lodim.models.costnet.graph.build import derived
 
 INTERCEPT = "(Intercept)"
 

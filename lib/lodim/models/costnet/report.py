@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.fitting.fit import ARRAY
 from lodim.models.costnet import pricelist
-from lodim.models.costnet.graph import idle
+from lodim.models.costnet.graph.build import idle
 from lodim.models.costnet.steps import PENALIZED
 from lodim.report import phrases as wording
 from lodim.report.numbers import aligned, is_missing

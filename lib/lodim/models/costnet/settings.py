@@ -8,9 +8,9 @@ import numpy as np
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.errors import ArgumentError
-from lodim.models.costnet import given
-from lodim.models.costnet.criterion import CRITERIA, DEFAULT
-from lodim.models.costnet.network import Network
+from lodim.models.costnet.graph import parse as given
+from lodim.models.costnet.graph.network import Network
+from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 
 RULES = ("group", "reweighted", "lasso", "greedy", "exact")
 CLOSURES = ("all", "direct")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.costnet.groups import groups
+from lodim.models.costnet.penalty.groups import groups
 
 PENALIZED = "penalized"  # the rule of a model that is not refitted
 DIGITS = 12  # of a sum of prices: .1 + .2 is .3

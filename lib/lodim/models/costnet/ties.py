@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lodim.models.costnet.exchange import WORTH, offers, switched
-from lodim.models.costnet.market import within
+from lodim.models.costnet.search.candidates import within
+from lodim.models.costnet.search.moves import WORTH, offers, switched
 
 
 def simplicity(market, used):

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import expit
 
 from lodim.engine import tiles
-from lodim.models.gbmap import boosts as rows
-from lodim.models.gbmap.boosts import Boosts
-from lodim.models.gbmap.kernels import IDENTITY, LOGISTIC, SQUARED
+from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
+from lodim.models.gbmap.learners import Boosts
 from lodim.models.gbmap.objective import Stage
 from lodim.models.gbmap.settings import ACTIVATIONS
 from lodim.models.gbmap.starts import draw_starts

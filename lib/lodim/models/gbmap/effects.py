@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.gbmap import boosts as rows
+from lodim.models.gbmap import learners as rows
 from lodim.selection.folds import subset
 
 

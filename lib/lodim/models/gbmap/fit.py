@@ -10,9 +10,10 @@ from lodim.checks import one_of, positive, share, whole
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
-from lodim.models.gbmap import boosts as rows
-from lodim.models.gbmap import distance, report
-from lodim.models.gbmap.calibrate import indicator
+from lodim.models.gbmap import embedding as distance
+from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap import report
+from lodim.models.gbmap.drift import indicator
 from lodim.models.gbmap.effects import Effects
 
 

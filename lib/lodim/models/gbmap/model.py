@@ -4,7 +4,7 @@ from typing import Any
 
 from lodim.fitting import spec as recipes
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.finish import finish, from_state
+from lodim.models.gbmap.assemble import finish, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
 from lodim.selection.cv import choose

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.engine.blocks import sum_blocks
-from lodim.models.gbmap.kernels import curvature, loss_gradient
+from lodim.models.gbmap.kernels.cpu import curvature, loss_gradient
 from lodim.solve.objective import add_ridge
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES
-from lodim.models.gbmap.kernels import IDENTITY, SOFTPLUS
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 

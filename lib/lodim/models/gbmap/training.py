@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from lodim.engine import row_keys as keys
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, dot, on_host, place
-from lodim.models.gbmap import boosts as rows
+from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.rotation import Rotation, rotation_of
 from lodim.models.gbmap.starts import derivatives
 
@@ -74,7 +74,7 @@ class Training:
         if not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
-            from lodim.models.gbmap.resident import Resident  # loads CUDA
+            from lodim.models.gbmap.kernels.resident import Resident  # loads CUDA
 
             resident = Resident.of(X, y, weight, score, family, sample)
         return cls(

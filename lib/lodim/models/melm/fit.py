@@ -10,7 +10,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.melm import report
-from lodim.models.melm.rule import balanced_accuracy
+from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
 
 

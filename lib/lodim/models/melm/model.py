@@ -3,10 +3,11 @@
 from typing import Any
 
 from lodim.fitting import spec as recipes
-from lodim.models.melm import grow, suits
-from lodim.models.melm.finish import finish, from_state
+from lodim.models.melm import estimate as grow
+from lodim.models.melm import suits
+from lodim.models.melm.assemble import finish, from_state
+from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.settings import Settings
 from lodim.selection.cv import choose
 

@@ -6,7 +6,7 @@ from typing import Any
 from lodim.checks import check, check_choice, check_count, check_size
 from lodim.engine.blocks import ENGINES
 from lodim.errors import ArgumentError
-from lodim.models.melm.covariance import COVARIANCES
+from lodim.models.melm.search.covariance import COVARIANCES
 
 DIVERGENCES = ("sum", "mean")
 ENTROPIES = ("max", "min")

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from lodim.engine.tiles import TILE
 from lodim.models.proset.held import moments
-from lodim.models.proset.kernels import DENSITY, ROOT_TAU
+from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, sums
 
 HALVINGS = 50  # by which distribution functions are inverted

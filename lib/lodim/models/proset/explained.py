@@ -33,7 +33,7 @@ class Explained(Fit):
         DataError
             `data` are other data.
         """
-        from lodim.models.proset.exported import export
+        from lodim.models.proset.explain.exported import export
 
         return export(self, data)
 
@@ -66,7 +66,7 @@ class Explained(Fit):
         DataError
             The row misses a value.
         """
-        from lodim.models.proset.breakdown import explain
+        from lodim.models.proset.explain.breakdown import explain
 
         return explain(self, data, features=features, least=least, offset=offset)
 
@@ -86,7 +86,7 @@ class Explained(Fit):
         -------
         Series, with the rows of `data`; NaN where an input is missing
         """
-        from lodim.models.proset.familiar import familiarity
+        from lodim.models.proset.explain.familiar import familiarity
 
         return familiarity(self, data, quantile, held_out)
 
@@ -118,7 +118,7 @@ class Explained(Fit):
         DataFrame
             One row: its label, and the active features in original units.
         """
-        from lodim.models.proset.attribution import reference
+        from lodim.models.proset.explain.attribution import reference
 
         return reference(self, data)
 
@@ -157,7 +157,7 @@ class Explained(Fit):
             up to is the prediction, `predict(data)`. std_error is zero where all coalitions were
             enumerated. NaN where the row misses an input.
         """
-        from lodim.models.proset.attribution import shapley_values
+        from lodim.models.proset.explain.attribution import shapley_values
 
         return shapley_values(self, data, reference, n_permutations, seed, offset)
 
@@ -192,7 +192,7 @@ class Explained(Fit):
         MissingExtraError
             openpyxl is not installed.
         """
-        from lodim.models.proset import workbook
+        from lodim.models.proset.explain import workbook
 
         if row is not None:
             self.explain(row, **arguments).to_excel(path)

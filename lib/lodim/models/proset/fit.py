@@ -13,7 +13,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import KINDS, Fit
 from lodim.models.proset import distribution, report
 from lodim.models.proset.explained import Explained
-from lodim.models.proset.kernels import CLASSES, DENSITY
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import class_scores, impacts, one_hot, prior, sums
 
 LEVEL = 0.9  # of a prediction interval

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.prototypes import class_scores, one_hot, prior, sums
 
 

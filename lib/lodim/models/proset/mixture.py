@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.models.proset.kernels import CLASSES
+from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.prototypes import one_hot, prior, sums
 
 

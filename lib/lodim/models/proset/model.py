@@ -6,9 +6,9 @@ from typing import Any
 
 from lodim.fitting import spec as recipes
 from lodim.models.proset import candidates, penalties
-from lodim.models.proset.finish import finish, from_state
+from lodim.models.proset.assemble import finish, from_state
+from lodim.models.proset.estimate import collect, grow
 from lodim.models.proset.fit import ProsetFit
-from lodim.models.proset.grow import collect, grow
 from lodim.models.proset.settings import Settings
 from lodim.selection.cv import choose
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.proset.kernels import DENSITY, FOUR, loss_gradient, scaled, square_sums
+from lodim.models.proset.kernels.cpu import DENSITY, FOUR, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
 SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than they bring
@@ -77,7 +77,7 @@ class BatchObjective:
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
         X, self._resident = place(scoring.X, engine), None
         if not on_host(X):
-            from lodim.models.proset.resident import Resident  # loads CUDA
+            from lodim.models.proset.kernels.resident import Resident  # loads CUDA
 
             self._resident = Resident.of(X, scoring, self._x, self._target)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.models.proset.kernels import CLASSES, DENSITY
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.settings import PATIENCE
 from lodim.solve.lbfgs import bounded
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.models.proset.kernels import SQUARED
+from lodim.models.proset.kernels.cpu import SQUARED
 from lodim.models.proset.training import Training
 
 

@@ -4,10 +4,17 @@ import numpy as np
 
 from lodim.checks import among
 from lodim.errors import ArgumentError
-from lodim.models.proset import query as queries
-from lodim.models.proset.attribution import REFERENCE, reference_of, shapley_values
 from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.query import active, active_names, importance, original, query, zero_offset
+from lodim.models.proset.explain import query as queries
+from lodim.models.proset.explain.attribution import REFERENCE, reference_of, shapley_values
+from lodim.models.proset.explain.query import (
+    active,
+    active_names,
+    importance,
+    original,
+    query,
+    zero_offset,
+)
 from lodim.models.proset.surface import surface_over
 from lodim.plot import axes as plot
 from lodim.plot import points as planes

@@ -8,7 +8,14 @@ from scipy.special import expit, softmax
 from lodim import forms
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
-from lodim.models.proset.kernels import CLASSES, DENSITY, SQUARED, kernel_rows, kernel_sums, scaled
+from lodim.models.proset.kernels.cpu import (
+    CLASSES,
+    DENSITY,
+    SQUARED,
+    kernel_rows,
+    kernel_sums,
+    scaled,
+)
 from lodim.models.proset.objective import padded
 
 KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}

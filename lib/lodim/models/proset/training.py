@@ -6,7 +6,7 @@ from lodim.engine import row_draws as draws
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, for_blocks
 from lodim.models.proset import candidates
-from lodim.models.proset.kernels import (
+from lodim.models.proset.kernels.cpu import (
     CLASSES,
     DENSITY,
     ROOT_TAU,

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import clusters
-from lodim.models.ripr.answers import nearest
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.answers import clusters
+from lodim.models.ripr.answers.answers import nearest
+from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import axes
 from lodim.report.tables import Report, Table, significant
 

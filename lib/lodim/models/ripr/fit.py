@@ -9,11 +9,12 @@ import pandas as pd
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
-from lodim.models.ripr import clusters, report
-from lodim.models.ripr.answers import ask
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr import report
+from lodim.models.ripr.answers import clusters
+from lodim.models.ripr.answers.answers import ask
+from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr.answers.information_gain import gains
 from lodim.models.ripr.explanation import Explanation, explain
-from lodim.models.ripr.gains import gains
 
 
 class RiprFit(Fit):

@@ -5,10 +5,10 @@ from typing import Any
 from lodim.errors import ArgumentError
 from lodim.fitting import spec as recipes
 from lodim.formula.formula import parse
-from lodim.models.ripr import finish as finishing
+from lodim.models.ripr import assemble as finishing
+from lodim.models.ripr.estimate import check, check_effect, collect, grow, largest, tried
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.fits import RiprFits
-from lodim.models.ripr.grow import check, check_effect, collect, grow, largest, tried
+from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.share import shared
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import clusters
-from lodim.models.ripr.answers import ask, nearest
-from lodim.models.ripr.ensemble import CLUSTERS
+from lodim.models.ripr.answers import clusters
+from lodim.models.ripr.answers.answers import ask, nearest
+from lodim.models.ripr.answers.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
 from lodim.plot import axes as plot

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.experts import describe
+from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.answers.local_learners import describe
 from lodim.report import phrases as wording
 from lodim.report.tables import Report, Table, significant
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from lodim.models.ripr import choose, query
-from lodim.models.ripr.assign import assign
-from lodim.models.ripr.ensemble import CLASSES
-from lodim.models.ripr.grow import answering, log_of
-from lodim.models.ripr.recover import keep
-from lodim.models.ripr.training import Training
+from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers.ensemble import CLASSES
+from lodim.models.ripr.assignment import lambda_path as choose
+from lodim.models.ripr.assignment.recover import keep
+from lodim.models.ripr.assignment.solve import assign
+from lodim.models.ripr.assignment.view_search import Training
+from lodim.models.ripr.estimate import answering, log_of
 
 
 def shared(problems):

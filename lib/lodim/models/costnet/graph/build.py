@@ -1,0 +1,333 @@
+"""From a formula's terms and what a user says of them to the network of what can be bought."""
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from lodim.design import factors as factor
+from lodim.errors import ArgumentError
+from lodim.formula.formula import listing, near_matches
+from lodim.models.costnet.graph import parse as given
+from lodim.models.costnet.graph.network import unfold
+
+MOST_NODES = 20_000  # copies of what needs alternatives included
+CHECKED = 50  # names of a chain along which a cost function is looked at
+CHAINS = 5  # such chains in random order, beside that of the formula
+SHOWN = 8  # names listed in an error
+
+
+@dataclass
+class Graph:
+    """Names, each with the columns of X that it owns and what it needs: names, or series.
+
+    columns, needs : dicts by name, in the order of the formula, then of the user
+    bought : names that need a price: columns of the data, and what is bought beside them
+    sources : the sources of each series
+    """
+
+    columns: dict = field(default_factory=dict)
+    needs: dict = field(default_factory=dict)
+    bought: dict = field(default_factory=dict)
+    sources: dict = field(default_factory=dict)
+
+    def add(self, name, *, columns=(), needs=(), bought=False):
+        """Add a name, or to what is known of it."""
+        self.columns[name] = (*self.columns.get(name, ()), *columns)
+        self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
+        if bought:
+            self.bought[name] = None
+
+
+def network(design, settings):
+    """The Network of a design's terms, the things they need, and their prices."""
+    graph = Graph()
+    _add_terms(graph, design, _squeezed(_said(settings)))
+    formula = tuple(graph.columns)
+    names = _Names(graph, settings)
+    _add_sources(graph, names, settings.alternatives)
+    for child, parents in settings.depends_on:
+        if child in graph.sources:
+            raise ArgumentError(
+                f"depends_on: {child!r} is a series of alternatives; say what each source needs"
+            )
+        child = names.of(child, "depends_on")
+        graph.add(child, needs=[names.of(p, "depends_on", child) for p in parents])
+    _check_series(graph)
+    order = _in_order(graph)
+    graph = _of_use(graph, formula)
+    _check_copies(graph, [n for n in order if n in graph.columns or n in graph.sources])
+    cost, set_cost = _prices(graph, names, settings.costs)
+    return _unfolded(graph, cost, set_cost)
+
+
+def idle(network, settings):
+    """Names in the costs that no node of a network has: priced, and not used by the formula."""
+    used = _squeezed(network.names)
+    return [name for name in _priced(settings) if _squeeze(name) not in used]
+
+
+def derived(design):
+    """Names of what is computed from columns: terms, and the factors of terms, of a formula."""
+    parts = {part.name for term in design.terms for part in term if not _plain((part,))}
+    return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
+
+
+# The formula -------------------------------------------------------------------------------------
+
+
+def _add_terms(graph, design, said):
+    """The columns of the data, then the terms that are made of them."""
+    for name in design.features:
+        graph.add(name, bought=True)
+    own = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
+    for t, term in enumerate(design.terms):
+        columns = np.flatnonzero(design.term_of == t).tolist()
+        if _plain(term):
+            graph.add(term[0].name, columns=columns)
+            continue
+        needs = []
+        for part in term:
+            node = len(term) > 1 and (part.name in own or _squeeze(part.name) in said)
+            if node and not _plain((part,)):
+                graph.add(part.name, needs=factor.needs(part))
+            needs += [part.name] if node else factor.needs(part)
+        graph.add(design.term_names[t], columns=columns, needs=needs)
+
+
+def _plain(term):
+    """Whether a term is one column of the data as it is."""
+    part = term[0]
+    derived = isinstance(part, factor.Expression) or getattr(part, "called", False)
+    return len(term) == 1 and not derived
+
+
+# What the user says ------------------------------------------------------------------------------
+
+
+class _Names:
+    """Finds the node that a user means by a name."""
+
+    def __init__(self, graph, settings):
+        self.graph, self.series = graph, [series for series, _ in settings.alternatives]
+        self.priced = _priced(settings)
+        self.any = callable(settings.costs)
+        self.squeezed = {_squeeze(name): name for name in graph.columns}
+        for series in self.series:
+            if series in graph.columns:
+                raise ArgumentError(
+                    f"alternatives: {series!r} is a column or term of the formula too; "
+                    "give the series a name of its own"
+                )
+            if series in self.priced:
+                raise ArgumentError(
+                    f"costs: {series!r} is a series of alternatives; its sources have prices"
+                )
+
+    def of(self, name, where, child=None):
+        """The node of a name; a thing beside the formula becomes one."""
+        if name in self.graph.columns or name in self.series:
+            return name
+        if _squeeze(name) in self.squeezed:
+            return self.squeezed[_squeeze(name)]
+        if self.any or name in self.priced:
+            self.graph.add(name, bought=True)
+            return name
+        for_what = f", which {child!r} depends on," if child else ""
+        known = list(dict.fromkeys([*self.graph.columns, *self.series, *self.priced]))
+        near = near_matches(name, known)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"there is {listing(known)}"
+        )
+        raise ArgumentError(
+            f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} "
+            "(what is bought beside the columns needs a price in costs)"
+        )
+
+
+def _add_sources(graph, names, alternatives):
+    for series, sources in alternatives:
+        graph.sources[series] = tuple(names.of(s, "alternatives") for s in sources)
+
+
+def _said(settings):
+    """All names that the user says."""
+    pairs = (*settings.depends_on, *settings.alternatives)
+    return {
+        *_priced(settings),
+        *(name for name, _ in pairs),
+        *(n for _, several in pairs for n in several),
+    }
+
+
+def _priced(settings):
+    """Names in the costs; none where they are a function."""
+    return {} if callable(settings.costs) else dict(settings.costs or ())
+
+
+def _squeeze(name):
+    """A name without blanks: I(x**2) and I(x ** 2) are one term."""
+    return "".join(name.split()) if "(" in name or ":" in name else name
+
+
+def _squeezed(names):
+    return {_squeeze(name) for name in names}
+
+
+# Checks ------------------------------------------------------------------------------------------
+
+
+def _needed(graph, name):
+    """What a name needs directly: of a series, its sources."""
+    return graph.sources[name] if name in graph.sources else graph.needs[name]
+
+
+def _in_order(graph):
+    """Names and series, each after all that it needs; raises where that cannot be."""
+    done, order = set(), []
+    for root in (*graph.needs, *graph.sources):
+        way, stack = [], [iter((root,))]
+        while stack:
+            name = next((n for n in stack[-1] if n not in done), None)
+            if name is None:
+                stack.pop()
+                if way:
+                    order.append(way.pop())
+                    done.add(order[-1])
+            elif name in way:
+                circle = " -> ".join([*way[way.index(name) :], name])
+                raise ArgumentError(f"depends_on goes in a circle, each needing the next: {circle}")
+            else:
+                way.append(name)
+                stack.append(iter(_needed(graph, name)))
+    return order
+
+
+def _check_series(graph):
+    """Raise where nothing depends on a series."""
+    needed = {name for needs in graph.needs.values() for name in needs}
+    for series in graph.sources:
+        if series not in needed:
+            raise ArgumentError(
+                f"alternatives: nothing depends on {series!r}: name it in depends_on of what "
+                "needs one of its sources"
+            )
+
+
+def _of_use(graph, formula):
+    """The part of a graph that the names of the formula need; the rest may wait for another one.
+
+    Series keep their places: one that is not needed has no source.
+    """
+    used, rest = set(), list(formula)
+    while rest:
+        name = rest.pop()
+        if name not in used:
+            used.add(name)
+            rest += _needed(graph, name)
+    kept = (
+        {name: value for name, value in part.items() if name in used}
+        for part in (graph.columns, graph.needs, graph.bought)
+    )
+    sources = {name: found if name in used else () for name, found in graph.sources.items()}
+    return Graph(*kept, sources)
+
+
+def _check_copies(graph, order):
+    """Raise where the sources of what a name needs have too many combinations."""
+    series, copies = {}, 0
+    for name in order:
+        found = {n for n in _needed(graph, name) if n in graph.sources}
+        series[name] = found.union(*(series[n] for n in _needed(graph, name)))
+        if name not in graph.sources:
+            copies += math.prod(len(graph.sources[k]) for k in series[name])
+    if copies > MOST_NODES:
+        raise ArgumentError(
+            f"the alternatives would make {copies:,} copies of what needs them; "
+            f"{MOST_NODES:,} are too many"
+        )
+
+
+# Prices ------------------------------------------------------------------------------------------
+
+
+def _prices(graph, names, costs):
+    """The price of each name, and the function of a set of them or None."""
+    if callable(costs):
+        set_cost = _checked(costs, frozenset(graph.bought))
+        single = {name: set_cost(frozenset([name])) for name in graph.bought}
+        _check_grows(set_cost, list(graph.bought))
+        return [single.get(name, 0.0) for name in graph.columns], set_cost
+    if costs is None:
+        return [float(name in graph.bought) for name in graph.columns], None
+    price = {names.squeezed.get(_squeeze(name), name): value for name, value in costs}
+    missing = [name for name in graph.bought if name not in price]
+    if missing:
+        near = near_matches(missing[0], [name for name in price if name not in graph.columns])
+        hint = f" (they have {' and '.join(map(repr, near))})" if near else ""
+        raise ArgumentError(
+            f"costs lack {listing(missing, SHOWN)}{hint}: every column that the formula uses needs "
+            "a price, 0 if it is free"
+        )
+    return [price.get(name, 0.0) for name in graph.columns], None
+
+
+def _checked(costs, bought):
+    """The user's function of a set of names, its values checked; derived terms are not shown."""
+
+    @lru_cache(maxsize=200_000)
+    def price(names):
+        try:
+            value = costs(names)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
+        if not given.is_price(value):
+            raise ArgumentError(f"costs({_set(names)}) must be a number, 0 or more, not {value!r}")
+        return float(value)
+
+    def set_cost(names):
+        return price(names & bought)
+
+    if set_cost(frozenset()) != 0.0:
+        raise ArgumentError(f"costs(frozenset()) must be 0, not {set_cost(frozenset())!r}")
+    return set_cost
+
+
+def _check_grows(set_cost, names):
+    """Raise where more things cost less, along a few chains of sets."""
+    rng = np.random.default_rng(0)
+    chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
+    for chain in chains:
+        before = 0.0
+        for k, name in enumerate(chain[:CHECKED]):
+            now = set_cost(frozenset(chain[: k + 1]))
+            if now < before - 1e-9 * max(1.0, before):
+                raise ArgumentError(
+                    f"costs fall from {before!r} to {now!r} as {name!r} is added to "
+                    f"{_set(chain[:k])}: more things must not cost less"
+                )
+            before = now
+
+
+def _set(names):
+    shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
+    return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
+
+
+# The network -------------------------------------------------------------------------------------
+
+
+def _unfolded(graph, cost, set_cost):
+    at = {name: v for v, name in enumerate(graph.columns)}
+    series = list(graph.sources)
+    parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]
+    uses = [tuple(series.index(n) for n in needs if n not in at) for needs in graph.needs.values()]
+    sources = tuple(tuple(at[s] for s in found) for found in graph.sources.values())
+    return unfold(
+        tuple(graph.columns), np.array(cost), parents, list(graph.columns.values()), sources, uses,
+        set_cost,
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Out-of-fold drift: what the indicator is like on rows from the training distribution."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from lodim.models.gbmap import boost
+from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap.effects import reference
+from lodim.models.gbmap.embedding import neighbours
+from lodim.selection.cv import quick_splits, side_by_side
+
+NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
+
+
+def indicator(boosts, reference, X, n, k, numeric, threads):
+    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,)."""
+    E = rows.embedding(boosts, X, n, threads)
+    near = neighbours(reference.embedding, E, k)[1]
+    values = reference.y[:, None] if numeric else reference.score
+    score = rows.score(boosts, X, n, threads)
+    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
+
+
+def calibrate(problem):
+    """Percentiles 0, 1, ..., 100 of the indicator over out-of-fold training rows, (101,).
+
+    None where folds are too small for the neighbours.
+    """
+    splits = quick_splits(problem)
+    kept = problem.settings.reference_rows
+    if any(min(len(train.counted), kept) < NEIGHBOURS for train, _ in splits):
+        return None
+    run = Parallel(n_jobs=side_by_side(problem), backend="threading")
+    out = run(delayed(_held_out)(problem, *split) for split in splits)
+    values, weights = (np.concatenate(part) for part in zip(*out, strict=True))
+    if not weights.any():
+        return None
+    return np.quantile(values, np.arange(101) / 100, weights=weights, method="inverted_cdf")
+
+
+def _held_out(problem, train, test):
+    """The indicator on the rows of `test` of a fit to `train`, and their weights."""
+    family, settings = problem.family, replace(problem.settings, threads=1)
+    numeric = family.name == "gaussian"
+    parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
+    boosts, _ = boost.collect(parts)
+    kept = reference(boosts, train, numeric, settings.reference_rows, settings.seed, 1)
+    values = indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1)
+    return values, np.ones(test.n) if test.weights is None else test.weights

@@ -1,0 +1,101 @@
+"""Distances that gbmap induces: embedding (Eq. 7) and path (Eq. 6), and neighbours."""
+
+import numpy as np
+from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
+
+from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS
+
+
+def embedding_distance(E, F):
+    """sum_j |f_j(x) - f_j(x')| for all pairs, (n, M), (r, M) -> (n, r): Eq. 7."""
+    return cdist(E, F, "cityblock")
+
+
+def neighbours(reference, E, k):
+    """Distances and positions of the k nearest reference rows, (n, k) each, in Eq. 7's metric."""
+    distance, nearest = KDTree(reference).query(E, k=np.arange(1, k + 1), p=1)
+    return distance, nearest
+
+
+@njit(cache=True, forceinline=True)
+def _unit(z, beta, activation):
+    """g(z) and g'(z)."""
+    if activation != SOFTPLUS:
+        return z, 1.0
+    e = exp_negative(-abs(beta * z))
+    share = 1.0 / (1.0 + e)
+    return max(z, 0.0) + log1p_unit(e) / beta, share if z > 0.0 else 1.0 - share
+
+
+@njit(cache=True, forceinline=True)
+def _piece(z0, z1, sign, s, t, beta, activation):
+    """Change of f on [s, t] of the segment, and the two bounds of df/dt there.
+
+    Each g' is monotone along the segment, so its range on [s, t] is that of its end points.
+    """
+    change, low, high = 0.0, 0.0, 0.0
+    for j in range(z0.size):
+        speed = sign[j] * (z1[j] - z0[j])
+        g_s, d_s = _unit(z0[j] + s * (z1[j] - z0[j]), beta, activation)
+        g_t, d_t = _unit(z0[j] + t * (z1[j] - z0[j]), beta, activation)
+        change += sign[j] * (g_t - g_s)
+        low += min(speed * d_s, speed * d_t)
+        high += max(speed * d_s, speed * d_t)
+    return change, low, high
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _path_length(z0, z1, sign, beta, activation, tolerance):
+    """Total variation of f on the segment, and a bound on its error.
+
+    Where the bounds of df/dt share a sign, f is monotone and |change| is exact (Lemma 3); elsewhere
+    the piece is halved until what |change| can still miss is within its share of the tolerance.
+    """
+    left, right = np.empty(64), np.empty(64)
+    left[0], right[0], depth = 0.0, 1.0, 1
+    length, error = 0.0, 0.0
+    while depth:
+        depth -= 1
+        s, t = left[depth], right[depth]
+        change, low, high = _piece(z0, z1, sign, s, t, beta, activation)
+        if low >= 0.0 or high <= 0.0:
+            length += abs(change)
+            continue
+        # The variation is at most |change| plus twice the smaller of what can go down and up.
+        missed = 2.0 * min(-low, high) * (t - s)
+        if missed <= tolerance * (t - s) or t - s < 1e-12:
+            length += abs(change)
+            error += missed
+            continue
+        middle = 0.5 * (s + t)
+        left[depth], right[depth] = middle, t
+        left[depth + 1], right[depth + 1] = s, middle
+        depth += 2
+    return length, error
+
+
+@njit(cache=True, nogil=True)
+def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
+    """Add to out (n, r) the path length between each row of Z and of W (., M)."""
+    for i in range(Z.shape[0]):
+        for j in range(W.shape[0]):
+            out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]
+
+
+def path_distances(Z, W, boosts, tolerance):
+    """integral_0^1 |df/dt| dt on the segments between all rows, summed over scores: Eq. 6.
+
+    Z (n, M), W (r, M) are the projections w_j'x~; the result (n, r) is within `tolerance`.
+    """
+    out = np.zeros((len(Z), len(W)))
+    for k in range(boosts.n_scores):
+        of = boosts.target == k
+        _all_pairs(
+            np.ascontiguousarray(Z[:, of]), np.ascontiguousarray(W[:, of]),
+            boosts.scale * boosts.sign[of], boosts.beta, boosts.activation,
+            tolerance / boosts.n_scores, out,
+        )  # fmt: skip
+    return out

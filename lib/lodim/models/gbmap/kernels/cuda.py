@@ -1,0 +1,286 @@
+"""CUDA twins of `kernels`: the same sums from tiles that stay on the GPU.
+
+X is read once a pass where a tile's chunks stay in the caches between their two uses. Everything
+is summed in float64 and in an order that the shape of X alone decides; no atomics.
+"""
+
+import math
+
+import numpy as np
+from numba import float64
+
+from lodim.engine.cuda import cuda, launch, limit_registers, upload
+from lodim.engine.tiles import TILE
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED
+
+GROUP = 2  # learners that share a read of X: the two signs of b
+THREADS = GROUP * TILE  # a thread for each row and learner of the group
+LANES = 32
+WARPS = THREADS // LANES
+ADDERS = 8  # warps that add the partials up
+STAGE = 64  # features of a tile held in shared memory at a time
+PITCH = TILE + 1  # a row more, so that neighbouring features lie in different banks
+PROCESSORS = 132  # of the GPU that grids are cut for; a constant, so that sums do not depend on it
+RESIDENT = 4  # blocks of a pass that a processor has registers for
+REGISTERS = 128  # of a thread
+CACHE = 32 * 2**20  # bytes of tiles in flight that stay in its L2 cache
+
+
+def count_blocks(shape, itemsize):
+    """Thread blocks that share the tiles: few where tiles are wide, so that they stay in cache."""
+    n_tiles, p, _ = shape
+    tile = max(1, p) * TILE * itemsize
+    most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
+    each = -(-n_tiles // most)
+    return -(-n_tiles // each)
+
+
+def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
+    """Loss and gradient of the learners `active`, (q, 1 + d); `kernels.loss_gradient` says more."""
+    q, d = theta.shape
+    groups = -(-active.size // GROUP)
+    width = LANES if X.shape[1] <= LANES else STAGE
+    blocks = count_blocks(X.shape, X.dtype.itemsize)
+    # What fills the last group up is computed and never looked at.
+    slots = np.resize(active, groups * GROUP)
+    learners = upload(np.column_stack([sign[slots], theta[slots]]))
+    n_partials = blocks * (THREADS // width)
+    partials = X.scratch("partials", (n_partials, len(slots), 1 + d))
+    sums = X.scratch("sums", (len(slots), 1 + d))
+    launch(
+        _loss_gradient, (blocks, groups), THREADS,
+        X.array, y, f, weight, learners, beta, activation, loss, width, partials,
+    )  # fmt: skip
+    launch(_add_partials, (len(slots), -(-(1 + d) // LANES)), ADDERS * LANES, partials, sums)
+    out = np.zeros((q, 1 + d))
+    out[active] = sums.copy_to_host()[: active.size]
+    return out
+
+
+def forward(X, theta, sign, beta, activation, derivative, into, out):
+    """Add the learners, or their derivatives, to out (n_tiles, width, 64) on the host."""
+    there = upload(out)
+    add_learners(X, theta, sign, beta, activation, derivative, into, there)
+    there.copy_to_host(out)
+
+
+def add_learners(X, theta, sign, beta, activation, derivative, into, out):
+    """The same, to an array that stays on the GPU."""
+    learners = upload(np.column_stack([sign, theta]))
+    blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
+    launch(
+        _forward, blocks, THREADS,
+        X.array, learners, beta, activation, derivative, upload(into), out,
+    )  # fmt: skip
+
+
+def margin(code, score, k, y, base):
+    """The one-score problem of class k: fill y = (code == k) and base, all (n_tiles, 64)."""
+    launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
+
+
+def take(score, positions):
+    """Scores (r, K) on the host of the rows at positions (r,), from (n_tiles, K, 64)."""
+    out = cuda.device_array((positions.size, score.shape[1]), np.float64)
+    launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
+    return out.copy_to_host()
+
+
+@cuda.jit(device=True)
+def _softplus(x):
+    """log(1 + exp(x)) and its derivative."""
+    e = math.exp(-abs(x))
+    share = 1.0 / (1.0 + e)
+    return max(x, 0.0) + math.log1p(e), share if x > 0.0 else 1.0 - share
+
+
+@cuda.jit(device=True)
+def _activate(z, beta, activation):
+    """g(z) and g'(z)."""
+    if activation == IDENTITY:
+        return z, 1.0
+    g, slope = _softplus(beta * z)
+    return g / beta, slope
+
+
+@cuda.jit(device=True)
+def _residual(y, f, weight, loss):
+    """Weighted loss of a row and its derivative in the score f."""
+    if loss == SQUARED:
+        d = f - y
+        return weight * d * d, 2.0 * weight * d
+    value, share = _softplus(f)
+    return weight * (value - y * f), weight * (share - y)
+
+
+@cuda.jit(device=True)
+def _project(X, t, first, size, w, stage, low, high):
+    """Stage a chunk of a tile and add its part of w'x: each warp takes every WARPS-th feature.
+
+    A lane holds rows i and i + 32: loads are coalesced, and a weight serves two rows.
+    """
+    lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
+    for k in range(warp, size, WARPS):
+        a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
+        stage[k, lane], stage[k, lane + LANES] = a, b
+        for c in range(GROUP):
+            low[c] += w[c, k] * a
+            high[c] += w[c, k] * b
+
+
+@cuda.jit(device=True)
+def _restage(X, t, first, size, stage):
+    """Stage a chunk of a tile again."""
+    lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
+    for k in range(warp, size, WARPS):
+        stage[k, lane] = X[t, first + k, lane]
+        stage[k, lane + LANES] = X[t, first + k, lane + LANES]
+
+
+@cuda.jit(device=True)
+def _gather(stage, r, first, size, width, start, partials, slot):
+    """Add a chunk's part of X'r to the partials: a thread sums one feature over its rows.
+
+    A narrow tile is cut by rows as well, so that every thread has work.
+    """
+    k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
+    if k >= size:
+        return
+    rows = TILE * width // THREADS
+    total = cuda.local.array(GROUP, float64)
+    row = cuda.blockIdx.x * (THREADS // width) + segment
+    for c in range(GROUP):
+        total[c] = 0.0 if start else partials[row, slot + c, 3 + first + k]
+    for i in range(segment * rows, (segment + 1) * rows):
+        x = stage[k, i]
+        for c in range(GROUP):
+            total[c] += x * r[c, i]
+    for c in range(GROUP):
+        partials[row, slot + c, 3 + first + k] = total[c]
+
+
+@cuda.jit(cache=True, **limit_registers(REGISTERS))
+def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
+    """Partial sums of a block for a group of learners, tile by tile.
+
+    learners (slots, 3 + p) holds (b, a, intercept of w, w); partials (blocks * segments, slots,
+    3 + p), a segment being the share of a tile's rows that a thread sums in `_gather`.
+    """
+    stage = cuda.shared.array((STAGE, PITCH), X.dtype)
+    w = cuda.shared.array((GROUP, STAGE), float64)
+    z = cuda.shared.array((WARPS, GROUP, TILE), float64)
+    r = cuda.shared.array((GROUP, TILE), float64)
+    low, high = cuda.local.array(GROUP, float64), cuda.local.array(GROUP, float64)
+    thread, p = cuda.threadIdx.x, X.shape[1]
+    lane, warp = thread % LANES, thread // LANES
+    row, learner = thread % TILE, thread // TILE
+    slot = cuda.blockIdx.y * GROUP
+    sign, a, intercept = (
+        learners[slot + learner, 0], learners[slot + learner, 1], learners[slot + learner, 2]
+    )  # fmt: skip
+    chunks = max(1, (p + STAGE - 1) // STAGE)
+    value, slope_a, slope_w = 0.0, 0.0, 0.0
+    for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
+        for c in range(GROUP):
+            low[c], high[c] = 0.0, 0.0
+        for chunk in range(chunks):
+            first = chunk * STAGE
+            size = min(STAGE, p - first)
+            cuda.syncthreads()
+            for e in range(thread, GROUP * STAGE, THREADS):
+                if e % STAGE < size:
+                    w[e // STAGE, e % STAGE] = learners[slot + e // STAGE, 3 + first + e % STAGE]
+            cuda.syncthreads()
+            _project(X, t, first, size, w, stage, low, high)
+        for c in range(GROUP):
+            z[warp, c, lane], z[warp, c, lane + LANES] = low[c], high[c]
+        cuda.syncthreads()
+        at = intercept
+        for part in range(WARPS):
+            at += z[part, learner, row]
+        g, slope = _activate(at, beta, activation)
+        one, change = _residual(y[t, row], f[t, row] + a + sign * g, weight[t, row], loss)
+        r[learner, row] = change * sign * slope
+        value, slope_a, slope_w = value + one, slope_a + change, slope_w + r[learner, row]
+        cuda.syncthreads()
+        # Backwards: the last chunk is still in shared memory, the ones before it in the caches.
+        for chunk in range(chunks - 1, -1, -1):
+            first = chunk * STAGE
+            size = min(STAGE, p - first)
+            if chunk < chunks - 1:
+                cuda.syncthreads()
+                _restage(X, t, first, size, stage)
+                cuda.syncthreads()
+            _gather(stage, r, first, size, width, t == cuda.blockIdx.x, partials, slot)
+    cuda.syncthreads()
+    z[0, learner, row], z[1, learner, row], z[2, learner, row] = value, slope_a, slope_w
+    cuda.syncthreads()
+    segments = THREADS // width
+    if row < 3:
+        total = 0.0
+        for i in range(TILE):
+            total += z[row, learner, i]
+        for segment in range(segments):
+            partials[cuda.blockIdx.x * segments + segment, slot + learner, row] = total
+            total = 0.0
+
+
+@cuda.jit(cache=True)
+def _add_partials(partials, sums):
+    """sums[j, k] = sum of partials[:, j, k]: each warp of a block takes every ADDERS-th of them."""
+    parts = cuda.shared.array((ADDERS, LANES), float64)
+    lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
+    j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
+    total = 0.0
+    if k < partials.shape[2]:
+        for row in range(warp, partials.shape[0], ADDERS):
+            total += partials[row, j, k]
+    parts[warp, lane] = total
+    cuda.syncthreads()
+    if warp == 0 and k < partials.shape[2]:
+        for part in range(1, ADDERS):
+            total += parts[part, lane]
+        sums[j, k] = total
+
+
+@cuda.jit(cache=True)
+def _forward(X, learners, beta, activation, derivative, into, out):
+    """A thread for each row: `kernels.forward`."""
+    start, step = cuda.grid(1), cuda.gridsize(1)
+    for e in range(start, X.shape[0] * TILE, step):
+        t, i = e // TILE, e % TILE
+        for j in range(learners.shape[0]):
+            z = learners[j, 2]
+            for k in range(X.shape[1]):
+                z += learners[j, 3 + k] * X[t, k, i]
+            g, slope = _activate(z, beta, activation)
+            change = slope if derivative else g
+            shift = 0.0 if derivative else learners[j, 1]
+            out[t, into[j], i] += shift + learners[j, 0] * change
+
+
+@cuda.jit(cache=True)
+def _margin(code, score, k, y, base):
+    """A thread for each row: score k less the log of the summed exponentials of the others."""
+    i = cuda.threadIdx.x
+    for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
+        largest = -math.inf
+        for c in range(score.shape[1]):
+            if c != k:
+                largest = max(largest, score[t, c, i])
+        total = 0.0
+        for c in range(score.shape[1]):
+            if c != k:
+                total += math.exp(score[t, c, i] - largest)
+        base[t, i] = score[t, k, i] - largest - math.log(total)
+        y[t, i] = 1.0 if code[t, i] == k else 0.0
+
+
+@cuda.jit(cache=True)
+def _take(score, positions, out):
+    """A thread for each position."""
+    e = cuda.grid(1)
+    if e < positions.size:
+        at = positions[e]
+        for k in range(score.shape[1]):
+            out[e, k] = score[at // TILE, k, at % TILE]

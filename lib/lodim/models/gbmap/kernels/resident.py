@@ -1,0 +1,53 @@
+"""What belongs to the training rows, on the GPU for as long as a fit lasts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lodim.engine import tiles
+from lodim.engine.cuda import upload, zeros
+from lodim.models.gbmap.kernels import cuda as cuda_kernels
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Response, weight and scores beside X, in units of the response's scale.
+
+    X : DeviceTiles
+    y, weight : device arrays (n_tiles, 64); classes are coded from 0
+    score : device array (n_tiles, K, 64), updated in place
+    problem : two device arrays (n_tiles, 64) for a class and its margin, None of one score
+    sample : device array of the positions of the sampled rows, or None
+    """
+
+    X: Any
+    y: Any
+    weight: Any
+    score: Any
+    problem: tuple | None
+    sample: Any
+
+    @classmethod
+    def of(cls, X, y, weight, score, family, sample):
+        """From the host: y, weight (n,), score in tiles (n_tiles, K, 64), sample (r,) or None."""
+        y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
+        problem = (zeros(y.shape), zeros(y.shape)) if family.n_scores > 1 else None
+        sample = None if sample is None else upload(sample)
+        return cls(X, y, weight, upload(score), problem, sample)
+
+    def margin(self, k):
+        """Response and score of the one-score problem for score k, device arrays (n_tiles, 64)."""
+        if self.problem is None:
+            return self.y, self.score.reshape(*self.y.shape)
+        cuda_kernels.margin(self.y, self.score, k, *self.problem)
+        return self.problem
+
+    def add(self, learner):
+        """Add a learner to its score."""
+        cuda_kernels.add_learners(
+            self.X, learner.theta, learner.sign, learner.beta, learner.activation, False,
+            learner.target, self.score,
+        )  # fmt: skip
+
+    def sample_score(self):
+        """Scores of the sampled rows on the host, (r, K)."""
+        return cuda_kernels.take(self.score, self.sample)

@@ -1,0 +1,199 @@
+"""The rule that classifies in the coordinates of a view, and how it is judged."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim import forms
+from lodim.models.melm.classify.classifiers import Estimator, Nearest
+from lodim.models.melm.classify.density import FARTHEST, Densities, log_densities
+from lodim.models.melm.kernels.kde import TILE
+from lodim.models.melm.search.whitening import within
+
+SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
+ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
+SAME = 1e-6  # of a loss: what is as near is no worse
+WIDE = 4.0  # variance of the background, in that within classes
+
+
+@dataclass(frozen=True)
+class Background:
+    """Wide normal densities, one about the mean of each class, all of one covariance.
+
+    A class of density f counts as (1 - share) f + share g: between and beyond the rows, where f is
+    next to nothing, the nearer mean decides, as in linear discriminant analysis, and not surely.
+
+    mean (C, k); root (k, k) with R'R the inverse of the covariance; share: of one row among all
+    """
+
+    mean: np.ndarray
+    root: np.ndarray
+    share: float
+
+    @classmethod
+    def learn(cls, Z, code, weight):
+        """From coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
+        rest, mean = within(Z, code, weight)
+        cov = (rest.T * weight) @ rest / weight.sum()
+        cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
+        root = np.linalg.inv(np.linalg.cholesky(WIDE * cov))
+        return cls(mean, root, float(1.0 / (1.0 + weight.sum())))
+
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        known = {
+            "mean": forms.real(n_classes, k), "root": forms.real(k, k),
+            "share": forms.real(least=forms.TINY, most=1),
+        }  # fmt: skip
+        forms.check(self, known, "background")
+
+    def mixed(self, log_density, Z):
+        """Logarithms of the densities (n, C) with the background's share, at coordinates (n, k)."""
+        apart = (Z[:, None] - self.mean) @ self.root.T
+        unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
+        log_g = unit - 0.5 * (apart**2).sum(axis=2)
+        return np.logaddexp(np.log1p(-self.share) + log_density, np.log(self.share) + log_g)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows, all or some: coordinates Z (m, k), class codes and weights (m,).
+
+    size (C,): sums of weights of the classes among all training rows
+    """
+
+    Z: np.ndarray
+    code: np.ndarray
+    weight: np.ndarray
+    size: np.ndarray
+
+    @property
+    def share(self):
+        """Weights (m,) with which each class counts as much as all of its training rows."""
+        return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
+
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        known = {
+            "Z": forms.real("m", k), "code": forms.whole("m", most=n_classes - 1),
+            "weight": forms.real("m", least=forms.TINY),
+            "size": forms.real(n_classes, least=forms.TINY),
+        }  # fmt: skip
+        forms.check(self, known, "rows")
+        if len(np.unique(self.code)) < n_classes:
+            raise ValueError("rows have none of some class")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Probabilities of classes from coordinates.
+
+    rows : training rows that are kept to be drawn, about control's `reference_rows`
+    densities, background : of the classes
+    width : of the densities' kernels, in that of the search
+    other : Nearest or Estimator that classifies instead; None: the densities do
+    sharpness : factor of link scores by which probabilities are calibrated
+    present : (C,) codes of the classes that have training rows, of n_classes
+    n_scores : of the family; one of two classes
+    """
+
+    rows: Rows
+    densities: Densities
+    width: float
+    background: Background
+    other: Nearest | Estimator | None
+    sharpness: float
+    present: np.ndarray
+    n_classes: int
+    n_scores: int
+
+    def check(self, k, n_classes, n_scores):
+        """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
+        known = {
+            "present": forms.ascending(forms.whole(n_classes, most=n_classes - 1), strictly=True),
+            "n_classes": forms.choice(n_classes), "n_scores": forms.choice(n_scores),
+            "sharpness": forms.real(least=forms.TINY), "width": forms.real(least=forms.TINY),
+        }  # fmt: skip
+        forms.check(self, known, "rule")
+        self.rows.check(k, n_classes)
+        self.background.check(k, n_classes)
+        check_densities(self.densities, k, n_classes)
+        if self.other is not None:
+            self.other.check(k, n_classes)
+
+    def log_density(self, Z, threads=1):
+        """Logarithms of the classes' densities, (n, n_classes)."""
+        return self._spread(log_densities(self.densities, Z, threads), -np.inf)
+
+    def class_scores(self, Z, threads=1):
+        """Logarithms of the classes' probabilities up to a constant, (n, n_classes)."""
+        Z = np.clip(Z, -FARTHEST, FARTHEST)
+        if self.other is not None:
+            return self._spread(self.other.scores(Z), ABSENT)
+        log_f = self.background.mixed(log_densities(self.densities, Z, threads), Z)
+        return self._spread(self.densities.log_prior + log_f, ABSENT)
+
+    def scores(self, Z, threads=1):
+        """Link scores (n, K)."""
+        return self._link(self.class_scores(Z, threads))
+
+    def link(self, score):
+        """Link scores (n, K) of scores (n, C) of the classes that are present."""
+        return self._link(self._spread(score, ABSENT))
+
+    def _link(self, score):
+        return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_scores == 1 else score)
+
+    def calibrated(self, family, y, weight, score):
+        """The rule with the sharpness of least deviance where its scores were (n, K).
+
+        An estimator of the user's stays as it is.
+        """
+        if isinstance(self.other, Estimator):
+            return self
+        return replace(self, sharpness=sharpness(family, y, weight, score))
+
+    def _spread(self, values, rest):
+        """Columns of the classes that are present among those of all."""
+        if len(self.present) == self.n_classes:
+            return values
+        out = np.full((len(values), self.n_classes), rest)
+        out[:, self.present] = values
+        return out
+
+
+def check_densities(densities, k, n_classes):
+    """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+    d, C = densities, n_classes
+    known = {
+        "U": forms.real("T", k, TILE), "w": forms.real("T", TILE, least=0),
+        "low": forms.real("T", k), "high": forms.real("T", k),
+        "start": forms.ascending(forms.whole(C + 1), strictly=True), "root": forms.real(C, k, k),
+        "scale": forms.real(C), "log_prior": forms.real(C, most=0),
+    }  # fmt: skip
+    forms.check(d, known, "densities")
+    if d.start[0] != 0 or d.start[-1] != len(d.U):
+        raise ValueError("the rows of the classes are not where the densities are")
+
+
+def sharpness(family, y, weight, score):
+    """The factor of link scores (n, K) of least deviance; of equals the smallest."""
+    loss = [weight @ family.deviance(y, b * score) for b in SHARPNESS]
+    return float(SHARPNESS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
+
+
+def calibrated_deviance(family, y, weight, score):
+    """Deviance of each row once the scores are calibrated on these rows, of these weights.
+
+    Densities of a view that was made for the training rows are too sure of others: the deviance
+    itself would say little but how wide the kernels are.
+    """
+    return family.deviance(y, sharpness(family, y, weight, score) * score)
+
+
+def balanced_accuracy(y, weight, score):
+    """Mean over classes of the share of their rows that is classified rightly."""
+    code = y.astype(int)
+    hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
+    size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
+    return float((right[size > 0] / size[size > 0]).mean())

@@ -1,0 +1,169 @@
+"""From rows to a view: the search for directions, and the rule in their coordinates."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lodim.engine import tiles
+from lodim.engine.blocks import available_threads
+from lodim.errors import ArgumentError, DataError
+from lodim.models.melm.classify import density, widths
+from lodim.models.melm.classify.classifiers import Estimator, Nearest, sample
+from lodim.models.melm.classify.neighbours import choose_count
+from lodim.models.melm.classify.rule import Background, Rows, Rule
+from lodim.models.melm.search import whitening as basis
+from lodim.models.melm.search.overlap import kernel_widths, overlaps
+from lodim.models.melm.search.sample import Sample
+from lodim.models.melm.search.search import Plan, find
+from lodim.models.melm.view import View, moments, orient, project
+
+ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
+JUDGED = 10_000  # training rows that the width of the kernels is chosen on
+
+
+def grow(batch, family, settings, watch=None):
+    """The one stage of melm: (View, log, link scores of the batch `watch`).
+
+    To be watched is to be a fold: one without a view has the scores of the null model.
+    """
+    if watch is not None:
+        yield None, None, fold_scores(batch, watch, family, settings)
+    yield *search(batch, settings, family), None
+
+
+def fold_scores(train, test, family, settings):
+    """Link scores of the rows of `test` by a view of the rows of `train`."""
+    try:
+        view, _ = search(train, settings, family)
+    except DataError:
+        null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
+        return np.repeat(null[:1], test.n, axis=0)
+    return view.rule.scores(project(view.V, test.X, test.n), settings.threads or 1)
+
+
+def collect(parts):
+    """The only part."""
+    return parts[0]
+
+
+def count_classes(family):
+    """Number of classes of a family; one without a response."""
+    return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
+
+
+def search(batch, settings, family):
+    """The view in which classes diverge most, or of most or least entropy, and its rule; the log.
+
+    In the log are the ends of all starts, the best first.
+    """
+    n_classes, i = count_classes(family), batch.counted
+    if n_classes == 1 and settings.gamma is not None:
+        raise ArgumentError("gamma is for classes, and the formula has no response")
+    X = np.asarray(tiles.rows(batch.X, i), np.float64)
+    weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
+    code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
+    present, code = np.unique(code, return_inverse=True)
+    if n_classes > 1 and len(present) < 2:
+        raise DataError("a single class has rows that count")
+    within = _checked_rank(X, code, weight, settings.k)
+    found = find(X, code, weight, _plan(settings, len(present)))
+    V = found.V if n_classes == 1 else orient(found.V, X, code, weight)
+    Z = project(V, batch.X, batch.n)[i]
+    view = _view(V, X, Z, weight, np.bincount(code, weight), found)
+    if n_classes > 1:
+        sample = Sample.of(X, code, weight, within, settings.covariance)
+        width = kernel_widths(sample, within.of_directions(V), settings.gamma)
+        view = replace(view, overlap=overlaps(Z, code, weight, width, view.potential))
+    rule = learn_rule(settings, Z, code, weight, present, n_classes, family.n_scores)
+    return replace(view, rule=rule), _log(found, settings.entropy == "min" and n_classes == 1)
+
+
+def _checked_rank(X, code, weight, k):
+    """The basis within classes; raises where a density has no width along one of k directions."""
+    within = basis.learn(X, code, weight, whiten=False)
+    share = weight / weight.sum()
+    if (within.scale**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
+        raise DataError(
+            "no feature varies within classes: each gives the class away, and a density of it has "
+            "no width"
+        )
+    if within.rank < k:
+        raise DataError(
+            f"rows vary within classes in {within.rank} directions only, too few for k={k}"
+        )
+    return within
+
+
+def _plan(settings, n_present):
+    s = settings
+    return Plan(
+        k=s.k, gamma=s.gamma or 1.0, covariance=s.covariance, penalty=s.penalty and n_present > 1,
+        average=s.divergence == "mean", smallest=s.entropy == "min", n_starts=s.n_starts,
+        seed=s.seed, max_iter=s.max_iter, tol=s.tol, threads=s.threads or available_threads(),
+        engine=s.engine,
+    )  # fmt: skip
+
+
+def _view(V, X, Z, weight, size, found):
+    """The View of directions V, what is of its densities not known yet."""
+    share = weight / weight.sum()
+    deviation, correlation = moments(X, Z, share)
+    # Potentials are of densities: they change with the unit of the coordinates.
+    unit = np.linalg.slogdet(found.V.T @ V)[1]
+    return View(
+        V=V, deviation=deviation, correlation=correlation,
+        spread=np.sqrt(share @ (Z - share @ Z) ** 2), potential=found.potential - unit,
+        overlap=np.zeros_like(found.potential), size=size, rank=int(found.rank),
+        separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
+        drawn=0 if found.rows == len(X) else int(found.rows), error=float(found.error),
+        converged=found.settled, rule=None,
+    )  # fmt: skip
+
+
+def _log(found, smallest):
+    """The ends of all starts, the best first."""
+    order = np.argsort(found.divergences if smallest else -found.divergences, kind="stable")
+    return {
+        "start": [found.starts[j] for j in order], "divergence": found.divergences[order],
+        "n_iter": found.n_iter[order], "converged": found.converged[order],
+    }  # fmt: skip
+
+
+def learn_rule(settings, Z, code, weight, present, n_classes, n_scores):
+    """The rule that classifies in the coordinates Z (n, k)."""
+    rows = drawn(Z, code, weight, settings.reference_rows, settings.seed)
+    background = Background.learn(Z, code, weight)
+    options, width = density_options(settings), 1.0
+    if settings.calibrate and len(present) > 1:
+        judged, threads = drawn(Z, code, weight, JUDGED, settings.seed), settings.threads
+        width = widths.choose(judged, background, options, threads or available_threads())
+    wide = options | {"gamma": width * options["gamma"]}
+    return Rule(
+        rows=rows, densities=density.learn(Z, code, weight, **wide), width=width,
+        background=background, other=_other(settings, rows, Z, code, weight), sharpness=1.0,
+        present=present, n_classes=n_classes, n_scores=n_scores,
+    )  # fmt: skip
+
+
+def drawn(Z, code, weight, most, seed):
+    """About `most` Rows at random."""
+    keep = sample(Z, code, weight, most, seed)
+    return Rows(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
+
+
+def density_options(settings):
+    """What the densities are to be told."""
+    return {
+        "gamma": settings.gamma or 1.0, "covariance": settings.covariance,
+        "equal": settings.prior == "equal",
+    }  # fmt: skip
+
+
+def _other(settings, rows, Z, code, weight):
+    """What classifies instead of the densities."""
+    equal = settings.prior == "equal"
+    if settings.classifier == "knn":
+        return Nearest.learn(rows, settings.n_neighbours or choose_count(rows, equal=equal), equal)
+    if settings.own_classifier:
+        return None
+    return Estimator.learn(settings.classifier, Z, code, weight, int(code.max()) + 1)

@@ -1,0 +1,103 @@
+"""Kernel densities at points, in logarithms, over tiles of rows with their boxes.
+
+A tile too far from the point to leave a digit in the sum is passed over, so that the work follows
+the rows near by, and a point far from all still has a finite logarithm, that of the nearest row.
+"""
+
+import numpy as np
+
+from lodim.engine.compiled import njit
+from lodim.models.melm.kernels.cpu import REASSOCIATE, kernel, whiten
+
+TILE = 64
+DIGITS = 45.0  # exp(-DIGITS) is lost beside one, even a million times
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def squares_of(u, U, e):
+    """e = |u - U|^2 for each column of a tile, and the least."""
+    for i in range(TILE):
+        e[i] = 0.0
+    for j in range(u.size):
+        x, row = u[j], U[j]
+        for i in range(TILE):
+            t = x - row[i]
+            e[i] += t * t
+    least = np.inf
+    for i in range(TILE):
+        least = min(least, e[i])
+    return least
+
+
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def weigh(e, w, least):
+    """Sum of w exp(-(e - least) / 2)."""
+    total = 0.0
+    for i in range(TILE):
+        total += w[i] * kernel(0.5 * (least - e[i]))
+    return total
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def gap(u, low, high):
+    """Squared distance of a point to a box."""
+    s = 0.0
+    for j in range(u.size):
+        t = max(0.0, max(low[j] - u[j], u[j] - high[j]))
+        s += t * t
+    return s
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
+    """log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles [first, stop), without row `place` of `tile`.
+
+    The nearest row is found first: its distance is what the logarithm is measured from.
+    """
+    nearest = first
+    for t in range(first, stop):
+        gaps[t - first] = gap(u, low[t], high[t])
+        if gaps[t - first] < gaps[nearest - first]:
+            nearest = t
+    least = np.inf
+    for turn in range(stop - first + 1):
+        t = nearest if turn == 0 else first + turn - 1
+        if gaps[t - first] < least:
+            squares_of(u, U[t], e)
+            for i in range(TILE):
+                if w[t, i] > 0.0 and not (t == tile and i == place):
+                    least = min(least, e[i])
+    if least == np.inf:
+        return -np.inf
+    total = 0.0
+    for t in range(first, stop):
+        # Far away both are rounded, and their difference may be lost.
+        if gaps[t - first] * (1.0 - 1e-12) <= least + 2.0 * DIGITS:
+            squares_of(u, U[t], e)
+            if t == tile:
+                e[place] = np.inf
+            total += weigh(e, w[t], least)
+    return np.log(total) - 0.5 * least
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
+    """out[i, c] = log of the kernels of class c summed at row i, for blocks of `step` rows.
+
+    P (k, m) projections; root (C, k, k) L^-1 of each class' kernel; U (T, k, 64), w (T, 64), low
+    and high (T, k) tiles of all classes, those of class c in [start[c], start[c + 1]). tile, place
+    (m,): the row itself among them, left out; -1 where it is not there.
+    """
+    k, m = P.shape
+    u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
+    most = 1
+    for c in range(start.size - 1):
+        most = max(most, start[c + 1] - start[c])
+    gaps = np.empty(most)
+    for i in range(lo * step, min(m, hi * step)):
+        for c in range(start.size - 1):
+            whiten(P, i, 1, root[c], u)
+            at[:] = u[:, 0]
+            out[i, c] = log_sum(
+                at, U, w, low, high, start[c], start[c + 1], tile[i], place[i], gaps, e
+            )

@@ -1,0 +1,91 @@
+"""From grown prototypes to a ProsetFit, and from a saved state to one."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from lodim import forms
+from lodim.engine.blocks import available_threads
+from lodim.errors import ConvergenceWarning
+from lodim.fitting.fit import shared
+from lodim.models.proset.calibration import Calibration, calibrate
+from lodim.models.proset.explain.reference import Typical
+from lodim.models.proset.fit import ProsetFit
+from lodim.models.proset.kernels.cpu import CLASSES, SQUARED
+from lodim.models.proset.prototypes import Prototypes
+from lodim.models.proset.settings import Settings
+
+
+def finish(problem, prototypes, log, selection, light):
+    """The fit of grown prototypes; a light one, of a path, knows no percentiles."""
+    batch, family = problem.batch, problem.family
+    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    if not log["converged"].all():
+        failed = np.flatnonzero(~log["converged"]) + 1
+        warnings.warn(
+            f"proset did not converge in batches {failed.tolist()}: "
+            "raise control={'max_iter': ...} or lambda_v",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return ProsetFit(
+        design=problem.design, family=family, settings=problem.settings, estimates=prototypes,
+        log=log, calibration=None if light else calibrate(problem, prototypes),
+        typical=None if light else _typical(problem, prototypes),
+        labels=[_plain(v) for v in batch.index[prototypes.row]], selection=selection, n=batch.n,
+        null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
+        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
+    )  # fmt: skip
+
+
+def _typical(problem, prototypes):
+    s = problem.settings
+    found = Typical.of(problem.batch, prototypes, s.seed, s.threads or available_threads())
+    return replace(found, label=_plain(found.label))
+
+
+def _plain(label):
+    """A row's label as a file can hold it."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
+def from_state(state):
+    """The fit that `ProsetFit.to_state` has written."""
+    common = shared(state, "proset")
+    prototypes = Prototypes(**state["prototypes"])
+    prototypes.check(len(common["design"].names), common["family"])
+    calibration, typical = state["calibration"], state["typical"]
+    _check_rest(prototypes, state)
+    return ProsetFit(
+        settings=Settings(**state["settings"] | {"engine": "cpu"}), estimates=prototypes,
+        log=state["log"],
+        calibration=None if calibration is None else Calibration(**calibration),
+        typical=None if typical is None else Typical(**typical),
+        labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"], **common,
+    )  # fmt: skip
+
+
+def _check_rest(prototypes, state):
+    """Raise ValueError unless what a file says beside the prototypes fits these."""
+    M, A, B, loss = len(prototypes), len(prototypes.features), prototypes.n_batches, prototypes.loss
+    calibration = {
+        "familiarity": forms.real(101, least=0), "levels": forms.real(101 * (loss != CLASSES)),
+        "variance": forms.real(M * (loss == SQUARED), least=0),
+        "null_variance": forms.real(least=0),
+    }  # fmt: skip
+    log = {name: forms.real(B) for name in ("objective", "grad_norm")}
+    log["deviance"] = forms.squares(B)
+    log |= {name: forms.whole(B) for name in ("n_iter", "n_eval", "n_candidates", "n_scoring")}
+    known = {
+        "labels": forms.several(M, forms.plain),
+        "log": forms.table(B, converged=forms.flags(B), **log),
+        "calibration": forms.optional(forms.part(calibration)),
+        "typical": forms.optional(forms.part({"x": forms.real(A), "label": forms.plain})),
+        "n": forms.whole(least=1), "null_deviance": forms.squares(),
+    }  # fmt: skip
+    forms.check(state, known)
+    penalty = forms.real(least=0)
+    chosen = {"n_batches": forms.whole(least=B), "lambda_v": penalty, "lambda_w": penalty}
+    forms.check(state["settings"], chosen, "settings")

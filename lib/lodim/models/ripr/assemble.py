@@ -1,0 +1,72 @@
+"""From an ensemble to a RiprFit, and from a saved state to one."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from lodim import forms
+from lodim.errors import ConvergenceWarning
+from lodim.fitting.fit import shared
+from lodim.models.ripr.answers.ensemble import Ensemble
+from lodim.models.ripr.answers.record import Record, record
+from lodim.models.ripr.assignment.view_search import flat, task_of
+from lodim.models.ripr.fit import RiprFit
+from lodim.models.ripr.settings import Settings
+
+
+def finish(problem, ensemble, log, selection, light):
+    """The fit of an ensemble."""
+    batch = problem.batch
+    if not log["converged"]:
+        warnings.warn(
+            "the search for views did not converge; another lambda_ may",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    settings = replace(
+        problem.settings, lambda_=_penalty(problem.settings.lambda_, ensemble.lambda_),
+        k=ensemble.k, limits=None,
+    )  # fmt: skip
+    return RiprFit(
+        design=problem.design, family=problem.family, settings=settings, estimates=ensemble,
+        log=log | {"flat": flat(batch)}, record=record(ensemble, problem.family),
+        labels=[_plain(label) for label in batch.index[batch.rows]], selection=selection,
+        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
+    )  # fmt: skip
+
+
+def _penalty(given, used):
+    """The penalty as it was given, else the one used; None where no penalty found the views."""
+    return given if given is not None else None if np.isnan(used) else used
+
+
+def _plain(label):
+    """A row's label as a file can hold it."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
+def from_state(state):
+    """The fit that `RiprFit.to_state` has written."""
+    common = shared(state, "ripr")
+    ensemble, results = Ensemble(**state["ensemble"]), Record(**state["record"])
+    design = common["design"]
+    p = len(design.names)
+    ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
+    if ensemble.n_scores != common["family"].n_scores:
+        raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
+    results.check(ensemble.n, len(ensemble))
+    log = {
+        "objective": forms.real("rounds"), "converged": forms.flags(), "compared": forms.whole(),
+        "possible": forms.whole(most=forms.LARGEST), "flat": forms.whole("flat", most=p - 1),
+    }  # fmt: skip
+    known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
+    if not forms.check(state, known)["rounds"]:
+        raise ValueError("the search has no round")
+    chosen = {"k": forms.choice(ensemble.k), "lambda_": forms.optional(forms.real(least=0))}
+    forms.check(state["settings"], chosen, "settings")
+    return RiprFit(
+        settings=Settings(**state["settings"]), estimates=ensemble, log=state["log"],
+        record=results, labels=list(state["labels"]), **common,
+    )  # fmt: skip

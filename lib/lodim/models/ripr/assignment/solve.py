@@ -1,0 +1,200 @@
+"""Assignment of rows to views: Algorithm 2.1.1 of Fiterau (2014), exactly and by majorization.
+
+The algorithm alternates between B, the minimum of sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
+over rows b_i >= 0 that sum to one, u_i = l_i'b_i, and delta_j = 1 - c_j / W, where c_j = sum_i w_i
+B_ij is the mass of a view and W = sum_i w_i. As the penalty is the tangent of a concave function,
+this minimizes
+
+    F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
+
+by majorization: F never rises.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.engine.blocks import for_blocks
+from lodim.errors import DataError
+from lodim.models.ripr import ties
+from lodim.models.ripr.assignment.hull import assign_rows
+from lodim.models.ripr.screen import row_blocks
+
+ROWS = 256  # of a block that a thread takes
+SHARE = 0.05  # of the mass, which a view must exceed to be kept
+TOLERANCE = 1e-8  # largest change of a penalty at convergence
+FALL = 1e-12  # relative fall of F in a round below which it is at its end: steps may be slow
+ALIKE = 1e-6  # losses that differ by this share of the root of the penalty are equal
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Which views serve which rows.
+
+    views : (A,) int, columns of the loss matrix, increasing: those that serve any row
+    first, second : (n,) int, positions in `views`; -1 for a row that no view can serve
+    share : (n,) weight of `second` in the row; `first` has the rest
+    mass : (A,) share of the rows' weight that each view serves, sums to one
+    lambda_ : the penalty
+    objective : F by round
+    converged : bool
+    """
+
+    views: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    share: np.ndarray
+    mass: np.ndarray
+    lambda_: float
+    objective: np.ndarray
+    converged: bool
+
+    def matrix(self):
+        """B, (n, A); rows sum to one, but for those that no view can serve: to zero."""
+        B = np.zeros((len(self.first), len(self.views)))
+        rows = np.flatnonzero(self.first >= 0)
+        B[rows, self.first[rows]] += 1.0 - self.share[rows]
+        B[rows, self.second[rows]] += self.share[rows]
+        return B
+
+    def selected(self, least=SHARE):
+        """Columns of the loss matrix of the views with more than a share of the mass."""
+        return self.views[self.mass > least]
+
+
+def ended(own, search):
+    """An assignment to the views that a search has kept, with the course of that search."""
+    converged = search.converged and own.converged
+    return replace(own, objective=search.objective, converged=converged)
+
+
+def solve_rows(L, delta, lambda_, threads=1):
+    """The rows' problem with given penalties: first, second, share; see `hull.assign_rows`."""
+    n = len(L)
+    first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+
+    def kernel(lo, hi):
+        rows = (lo * ROWS, min(n, hi * ROWS))
+        assign_rows(*rows, L, delta, float(lambda_), first, second, share)
+
+    for_blocks(kernel, -(-n // ROWS), threads=threads)
+    return first, second, share
+
+
+def candidates(L, lambda_):
+    """Views that can ever serve: those with the least loss of some row, increasing.
+
+    At first all penalties are equal, and later those without mass have the largest one: a view that
+    is no row's best never is on a hull. Of views that are equal beside the penalty the first is
+    taken.
+    """
+    if not L.shape[1]:
+        return np.empty(0, np.int64)
+    at = np.concatenate([ties.least(L[rows], slack(lambda_)) for rows in row_blocks(L)])
+    return np.unique(at[np.isfinite(L[np.arange(len(L)), at])])
+
+
+def slack(lambda_):
+    """By how much losses may differ that are equal beside a penalty."""
+    return ALIKE * np.sqrt(lambda_)
+
+
+def levelled(L, lambda_):
+    """A copy of losses (n, A), row by row, in which those of a row that are its least are equal."""
+    best = L.min(axis=1, keepdims=True, initial=np.inf)
+    return np.ascontiguousarray(np.where(best + slack(lambda_) >= L, best, L))
+
+
+def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
+    """Algorithm 2.1.1.
+
+    Parameters
+    ----------
+    L : array (n, d*)
+        Losses, infinite where a view cannot serve a row.
+    lambda_ : float
+        Penalty, in units of the squared loss.
+    weight : array (n,), optional
+        Weights of the rows; ones.
+    mass : array (d*,), optional
+        Shares of the views to start from (a warm start); by default all views are penalized
+        alike at first.
+    max_iter, tol, threads
+        Rounds at most; largest change of a penalty at convergence.
+
+    Returns
+    -------
+    Assignment
+    """
+    weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
+    views = candidates(L, lambda_)
+    active = levelled(L[:, views], lambda_)
+    served = np.isfinite(active).any(axis=1)
+    best = np.where(served, active.min(axis=1, initial=np.inf), 0.0)
+    weight = np.where(served, weight, 0.0)
+    W = weight.sum()
+    if not W > 0.0:
+        raise DataError(
+            "no view can tell any row: features are missing, or there are no rows to compare with "
+            "(of a class, two are needed)"
+        )
+    delta = np.ones(len(views)) if mass is None else 1.0 - mass[views]
+    log, converged = [], False
+    for _ in range(max_iter):
+        first, second, share = solve_rows(active, delta, lambda_, threads)
+        c = _masses(first, second, share, weight, len(views))
+        log.append(_objective(active, best, first, second, share, weight, c, lambda_))
+        moved = np.abs(1.0 - c / W - delta).max()
+        delta = 1.0 - c / W
+        if moved <= tol or (len(log) > 1 and log[-2] - log[-1] <= FALL * abs(log[-1])):
+            converged = True
+            break
+    used = np.flatnonzero(c > 0.0)
+    place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
+    return Assignment(
+        views[used], place[first], place[second], share, c[used] / W, float(lambda_),
+        np.array(log), converged,
+    )  # fmt: skip
+
+
+def restrict(L, found, mass, weight=None):
+    """Rows assigned anew among some views alone, with the penalties that the assignment ended with.
+
+    Parameters
+    ----------
+    L : array (n, A)
+        Losses of the views that remain.
+    found : Assignment
+    mass : array (A,)
+        Their shares in it.
+    weight : array (n,), optional
+
+    Returns
+    -------
+    Assignment
+        With the same lambda and log; `views` are the positions 0..A-1, and `mass` is new.
+    """
+    L = levelled(L, found.lambda_)
+    first, second, share = solve_rows(L, 1.0 - mass, found.lambda_)
+    weight = np.ones(len(L)) if weight is None else weight
+    c = _masses(first, second, share, weight, L.shape[1])
+    return replace(
+        found, views=np.arange(L.shape[1]), first=first, second=second, share=share,
+        mass=c / c.sum(),
+    )  # fmt: skip
+
+
+def _masses(first, second, share, weight, n_views):
+    rows = first >= 0
+    mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
+    return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
+
+
+def _objective(L, best, first, second, share, weight, c, lambda_):
+    """F, see above."""
+    rows = np.flatnonzero(first >= 0)
+    t = share[rows]
+    u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
+    W = weight.sum()
+    gap = np.einsum("i,i,i", weight[rows], u - best[rows], u - best[rows])
+    return float(gap + lambda_ * (W - np.einsum("j,j", c, c) / (2.0 * W)))
