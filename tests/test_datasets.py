@@ -1,9 +1,7 @@
 """datasets: what the list, the files and the README say agrees, here and in a wheel."""
 
 import configparser
-import importlib.util
 import keyword
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,27 +130,23 @@ def test_unknown_name():
 def test_the_folders_are_those_of_a_wheel_and_of_a_checkout(tmp_path, monkeypatch):
     config = configparser.ConfigParser()
     config.read(FOLDER.parent / "setup.cfg")
-    assert "lodim.data = data" in config["options"]["package_dir"]
-    assert "*.csv" in config["options.package_data"]["lodim.data"]
+    assert "lodim.datasets.csv = data" in config["options"]["package_dir"]
+    assert "*.csv" in config["options.package_data"]["lodim.datasets.csv"]
     installed, checkout = datasets._FOLDERS
     package = Path(datasets.__file__).resolve().parent
-    assert installed == package.parent / "data" and checkout == package.parents[2] / "data"
+    assert installed == package / "csv" and checkout == package.parents[2] / "data"
     monkeypatch.setattr(datasets, "_FOLDERS", (tmp_path,))
     with pytest.raises(FileNotFoundError, match="not installed"):
         datasets.data()
 
 
-def test_the_sub_package_of_that_name_can_be_called_too():
-    spec = importlib.util.spec_from_file_location("lodim_data_alone", FOLDER / "__init__.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-        assert module("iris").equals(datasets.data("iris"))
-        assert module().equals(INDEX)
-    finally:
-        del sys.modules[spec.name]
-
-
 def test_all_sets_together_stay_small():
     assert sum(f.stat().st_size for f in FOLDER.iterdir() if f.is_file()) < 1_000_000
+
+
+def test_every_folder_of_the_package_is_installed():
+    config = configparser.ConfigParser()
+    config.read(FOLDER.parent / "setup.cfg")
+    lib = FOLDER.parent / "lib"
+    folders = {".".join(f.parent.relative_to(lib).parts) for f in lib.rglob("*.py")}
+    assert {*config["options"]["packages"].split()} == folders | {"lodim.datasets.csv"}

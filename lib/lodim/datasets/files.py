@@ -7,10 +7,9 @@ import pandas as pd
 
 from lodim.errors import ArgumentError
 
-# Installed, the files lie in the package; in a source checkout, at its top. They are found by
-# path: importing the sub-package lodim.data would bind it over the function of that name.
+# Installed, the files lie beside this one; in a source checkout, at its top.
 _HERE = Path(__file__).resolve().parent
-_FOLDERS = (_HERE.parent / "data", _HERE.parents[2] / "data")
+_FOLDERS = (_HERE / "csv", _HERE.parents[2] / "data")
 
 
 def data(name: str | None = None) -> pd.DataFrame:
