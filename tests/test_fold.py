@@ -1,13 +1,15 @@
 """fold: who is held out, and that training never sees it."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import lodim as ld
 from lodim.design.design import Design
-from lodim.engine import tiles
+from lodim.engine import row_keys, tiles
 from lodim.errors import ArgumentError, LodimError
 from lodim.selection import folds as fold
 
@@ -134,3 +136,39 @@ def test_subset(batch):
     np.testing.assert_array_equal(matrix(part), matrix(batch)[[5, 2, 90]])
     np.testing.assert_array_equal(part.y, batch.y[[5, 2, 90]])
     assert part.index is batch.index and part.n == 3
+
+
+def factorial():
+    """All combinations of some levels, and classes that depend on them: no feature stands out."""
+    d = pd.DataFrame(
+        list(itertools.product("abcd", "uvw", "xyz", [0, 1], [0, 1])), columns=list("pqrst")
+    )
+    rng = np.random.default_rng(0)
+    d["y"] = (d["p"] == "a") + 1.5 * ((d["q"] == "u") & (d["r"] == "y")) + d["s"] * (0.8 - d["t"])
+    d["k"] = np.where(d["y"] + 0.7 * rng.logistic(size=len(d)) > 1.1, "p", "q")
+    return d
+
+
+@pytest.mark.parametrize("model", [ld.gbmap, ld.melm, ld.proset], ids=lambda m: m.__name__)
+def test_rows_of_a_full_factorial_are_told_apart(model):
+    """Features tell nothing apart in a balanced design: the response does."""
+    cheap = {ld.gbmap: {"control": {"max_stages": 4}}, ld.melm: {"n_starts": 3}}.get(model, {})
+    df, rng = factorial(), np.random.default_rng(1)
+    p = model("k ~ p + q + r + s + t", df, **cheap).predict(df)
+    noisy = df.assign(s=df["s"] * (1 + 1e-12 * rng.normal(size=len(df))))
+    for formula, other in (
+        ("k ~ p + q + r + s + t", df.iloc[rng.permutation(len(df))]), ("k ~ t + q + s + r + p", df),
+        ("k ~ p + q + r + s + t", noisy),
+    ):  # fmt: skip
+        np.testing.assert_allclose(model(formula, other, **cheap).predict(df), p, atol=2e-3)
+
+
+def test_keys_hang_on_no_name_of_a_class():
+    X = pd.get_dummies(factorial()[["p", "q", "r", "s", "t"]].astype(str)).to_numpy(float)
+    code = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
+    key = row_keys.keys(X, np.ones(len(X)), code, 3)
+    assert np.diff(np.sort(key)).min() > 1e-6
+    renamed = row_keys.keys(
+        X[:, ::-1], np.ones(len(X)), np.array([2.0, 0.0, 1.0])[code.astype(int)], 3
+    )
+    np.testing.assert_allclose(renamed, key, atol=1e-9)

@@ -105,7 +105,9 @@ def test_open_stages_are_the_best_of_their_curve(df):
 
 def test_rules(df):
     both = {
-        rule: ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, rule=rule, n_lambda=8, folds=5, **SHARED)
+        rule: ld.cv(
+            ld.gbmap, "y ~ x1 + x2 + x3", df, rule=rule, n_lambda=8, folds=5, seed=1, **SHARED
+        )
         for rule in ("min", "1se")
     }
     frame = both["min"].frame

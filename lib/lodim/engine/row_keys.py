@@ -9,13 +9,16 @@ import numpy as np
 from lodim.engine import tiles
 
 TIE = 1e-9  # of the most that a spread could be: what is less is rounding
+ROUNDS = 2  # in which rows that were told apart tell others apart
 WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
 
 
-def keys(X, weight):
+def keys(X, weight, y=None, n_classes=0):
     """Number of each row (n,), about 1 in size, of its features X (n, p) in units of their spread.
 
-    Rows of one key are copies of each other, but for designs of great symmetry.
+    Rows of one key are copies of each other. In designs of great symmetry, as of all combinations
+    of some levels, the features tell nothing apart: the response y (n,) does, numbers or codes of
+    `n_classes` classes (whose names and order make no difference; n_classes or NaN is unknown).
     """
     share = weight / weight.sum()
     u = X - share @ X
@@ -26,7 +29,31 @@ def keys(X, weight):
     skew = u @ (u.T @ (share * size))
     # Both are measured against the most that they could be: what is next to nothing is rounding.
     most = (share @ size**1.5) * np.sqrt(share @ size)
-    return _standard(size, share, np.sqrt(share @ size**2)) + _standard(skew, share, most)
+    key = _standard(size, share, np.sqrt(share @ size**2)) + _standard(skew, share, most)
+    if y is None:
+        return key
+    largest = share @ size
+    key = key + _by_response(u, share, np.nan_to_num(y, nan=n_classes), n_classes, largest)
+    # What is counted, as classes by levels, is often equal: who shares a level with whom is not.
+    for _ in range(ROUNDS):
+        key = key + _standard(u @ (u.T @ (share * np.cos(WAVES * key))), share, largest)
+    return key
+
+
+def _by_response(u, share, y, n_classes, most):
+    """Where rows u (n, p) lie on the way to the means of the classes, or with the response."""
+    if not n_classes:
+        y = _standard(y, share, np.abs(y).max())
+        return _standard(u @ (u.T @ (share * y)), share, most)
+    code = y.astype(int)
+    of = (code[:, None] == np.arange(n_classes)) * share[:, None]
+    side = u @ (u.T @ (of / np.maximum(of.sum(axis=0), 1e-300)))  # (n, n_classes)
+    own = np.append(side, np.zeros((len(u), 1)), axis=1)[np.arange(len(u)), code]
+    return (
+        _standard(own, share, most)
+        + _standard((side**2).sum(axis=1), share, most**2)
+        + _standard((side**3).sum(axis=1), share, most**3)
+    )
 
 
 def of_batch(batch, n_classes):
@@ -41,7 +68,7 @@ def of_batch(batch, n_classes):
         is the mean of its rows': names and codes make no difference to it.
     """
     X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
-    key = keys(X, batch.weight)
+    key = keys(X, batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
         if known is not None:
             key = key + _spread(np.nan_to_num(known).reshape(batch.n, -1).sum(axis=1))
@@ -70,7 +97,12 @@ def waves(key, k, rng):
     return np.cos(key[:, None] * speed + phase)
 
 
+def shuffled(key, seed):
+    """Positions of the rows in a random order, (n,)."""
+    order = np.argsort(key, kind="stable")
+    return order[np.random.default_rng(seed).permutation(len(key))]
+
+
 def drawn(key, count, seed):
     """Increasing positions of `count` of the rows, at random."""
-    rank = np.random.default_rng(seed).permutation(len(key))[:count]
-    return np.sort(np.argsort(key, kind="stable")[rank])
+    return np.sort(shuffled(key, seed)[:count])

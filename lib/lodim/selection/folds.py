@@ -34,7 +34,7 @@ def _assign(batch, folds, classes, seed):
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     key, of_class = keys.of_batch(batch, len(classes or ()))
-    order = np.argsort(key, kind="stable")[np.random.default_rng(seed).permutation(batch.n)]
+    order = keys.shuffled(key, seed)
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)

@@ -173,7 +173,9 @@ def _ordered(batch, sample, family):
     order = np.arange(family.n_scores)
     if family.n_scores > 1:
         code = batch.y[rows[at]].astype(int)
-        mean = np.bincount(code, weight * key, family.n_scores)
+        mean = np.bincount(
+            code, weight * keys.keys(X, weight, code, family.n_scores), family.n_scores
+        )
         order = np.argsort(mean / np.maximum(np.bincount(code, weight, family.n_scores), 1e-300))
     if sample is None and len(at) > START_ROWS:
         some = keys.drawn(key, START_ROWS, 0)

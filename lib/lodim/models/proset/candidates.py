@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine.row_draws import shuffled
+from lodim.engine.row_keys import shuffled
 from lodim.errors import ArgumentError, DataError
 
 TIE = 1e-6  # of the largest goodness: rows that are no further below the quantile are not hard
@@ -56,8 +56,8 @@ def share_out(sizes, n_candidates, max_fraction):
 def draw(groups, weight, content, settings, seed):
     """A Split of the rows, drawn at random within groups; weight (n,) sums to one.
 
-    Which rows are drawn hangs on their `content` (see `draws`) and the seed. Scoring rows carry the
-    weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
+    Which rows are drawn hangs on their `content` (see `row_keys`) and the seed. Scoring rows have
+    the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of one size are told apart by what they hold, not by the names of their classes.

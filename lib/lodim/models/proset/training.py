@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.engine import row_draws as draws
+from lodim.engine import row_keys as keys
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, for_blocks
 from lodim.models.proset import candidates
@@ -62,9 +62,7 @@ class Training:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)
             self.a = np.maximum(p[np.arange(batch.n), self.code], np.finfo(float).tiny)
-        # Classes have names alone: the groups that rows are drawn from tell them apart.
-        known = [self.y] if self.n_classes == 0 else []
-        self.content = draws.contents(batch.X, batch.n, batch.n * self.weight, *known)
+        self.content, _ = keys.of_batch(batch, self.n_classes)
 
     @property
     def code(self):

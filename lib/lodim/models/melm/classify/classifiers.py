@@ -28,7 +28,8 @@ def sample(Z, code, weight, most, seed):
     n, k = Z.shape
     if n <= most:
         return np.arange(n)
-    key, least, rows = keys.keys(Z, weight), max(FEWEST, k + 1), []
+    key = keys.keys(Z, weight, code, int(code.max()) + 1)
+    least, rows = max(FEWEST, k + 1), []
     for c in np.unique(code):
         own = np.flatnonzero(code == c)
         wanted = max(least, round(most * len(own) / n))

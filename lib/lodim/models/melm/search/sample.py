@@ -53,7 +53,7 @@ class Sample:
             cov.append(own * np.outer(basis.scale, basis.scale))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
-        key = keys.keys(X[order], w)
+        key = keys.keys(X[order], w, code[order], C)
         return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order, key)
 
     def thinned(self, most, seed):
