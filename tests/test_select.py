@@ -276,7 +276,7 @@ def test_choose_takes_the_centre_of_what_cannot_be_told_apart(df):
 def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
     monkeypatch.setattr(select, "MOST_ROWS", 50)
 
-    def drawn(frame):
+    def drawn(frame, formula=formula):
         arguments = {**SHARED, "lambda_": None, "m": None}
         problem = recipe.prepare(ld.gbmap, formula, frame, arguments)
         return [
@@ -286,6 +286,7 @@ def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
     other = df.iloc[np.random.default_rng(3).permutation(len(df))][df.columns[::-1]]
     first = drawn(df)
     assert first == drawn(other) and len(set.union(*first[0])) == 50
+    assert first == drawn(df, formula.replace("x1 + x2 + x3", "x3 + x1 + x2"))
     assert first == drawn(df.assign(x1=df["x1"] * (1.0 + 1e-13)))
 
 
@@ -297,12 +298,16 @@ def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypat
     alone = ld.gbmap(formula, df, **arguments)
     assert alone.chosen == {"lambda_": ()} and both.chosen["lambda_"][0] == alone.settings.lambda_
     text = " ".join(str(both.summary()).split())
-    assert f"By each draw of the folds alone: lambda_ {alone.settings.lambda_:.4g};" in text
-    assert "each draw" not in " ".join(str(alone.summary()).split())
+    assert (
+        f"Each draw of the folds alone would choose lambda_ {alone.settings.lambda_:.4g};" in text
+    )
+    assert "Each draw" not in " ".join(str(alone.summary()).split())
     monkeypatch.undo()
     stages = ld.gbmap(formula, df, lambda_=0.1, n_starts=1, threads=1, control={"max_stages": 6})
     a, b = stages.chosen["m"]
-    assert f"alone: m {a}; m {b}." in " ".join(str(stages.summary()).split())
+    assert f"would choose m {a}; m {b}." in " ".join(str(stages.summary()).split())
+    five = ld.gbmap(formula, df[:5], n_starts=1, control={"max_stages": 3})
+    assert set(five.chosen.values()) == {()}  # each row by itself: both draws would be the same
 
 
 def test_weights_are_of_the_standard_error():

@@ -10,7 +10,7 @@ from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
 LARGEST = 2**53  # that a float of 64 bits counts to
-MOST = 1e70  # of penalties: products with what is read from data are numbers
+MOST = 1e100  # of penalties and tolerances
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
@@ -59,7 +59,7 @@ def one_of(name: str, value: Any, allowed: Any) -> None:
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
     """The position of an argument, a text or a number, among those that are allowed."""
-    if not isinstance(value, str | int | float | np.generic) or value not in allowed:
+    if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
     return list(allowed).index(value)

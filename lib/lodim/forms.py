@@ -127,12 +127,16 @@ def text(value: Any, where: str, sizes: dict) -> None:
     """Text."""
     if not isinstance(value, str):
         raise ValueError(f"{where} is a {type(value).__name__}, not text")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"{where} has halves of letters")
 
 
 def plain(value: Any, where: str, sizes: dict) -> None:
     """Text, a number, True or False."""
     if not isinstance(value, PLAIN):
         raise ValueError(f"{where} is a {type(value).__name__}, not text or a number")
+    if isinstance(value, str):
+        text(value, where, sizes)
 
 
 def several(size: int | str | None, inner: Form = text) -> Form:

@@ -1,5 +1,6 @@
 """What stands beside the features: response, weights, offset; and which rows are complete."""
 
+import ast
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from lodim import forms
 from lodim.design import columns
 from lodim.design import factors as factor
 from lodim.design.column_kernels import ALL, frozen, scan
-from lodim.design.evaluate import Table
+from lodim.design.evaluate import Table, tree
 from lodim.design.table import known, spread, taught
 from lodim.errors import DataError
 from lodim.formula.formula import listing
@@ -39,6 +40,8 @@ class Response:
         """Raise a ValueError unless the parts fit each other and the family's name."""
         forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
         factor.columns_of(self.key)
+        if self.called and not isinstance(tree(self.name), ast.Call):
+            raise ValueError(f"the response {self.name!r} is no call")
         if (self.levels is None) != (family == "gaussian"):
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if self.levels is not None:
@@ -122,8 +125,8 @@ def _check_size(values, what):
     largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
     if largest > LARGEST:
         raise DataError(
-            f"{what} reaches {largest:g}, and numbers up to {LARGEST:g} can be computed with; "
-            "use other units"
+            f"{what} reaches {largest:g}, and numbers up to {LARGEST:g} can be computed with: "
+            "scale it down"
         )
 
 

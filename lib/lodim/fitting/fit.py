@@ -349,5 +349,6 @@ def _check_selection(selection, chosen, settings):
     for name, column in selection.items():
         if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
             number(column, f"selection.{name}", {})
-    if len({len(values) for values in chosen.values()}) > 1:
-        raise ValueError(f"chosen is {chosen!r:.80}, by unlike numbers of draws")
+    draws = {len(values) for values in chosen.values()}
+    if len(draws) > 1 or not all(isinstance(v, int | float) for of in chosen.values() for v in of):
+        raise ValueError(f"chosen is {chosen!r:.80}, not as many numbers of each setting")

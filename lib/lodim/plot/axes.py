@@ -39,8 +39,8 @@ def draw(kinds, kind, fit, ax, arguments):
 
 def one_row(data, row):
     """The row of a frame at a position, as a frame."""
-    right = isinstance(data, pd.DataFrame) and isinstance(row, int | np.integer)
-    if not right or not -len(data) <= row < len(data):
+    whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
+    if not (isinstance(data, pd.DataFrame) and whole) or not -len(data) <= row < len(data):
         raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
     return data.iloc[[row]]
 

@@ -56,10 +56,10 @@ def _by_draw(fit):
     """What each draw of the folds would have chosen alone: how far another seed would go."""
     draws = zip(*fit.chosen.values(), strict=True)
     said = [
-        ", ".join(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
+        listed(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
         for values in draws
     ]
-    return f" By each draw of the folds alone: {'; '.join(said)}." if said else ""
+    return f" Each draw of the folds alone would choose {'; '.join(said)}." if said else ""
 
 
 def without_effect(design):

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from lodim.selection.racing import (
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
+FOLDS = 5  # of a draw of choose()
 MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
 
 
@@ -50,7 +52,7 @@ def quick_splits(problem, draws=1):
         open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = folding.draws(batch, min(5, counted), problem.design.levels, seed, draws)
+    drawn = folding.draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
     return [
         folding.split(batch, fold == k, problem.standardize)
         for fold in drawn
@@ -75,6 +77,8 @@ def choose(problem, grid):
     grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
     points = [replace(problem.settings, **point) for point in _combinations(grid, problem.recipe)]
     draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+    if len(problem.batch.counted) <= FOLDS:  # each by itself, in every draw
+        draws = 1
     losses = grid_losses(
         problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
         side_by_side(problem), False, draws,
@@ -360,6 +364,8 @@ def _combinations(grid, recipe):
         if grid.empty:
             raise ArgumentError("the grid has no row")
         points = grid.astype(object).where(grid.notna(), None).to_dict("records")
+        for name in grid:
+            _check_tried(name, [point[name] for point in points], recipe)
     else:
         values = {name: _tried(name, tried, recipe) for name, tried in dict(grid).items()}
         points = [
@@ -382,9 +388,20 @@ def _tried(name, tried, recipe):
         tried = [tried]  # a pipeline of scikit-learn is one value, though it has a length
     if not len(tried):
         raise ArgumentError(f"the grid has no value for {name!r}")
+    _check_tried(name, tried, recipe)
     if name in (*recipe.penalties, recipe.stages, recipe.budget):
         return ordered(tried, name in recipe.penalties)
     return list(tried)
+
+
+def _check_tried(name, tried, recipe):
+    """Raise where a setting that is put in order has a value that is no number."""
+    if name not in (*recipe.penalties, recipe.stages, recipe.budget):
+        return
+    for value in tried:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number and (value is not None or name in {recipe.budget} - {*recipe.penalties}):
+            raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
 def _summarize(problem, points, combinations, losses, stage, draws=1):

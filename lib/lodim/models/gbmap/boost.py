@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 from scipy.special import expit
 
+from lodim.checks import MOST
 from lodim.engine import tiles
 from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
@@ -225,7 +226,7 @@ def lambda_max(batch, family, settings):
         squares = max(squares, reach @ reach)
     if settings.l1_ratio >= 0.01:
         # Above the bound by rounding, so that a path begins at zero.
-        return float(max(1.000001 * largest * p / settings.l1_ratio, 1e-8))
+        return float(np.clip(1.000001 * largest * p / settings.l1_ratio, 1e-8, MOST))
     loss = training.deviance(family) / training.scale**2
     gain = 0.01 / (settings.m or 1)
-    return float(max(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8))
+    return float(np.clip(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8, MOST))

@@ -109,7 +109,10 @@ def _dimensions(fit, dimensions):
     k = fit.estimates.k
     if dimensions is None:
         return np.arange(min(k, 3 if k == 3 else 2))
-    given = np.atleast_1d(np.asarray(dimensions))
+    try:
+        given = np.atleast_1d(np.asarray(dimensions))
+    except ValueError:  # lists of unlike lengths
+        given = np.empty(0)
     whole = given.ndim == 1 and given.dtype.kind in "iu" and 1 <= len(given) <= 3
     if not whole or len(set(given.tolist())) < len(given) or given.min() < 1 or given.max() > k:
         raise ArgumentError(

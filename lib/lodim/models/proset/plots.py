@@ -202,8 +202,9 @@ def _one_surface(fit, Z, level):
 def _of_level(fit, frame, level):
     """The rows of one class: by default the most probable one, of two the second."""
     if "level" not in frame:
-        if level is not None:
-            among("level", level, fit.levels[1:])
+        shown = fit.levels[1]
+        if level is not None and not (isinstance(level, type(shown)) and level == shown):
+            raise ArgumentError(f"of two classes {fit.levels[1]!r} is shown, not {level!r:.80}")
         return frame, fit.levels[1]
     if level is None:
         level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()

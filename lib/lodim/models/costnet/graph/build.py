@@ -286,7 +286,9 @@ def _checked(costs, bought):
             said = f"{type(error).__name__}: {error}"
             raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
         if not given.is_price(value):
-            raise ArgumentError(f"costs({_set(names)}) must be a number, 0 or more, not {value!r}")
+            raise ArgumentError(
+                f"costs({_set(names)}) must be a number, 0 to {given.LARGEST:g}, not {value!r}"
+            )
         return float(value)
 
     def set_cost(names):

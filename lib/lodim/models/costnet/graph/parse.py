@@ -18,6 +18,7 @@ DEPENDS = (
     "child (or from and to), or a directed graph of networkx"
 )
 ALTERNATIVES = "alternatives must be a dict of a series to its sources"
+LARGEST = 1e70  # price of one thing: sums of them are prices
 ENDS = (("parent", "child"), ("from", "to"))
 
 
@@ -96,13 +97,15 @@ def _table_of_prices(table):
 
 def _price(name, price):
     if not is_price(price):
-        raise ArgumentError(f"the cost of {name!r} must be a number, 0 or more, not {price!r}")
+        raise ArgumentError(
+            f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
+        )
     return float(price)
 
 
 def is_price(value):
-    """Whether a value is a finite number, 0 or more."""
-    return _is_number(value) and 0.0 <= float(value) < float("inf")
+    """Whether a value is a number, 0 or more, of which sums are prices too."""
+    return _is_number(value) and 0.0 <= float(value) <= LARGEST
 
 
 def _edges(given):
