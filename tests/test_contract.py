@@ -500,7 +500,7 @@ GBMAP_REFUSED = {
 
 COSTNET_REFUSED = {
     "costs": (bad(costs={"age": 1}), ld.ArgumentError, "costs lack 'dose mg', 'arm'"),
-    "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 or"),
+    "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 to"),
     "misspelt cost": (
         bad(costs={"ages": 1, "dose mg": 1, "arm": 1}), ld.ArgumentError, "they have 'ages'",
     ),

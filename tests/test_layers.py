@@ -158,7 +158,7 @@ def test_shared_files_name_no_model():
 @pytest.mark.parametrize("name", NAMES)
 def test_size_and_prints(name):
     text = (ROOT / name).read_text()
-    assert len(text.splitlines()) <= 420
+    assert len(text.splitlines()) <= 600
     if name != "__main__.py":
         calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
         called = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
