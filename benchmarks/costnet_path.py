@@ -39,7 +39,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 from lodim import family as families  # noqa: E402
-from lodim.design.design import Batch  # noqa: E402
+from lodim.design.batch import Batch  # noqa: E402
 from lodim.engine import tiles  # noqa: E402
 from lodim.models.costnet.graph.network import unfold  # noqa: E402
 from lodim.models.costnet.penalty import path as penalized  # noqa: E402

@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lodim.design.design import Batch
+from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial

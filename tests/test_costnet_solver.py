@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
 from lodim import family as families
-from lodim.design.design import Batch
+from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty import layout

@@ -655,13 +655,14 @@ def test_a_column_that_is_never_known_is_named():
 
 
 def test_folds_of_partial_rows():
+    from lodim.design.batch import split
     from lodim.selection import folds as fold
 
     df = partial_frame()
     _, batch = Design.learn("y ~ a + c", df, partial=True)
     at = fold.assign(batch, 5, None, 0)
     assert at[5] == -1 and set(np.delete(at, 5)) == set(range(5))
-    train, test = fold.split(batch, at == 0, True)
+    train, test = split(batch, at == 0, True)
     X = tiles.unpack(train.X, train.n)
     assert abs(np.nanmean(X, axis=0)).max() < 1e-12
     np.testing.assert_allclose(np.nanstd(X, axis=0), 1.0)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.design.batch import split, subset
 from lodim.design.design import Design
 from lodim.engine import row_keys, tiles
 from lodim.errors import ArgumentError, LodimError
@@ -71,7 +72,7 @@ def test_bad_folds(batch, folds, word):
 
 def test_split_cuts_everything(batch):
     held_out = fold.assign(batch, 4, None, 0) == 1
-    train, test = fold.split(batch, held_out, True)
+    train, test = split(batch, held_out, True)
     assert train.n + test.n == batch.n and test.n == held_out.sum()
     for part, keep in ((train, ~held_out), (test, held_out)):
         for name in ("y", "weights", "offset", "rows"):
@@ -82,7 +83,7 @@ def test_split_cuts_everything(batch):
 
 def test_training_is_standardized_by_itself(batch):
     held_out = fold.assign(batch, 4, None, 0) == 1
-    train, test = fold.split(batch, held_out, True)
+    train, test = split(batch, held_out, True)
     X, w = matrix(train), train.weights / train.weights.sum()
     np.testing.assert_allclose(w @ X, 0.0, atol=1e-12)
     np.testing.assert_allclose(w @ X**2, 1.0)
@@ -97,13 +98,13 @@ def test_held_out_rows_do_not_leak(batch):
     X = matrix(batch).copy()
     X[held_out] += 100.0
     moved = replace(batch, X=tiles.pack(X))
-    one, other = (fold.split(b, held_out, True)[0] for b in (batch, moved))
+    one, other = (split(b, held_out, True)[0] for b in (batch, moved))
     np.testing.assert_array_equal(one.X, other.X)
 
 
 def test_unstandardized_keeps_the_scale(batch):
     held_out = fold.assign(batch, 4, None, 0) == 1
-    train, _ = fold.split(batch, held_out, False)
+    train, _ = split(batch, held_out, False)
     np.testing.assert_allclose(
         np.diff(matrix(train), axis=0), np.diff(matrix(batch)[~held_out], axis=0), atol=1e-12
     )
@@ -115,7 +116,7 @@ def test_a_column_that_varies_in_held_out_rows_alone(batch):
     X[0, 0] = 1.0
     flat = replace(batch, X=tiles.pack(X))
     held_out = np.arange(batch.n) < 5
-    train, test = fold.split(flat, held_out, True)
+    train, test = split(flat, held_out, True)
     assert not train.X.any() and np.isfinite(test.X).all()
 
 
@@ -125,14 +126,14 @@ def test_training_rows_of_weight_zero(batch):
     weights[:3] = 1.0
     some = replace(batch, weights=weights)
     try:
-        train, _ = fold.split(some, np.arange(batch.n) < 10, True)
+        train, _ = split(some, np.arange(batch.n) < 10, True)
     except LodimError:
         return
     assert np.isfinite(train.X).all()
 
 
 def test_subset(batch):
-    part = fold.subset(batch, np.array([5, 2, 90]))
+    part = subset(batch, np.array([5, 2, 90]))
     np.testing.assert_array_equal(matrix(part), matrix(batch)[[5, 2, 90]])
     np.testing.assert_array_equal(part.y, batch.y[[5, 2, 90]])
     assert part.index is batch.index and part.n == 3

@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,89 @@ def only(package, *allowed):
     return {n for n in NAMES if uses(n, package)} - set(allowed)
 
 
+BASE = {"errors", "checks", "forms"}
+MAY = {  # what each block may import beside itself, from the bottom up
+    "errors": set(), "checks": BASE, "forms": BASE, "formula": BASE, "engine": BASE,
+    "design": BASE | {"formula", "engine"}, "family": BASE | {"engine"},
+    "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE,
+}  # fmt: skip
+MAY["plot"] = BASE | {"report"}
+MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report"}
+MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
+MAY["active_learning"] = MAY["selection"]
+MAY["models"] = MAY["selection"] | {"selection", "solve"}
+SOLVED = ("estimate", "boost", "lbfgs")  # modules that fit, and what they call
+
+
+def module_of(name):
+    """Dotted name of a file."""
+    return ".".join(["lodim", *Path(name).with_suffix("").parts]).removesuffix(".__init__")
+
+
+MODULES = {module_of(name): name for name in NAMES}
+
+
+def parents(module):
+    """The modules of lodim that a module imports, anywhere in it."""
+    found = imports(MODULES[module])
+    return {i for i in found if i in MODULES and not any(j.startswith(i + ".") for j in found)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_imported_upwards(name):
+    block = Path(name).parts[0].removesuffix(".py")
+    if block in ("__init__", "__main__"):
+        return
+    used = {i.split(".")[1] for i in parents(module_of(name)) if "." in i}
+    assert used - {block} <= MAY[block]
+
+
+def solves(module):
+    """Whether a module solves, or has a solver. (A null model beside an offset needs none of us.)"""
+    if module == "lodim.family":
+        return False
+    return module.split(".")[-1] in SOLVED or bool(uses(MODULES[module], "cvxpy", "scipy.optimize"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n for n in NAMES
+        if Path(n).stem in ("fit", "report", "plots", "explained", "multi_fit", "explanation")
+        or "explain" in Path(n).parts or n.startswith(("report/", "plot/", "fitting/"))
+    ],
+)  # fmt: skip
+def test_no_chain_of_imports_leads_from_a_fit_to_a_solver(name):
+    way, todo = {module_of(name): ()}, [module_of(name)]
+    while todo:
+        module = todo.pop(0)
+        assert not solves(module), " > ".join((*way[module], module))
+        for other in parents(module) - way.keys():
+            way[other] = (*way[module], module)
+            todo.append(other)
+
+
+def test_no_module_imports_itself_by_any_chain():
+    at_once = {}
+    for module, name in MODULES.items():
+        tree = ast.parse((ROOT / name).read_text())
+        top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+        named = {
+            f"{n.module}.{a.name}" for n in top if isinstance(n, ast.ImportFrom) for a in n.names
+        }
+        named |= {n.module for n in top if isinstance(n, ast.ImportFrom)}
+        at_once[module] = {i for i in named if i in MODULES and i != "lodim"}
+    assert len(list(TopologicalSorter(at_once).static_order())) >= len(MODULES)
+
+
 def test_the_scan_sees():
     """A scan that finds nothing would hold any wall."""
     assert len(FILES) > 25 and "numba" in imports("engine/scalar_math.py")
     assert uses("models/gbmap/boost.py", "lodim.solve")
     assert uses("plot/axes.py", "matplotlib") and uses("formula/patsy_terms.py", "patsy")
     assert "lodim.models.gbmap.plots" in imports("models/gbmap/fit.py")  # within a function
+    assert "lodim.models.gbmap.boost" in parents("lodim.models.gbmap.drift")
+    assert solves("lodim.models.gbmap.boost") and solves("lodim.models.costnet.search.exact")
 
 
 @pytest.mark.parametrize(

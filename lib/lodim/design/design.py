@@ -5,12 +5,12 @@ import math
 from dataclasses import dataclass, fields
 
 import numpy as np
-import pandas as pd
 
 from lodim import forms
 from lodim.design import columns
 from lodim.design import factors as factor
 from lodim.design import materialize as fill
+from lodim.design.batch import Batch
 from lodim.design.response import Given, Response, code_response, complete, learn_response
 from lodim.design.table import taught
 from lodim.engine import tiles
@@ -25,51 +25,6 @@ MAX_LETTERS = 25_000_000  # of the features' names
 # What a formula may make of few columns: so many features for each column in any case; beyond that
 # so many features, and numbers in all rows (0.8 GB).
 MADE_EACH, MADE_FEATURES, MADE_NUMBERS = 100, 100_000, 100_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """The complete rows of a frame as numbers.
-
-    X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
-    y : (n,) float64; codes 0..K-1 where the response has levels; None without a response
-    weights : (n,) float64 as given; None where all are one
-    offset : (n,) or (n, K) float64; None without
-    index : labels of all N rows of the frame
-    rows : (n,) int64, positions of the complete rows in `index`
-    order : (n,) float64, by which rows follow each other; None without
-    """
-
-    X: np.ndarray
-    y: np.ndarray | None
-    weights: np.ndarray | None
-    offset: np.ndarray | None
-    index: pd.Index
-    rows: np.ndarray
-    order: np.ndarray | None = None
-
-    @property
-    def n(self):
-        """Number of complete rows."""
-        return len(self.rows)
-
-    @property
-    def weight(self):
-        """(n,) weights that sum to one."""
-        weight = np.ones(self.n) if self.weights is None else self.weights
-        return weight / max(weight.sum(), 1e-300)
-
-    @property
-    def counted(self):
-        """Positions of the rows of weight above zero."""
-        return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
-
-    def base(self, n_scores):
-        """(n, n_scores) the offset of each row and score, zero where none is given."""
-        out = np.zeros((self.n, n_scores))
-        if self.offset is not None:
-            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
-        return out
 
 
 @dataclass(frozen=True, eq=False)

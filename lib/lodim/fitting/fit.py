@@ -13,12 +13,12 @@ import pandas as pd
 from lodim import family as families
 from lodim import forms
 from lodim.checks import flag, one_of
+from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import storage as store
 from lodim.formula import formula
 from lodim.report import tables as report
-from lodim.selection import folds as fold
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 KINDS = {  # where each model's function and from_state are
@@ -229,7 +229,7 @@ class Fit(ABC):
         if known.all():
             return batch, score
         at = np.flatnonzero(known)
-        return fold.subset(batch, at), score[at]
+        return subset(batch, at), score[at]
 
     def summary(self, *, full: bool = False) -> report.Report:
         """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.

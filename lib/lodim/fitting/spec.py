@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from lodim import family as families
-from lodim.design.design import REAL, Batch, Design
+from lodim.design.batch import Batch
+from lodim.design.design import REAL, Design
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 

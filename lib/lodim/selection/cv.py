@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, whole
+from lodim.design.batch import split, subset
 from lodim.engine import row_keys as keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
@@ -45,7 +46,7 @@ def quick_splits(problem, draws=1):
         counted = batch.counted
         key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
         keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
-        batch = folding.subset(batch, counted[keep])
+        batch = subset(batch, counted[keep])
     counted = len(batch.counted)
     if counted < 2:
         recipe = problem.recipe
@@ -54,7 +55,7 @@ def quick_splits(problem, draws=1):
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
     drawn = folding.draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
     return [
-        folding.split(batch, fold == k, problem.standardize)
+        split(batch, fold == k, problem.standardize)
         for fold in drawn
         for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
     ]
@@ -217,9 +218,7 @@ def _check_call(grid, loss, rule, n_jobs):
 def _held_out(problem, combinations, fold, loss, n_jobs, progress):
     """A row for each point with the mean and standard error of its loss, and its settings."""
     points = [replace(problem.settings, **point) for point in combinations]
-    splits = [
-        folding.split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)
-    ]
+    splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
     jobs = n_jobs or side_by_side(problem)
     losses = grid_losses(problem, splits, points, loss, jobs, progress)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]

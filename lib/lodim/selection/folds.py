@@ -1,10 +1,8 @@
-"""Folds: training and held-out batches cut from one batch, without a look at held-out rows."""
+"""Folds: which rows are held out together."""
 
 import numpy as np
 
-from lodim.design.design import Batch
 from lodim.engine import row_keys as keys
-from lodim.engine import tiles
 from lodim.errors import ArgumentError
 
 
@@ -64,43 +62,3 @@ def _given(batch, folds):
         if not np.isin(batch.counted, np.flatnonzero(fold != k)).any():
             raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
     return fold
-
-
-def split(batch, held_out, standardize):
-    """Training and held-out parts of a batch: held_out (n,) bool -> (Batch, Batch).
-
-    Features are centred (and scaled, if `standardize`) anew by the training rows alone.
-    """
-    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    X = tiles.unpack(batch.X, batch.n)
-    mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
-    # A column that varies in the held-out rows alone says nothing here: its scale stays one.
-    scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
-    return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
-
-
-def _moments(X, weight):
-    """Weighted means and standard deviations of the columns, of what is there in each."""
-    missing = np.isnan(X)
-    if not missing.any():
-        weight = weight / max(weight.sum(), 1e-300)
-        mean = weight @ X
-        return mean, np.sqrt(weight @ (X - mean) ** 2)
-    W = np.where(missing, 0.0, weight[:, None])
-    W /= np.maximum(W.sum(axis=0), 1e-300)
-    X = np.where(missing, 0.0, X)
-    mean = (W * X).sum(axis=0)
-    return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
-
-
-def subset(batch, i, X=None):
-    """The rows i of a batch, with other features X (n, p) if given."""
-    return Batch(
-        X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),
-        y=None if batch.y is None else batch.y[i],
-        weights=None if batch.weights is None else batch.weights[i],
-        offset=None if batch.offset is None else batch.offset[i],
-        index=batch.index,
-        rows=batch.rows[i],
-        order=None if batch.order is None else batch.order[i],
-    )

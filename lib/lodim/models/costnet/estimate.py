@@ -1,36 +1,19 @@
 """Growing a fit: the path of the group penalty, then the price list of all rules."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
 from lodim.models.costnet.penalty import path as penalized
 from lodim.models.costnet.penalty.groups import groups
-from lodim.models.costnet.penalty.path import Trace
 from lodim.models.costnet.search import bound, rules, screen
 from lodim.models.costnet.search import frontier as ladder
 from lodim.models.costnet.search.candidates import Market, complete
 from lodim.models.costnet.search.criterion import Criterion
-from lodim.models.costnet.search.frontier import Ladder
 from lodim.models.costnet.search.moves import Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import Training
-
-
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """What a fit knows.
-
-    trace : Trace of the group penalty
-    ladder : Ladder of all rules; None where a lambda_ was given
-    lasso : Ladder of the weighted lasso alone, to compare with; None likewise
-    """
-
-    trace: Trace
-    ladder: Ladder | None
-    lasso: Ladder | None
+from lodim.models.costnet.steps import Estimates
 
 
 def grow(batch, family, settings, watch=None):

@@ -7,7 +7,6 @@ import numpy as np
 from lodim import forms
 from lodim.fitting.fit import shared
 from lodim.models.costnet import steps
-from lodim.models.costnet.estimate import Estimates
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.penalty.path import Trace
 from lodim.models.costnet.search.frontier import Ladder
@@ -36,7 +35,7 @@ def read(state):
     common = shared(state, "costnet")
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)
-    estimates = Estimates(
+    estimates = steps.Estimates(
         trace=Trace(**state["trace"]), ladder=_ladder(state["ladder"]),
         lasso=_ladder(state["lasso"]),
     )  # fmt: skip

@@ -1,13 +1,29 @@
-"""One model of a price list, or of the penalized path."""
+"""What a fit knows: the models of its price list and of the penalized path, and each as a step."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.penalty.path import Trace
+from lodim.models.costnet.search.frontier import Ladder
 
 PENALIZED = "penalized"  # the rule of a model that is not refitted
 DIGITS = 12  # of a sum of prices: .1 + .2 is .3
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a fit knows.
+
+    trace : Trace of the group penalty
+    ladder : Ladder of all rules; None where a lambda_ was given
+    lasso : Ladder of the weighted lasso alone, to compare with; None likewise
+    """
+
+    trace: Trace
+    ladder: Ladder | None
+    lasso: Ladder | None
 
 
 @dataclass(frozen=True, eq=False)

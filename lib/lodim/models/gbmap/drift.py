@@ -7,21 +7,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lodim.models.gbmap import boost
-from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.effects import reference
-from lodim.models.gbmap.embedding import neighbours
+from lodim.models.gbmap.embedding import NEIGHBOURS, indicator
 from lodim.selection.cv import quick_splits, side_by_side
-
-NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
-
-
-def indicator(boosts, reference, X, n, k, numeric, threads):
-    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,)."""
-    E = rows.embedding(boosts, X, n, threads)
-    near = neighbours(reference.embedding, E, k)[1]
-    values = reference.y[:, None] if numeric else reference.score
-    score = rows.score(boosts, X, n, threads)
-    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
 
 
 def calibrate(problem):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.design.batch import subset
 from lodim.models.gbmap import learners as rows
-from lodim.selection.folds import subset
 
 
 @dataclass(frozen=True)

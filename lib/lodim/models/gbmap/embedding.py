@@ -1,4 +1,4 @@
-"""Distances that gbmap induces: embedding (Eq. 7) and path (Eq. 6), and neighbours."""
+"""Distances that gbmap induces: embedding (Eq. 7), path (Eq. 6), neighbours, and drift by them."""
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -6,7 +6,10 @@ from scipy.spatial.distance import cdist
 
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS
+
+NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 
 
 def embedding_distance(E, F):
@@ -18,6 +21,15 @@ def neighbours(reference, E, k):
     """Distances and positions of the k nearest reference rows, (n, k) each, in Eq. 7's metric."""
     distance, nearest = KDTree(reference).query(E, k=np.arange(1, k + 1), p=1)
     return distance, nearest
+
+
+def indicator(boosts, reference, X, n, k, numeric, threads):
+    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,)."""
+    E = rows.embedding(boosts, X, n, threads)
+    near = neighbours(reference.embedding, E, k)[1]
+    values = reference.y[:, None] if numeric else reference.score
+    score = rows.score(boosts, X, n, threads)
+    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
 
 
 @njit(cache=True, forceinline=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.checks import positive
 from lodim.errors import ArgumentError
-from lodim.models.gbmap.drift import NEIGHBOURS
+from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import labels
 from lodim.plot import axes as plot
 

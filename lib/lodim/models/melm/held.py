@@ -7,8 +7,9 @@ import numpy as np
 from lodim.engine.blocks import available_threads
 from lodim.models.melm.classify import widths
 from lodim.models.melm.classify.classifiers import Nearest
+from lodim.models.melm.classify.learning import JUDGED, density_options, drawn
 from lodim.models.melm.classify.rule import balanced_accuracy
-from lodim.models.melm.estimate import JUDGED, density_options, drawn, fold_scores
+from lodim.models.melm.estimate import fold_scores
 from lodim.models.melm.view import project
 from lodim.selection import folds as fold
 from lodim.selection.cv import quick_splits

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lodim.design.batch import subset
 from lodim.engine import row_keys as keys
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, for_blocks
@@ -15,7 +16,6 @@ from lodim.models.proset.kernels.cpu import (
     scaled,
 )
 from lodim.models.proset.prototypes import PART, STEP, prior
-from lodim.selection import folds as fold
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist
@@ -43,7 +43,7 @@ class Training:
 
     def __init__(self, batch, family, settings):
         if batch.weights is not None and not batch.weights.all():
-            batch = fold.subset(batch, batch.counted)
+            batch = subset(batch, batch.counted)
         self.batch, self.family, self.settings = batch, family, settings
         self.threads = settings.threads or available_threads()
         self.weight, base = batch.weight, batch.base(family.n_scores)

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import within
 from lodim.models.costnet.search.moves import WORTH as LEAST
+from lodim.models.costnet.search.moves import Candidate
 from lodim.models.costnet.ties import settled, simplicity
 
 WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
@@ -58,7 +58,7 @@ def rungs(search, found, relax=1.0):
         found = [_judged(search, candidate, relax) for candidate in found]
     nothing = search.state(np.zeros(len(search.market), bool))
     out: list = []
-    pool = [rules.Candidate(nothing, "null"), *found]
+    pool = [Candidate(nothing, "null"), *found]
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
         worth = LEAST if same or candidate.rule == "exact" else WORTH

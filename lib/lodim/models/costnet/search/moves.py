@@ -29,6 +29,17 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
+class Candidate:
+    """A purchase that a rule found, refitted; lambda_ and its place in the rule's trace, or NaN."""
+
+    state: State
+    rule: str
+    lambda_: float = np.nan
+    trace: Any = None
+    place: int = -1
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
     """What a search works with.
 

@@ -1,31 +1,19 @@
 """Rules: where the purchases come from that a ladder chooses among."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
-from typing import Any
 
 import numpy as np
 
 from lodim.models.costnet.penalty.groups import singles
 from lodim.models.costnet.search import backward, exact, greedy, modular
 from lodim.models.costnet.search.candidates import within
-from lodim.models.costnet.search.moves import State
+from lodim.models.costnet.search.moves import Candidate
 
 ROUNDS = 2  # of reweighting
 FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
 NEGLIGIBLE = 1e-4  # share of a path's largest coefficient: an interior point's zeros are smaller
 MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A purchase that a rule found, refitted; lambda_ and its place in the rule's trace, or NaN."""
-
-    state: State
-    rule: str
-    lambda_: float = np.nan
-    trace: Any = None
-    place: int = -1
 
 
 def lasso_groups(network, p):

@@ -1,0 +1,93 @@
+"""Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lodim.engine import tiles
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The complete rows of a frame as numbers.
+
+    X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
+    y : (n,) float64; codes 0..K-1 where the response has levels; None without a response
+    weights : (n,) float64 as given; None where all are one
+    offset : (n,) or (n, K) float64; None without
+    index : labels of all N rows of the frame
+    rows : (n,) int64, positions of the complete rows in `index`
+    order : (n,) float64, by which rows follow each other; None without
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    index: pd.Index
+    rows: np.ndarray
+    order: np.ndarray | None = None
+
+    @property
+    def n(self):
+        """Number of complete rows."""
+        return len(self.rows)
+
+    @property
+    def weight(self):
+        """(n,) weights that sum to one."""
+        weight = np.ones(self.n) if self.weights is None else self.weights
+        return weight / max(weight.sum(), 1e-300)
+
+    @property
+    def counted(self):
+        """Positions of the rows of weight above zero."""
+        return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
+
+    def base(self, n_scores):
+        """(n, n_scores) the offset of each row and score, zero where none is given."""
+        out = np.zeros((self.n, n_scores))
+        if self.offset is not None:
+            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
+        return out
+
+
+def split(batch, held_out, standardize):
+    """Training and held-out parts of a batch: held_out (n,) bool -> (Batch, Batch).
+
+    Features are centred (and scaled, if `standardize`) anew by the training rows alone.
+    """
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    X = tiles.unpack(batch.X, batch.n)
+    mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
+    # A column that varies in the held-out rows alone says nothing here: its scale stays one.
+    scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
+    return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+
+
+def _moments(X, weight):
+    """Weighted means and standard deviations of the columns, of what is there in each."""
+    missing = np.isnan(X)
+    if not missing.any():
+        weight = weight / max(weight.sum(), 1e-300)
+        mean = weight @ X
+        return mean, np.sqrt(weight @ (X - mean) ** 2)
+    W = np.where(missing, 0.0, weight[:, None])
+    W /= np.maximum(W.sum(axis=0), 1e-300)
+    X = np.where(missing, 0.0, X)
+    mean = (W * X).sum(axis=0)
+    return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
+
+
+def subset(batch, i, X=None):
+    """The rows i of a batch, with other features X (n, p) if given."""
+    return Batch(
+        X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),
+        y=None if batch.y is None else batch.y[i],
+        weights=None if batch.weights is None else batch.weights[i],
+        offset=None if batch.offset is None else batch.offset[i],
+        index=batch.index,
+        rows=batch.rows[i],
+        order=None if batch.order is None else batch.order[i],
+    )
