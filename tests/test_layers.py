@@ -85,7 +85,7 @@ def test_nothing_is_imported_upwards(name):
 
 
 def solves(module):
-    """Whether a module solves, or has a solver. (A null model beside an offset needs none of us.)"""
+    """Whether a module solves, or has a solver; not the null model beside an offset of `family`."""
     if module == "lodim.family":
         return False
     return module.split(".")[-1] in SOLVED or bool(uses(MODULES[module], "cvxpy", "scipy.optimize"))
