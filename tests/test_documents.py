@@ -21,7 +21,7 @@ import pytest
 
 import lodim as ld
 from lodim.__main__ import main
-from lodim.fitting.fit import KINDS
+from lodim.fitting.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -279,7 +279,7 @@ def objects():
     from lodim.selection.cv import CV
     from lodim.selection.path import Path as LambdaPath
 
-    fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in KINDS]
+    fits = [getattr(import_module(f"lodim.models.{k}.fit"), f"{k.capitalize()}Fit") for k in MODELS]
     several = [*fits, LambdaPath, CV, Report]
     frames = {"np": [np], "df": [pd.DataFrame]}
     return {"ld": [ld], "fit": fits, "path": [LambdaPath], "cv": [CV], "": several} | frames

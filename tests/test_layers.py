@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lodim as ld
+from lodim.fitting.registry import MODELS
 
 ROOT = Path(ld.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -297,6 +298,12 @@ def test_public_names(name):
         assert "Parameters\n" in doc and "Returns\n" in doc
         for parameter in inspect.signature(thing).parameters:
             assert parameter in doc, parameter
+
+
+def test_models_are_those_of_the_registry():
+    folders = {f.name for f in (ROOT / "models").iterdir() if (f / "model.py").exists()}
+    assert folders == set(MODELS) and set(MODELS) <= set(ld.__all__)
+    assert dir(ld) == sorted(ld.__all__)
 
 
 def test_unknown_public_name():

@@ -2,13 +2,10 @@
 
 from importlib import import_module
 
+from lodim.fitting.registry import MODELS
+
 # Public names and where they live; a module is imported when its name is first used.
-_PUBLIC = {
-    "gbmap": "lodim.models.gbmap.model",
-    "proset": "lodim.models.proset.model",
-    "costnet": "lodim.models.costnet.model",
-    "melm": "lodim.models.melm.model",
-    "ripr": "lodim.models.ripr.model",
+_PUBLIC = MODELS | {
     "active": "lodim.active_learning.learner",
     "learning_curves": "lodim.active_learning.learning_curves",
     "drift_split": "lodim.models.gbmap.drift_split",
@@ -54,4 +51,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted([*globals(), *_PUBLIC])
+    return sorted(__all__)

@@ -17,17 +17,11 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import storage as store
+from lodim.fitting.registry import MODELS
 from lodim.formula import formula
 from lodim.report import tables as report
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
-KINDS = {  # where each model's function and from_state are
-    "gbmap": "lodim.models.gbmap.model",
-    "proset": "lodim.models.proset.model",
-    "costnet": "lodim.models.costnet.model",
-    "melm": "lodim.models.melm.model",
-    "ripr": "lodim.models.ripr.model",
-}
 
 
 class Fit(ABC):
@@ -246,7 +240,7 @@ class Fit(ABC):
     @property
     def model(self) -> Callable[..., "Fit"]:
         """The function that fits this model, such as `lodim.gbmap`."""
-        return getattr(import_module(KINDS[self.name]), self.name)
+        return getattr(import_module(MODELS[self.name]), self.name)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
@@ -308,7 +302,7 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
         "selection": forms.modest, "chosen": forms.modest,
     }  # fmt: skip
     forms.check(state, known)
-    parameters = signature(getattr(import_module(KINDS[kind]), kind)).parameters.values()
+    parameters = signature(getattr(import_module(MODELS[kind]), kind)).parameters.values()
     if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
@@ -330,10 +324,10 @@ def load(path: str | PathLike) -> Fit:
         The file is missing, corrupt, not a fit, or from a newer lodim.
     """
     kind, state = store.read(path)
-    if kind not in KINDS:
+    if kind not in MODELS:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
-        return import_module(KINDS[kind]).from_state(state)
+        return import_module(MODELS[kind]).from_state(state)
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error

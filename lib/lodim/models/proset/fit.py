@@ -10,7 +10,8 @@ import pandas as pd
 from lodim.checks import numbers, one_of
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
-from lodim.fitting.fit import KINDS, Fit
+from lodim.fitting.fit import Fit
+from lodim.fitting.registry import MODELS
 from lodim.models.proset import distribution, report
 from lodim.models.proset.explained import Explained
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
@@ -209,7 +210,7 @@ class ProsetFit(Explained):
             and isinstance(more, int)
             and more > self.settings.n_batches
         ):
-            return import_module(KINDS[self.name]).extend(self, data, more)
+            return import_module(MODELS[self.name]).extend(self, data, more)
         return super().update(data, **changes)
 
     # What only proset has ----------------------------------------------------------------------

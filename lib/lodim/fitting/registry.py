@@ -1,0 +1,9 @@
+"""The models of lodim, by name. A new one has its line here and its folder in `models`."""
+
+MODELS = {  # the module of each model's function, which has its name, and of from_state
+    "gbmap": "lodim.models.gbmap.model",
+    "proset": "lodim.models.proset.model",
+    "costnet": "lodim.models.costnet.model",
+    "melm": "lodim.models.melm.model",
+    "ripr": "lodim.models.ripr.model",
+}
