@@ -240,7 +240,7 @@ class Fit(ABC):
     @property
     def model(self) -> Callable[..., "Fit"]:
         """The function that fits this model, such as `lodim.gbmap`."""
-        return getattr(import_module(MODELS[self.name]), self.name)
+        return _function(self.name)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
@@ -302,7 +302,7 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
         "selection": forms.modest, "chosen": forms.modest,
     }  # fmt: skip
     forms.check(state, known)
-    parameters = signature(getattr(import_module(MODELS[kind]), kind)).parameters.values()
+    parameters = signature(_function(kind)).parameters.values()
     if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
@@ -331,6 +331,11 @@ def load(path: str | PathLike) -> Fit:
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+
+
+def _function(kind):
+    """The function that fits a kind of model."""
+    return getattr(import_module(MODELS[kind]), kind)
 
 
 def _check_selection(selection, chosen, settings):

@@ -76,7 +76,8 @@ def choose(problem, grid):
     a row for each point, with its weight.
     """
     grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
-    points = [replace(problem.settings, **point) for point in _combinations(grid, problem.recipe)]
+    combinations = _combinations(grid, problem.recipe)
+    points = [replace(problem.settings, **point) for point in combinations]
     draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
     if len(problem.batch.counted) <= FOLDS:  # each by itself, in every draw
         draws = 1
@@ -84,22 +85,23 @@ def choose(problem, grid):
         problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
         side_by_side(problem), False, draws,
     )  # fmt: skip
-    chosen, frame = _centre(problem, grid, losses, draws)
-    each = [
-        _centre(problem, grid, [_of_draw(rows, d, draws) for rows in losses]) for d in range(draws)
+    tried = problem, grid, combinations, points
+    chosen, frame = _centre(*tried, losses, draws)
+    alone = [
+        _centre(*tried, [_of_draw(rows, d, draws) for rows in losses])[0]
+        for d in range(draws)
+        if draws > 1
     ]
     open_ = [name for name in frame if getattr(problem.settings, name, 0) is None]
-    alone = {name: tuple(getattr(s, name) for s, _ in each if draws > 1) for name in open_}
-    return problem.settle(chosen, chosen=alone), frame
+    by_draw = {name: tuple(getattr(settings, name) for settings in alone) for name in open_}
+    return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, losses, draws=1):
+def _centre(problem, grid, combinations, points, losses, draws=1):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.recipe.stages
     weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
-    combinations = _combinations(grid, problem.recipe)
-    points = [replace(problem.settings, **point) for point in combinations]
     frame, settings = _summarize(problem, points, combinations, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
