@@ -116,8 +116,8 @@ def held_out(search, candidate, test):
     """Mean deviance of a candidate's refit in the rows of a batch."""
     on = search.market.on(candidate.state.used)
     fit, training = search.final(on), search.final.training
-    watch = Training.of(test, training.family, training.columns)
-    return watch.deviance(watch.link(fit.intercept, on, fit.coef))
+    eval_batch = Training.of(test, training.family, training.columns)
+    return eval_batch.deviance(eval_batch.link(fit.intercept, on, fit.coef))
 
 
 def summary(rows):

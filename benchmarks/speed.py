@@ -45,7 +45,7 @@ from scipy.optimize import minimize
 import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
-from lodim.fitting import spec as recipe
+from lodim.fitting.spec import prepare
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
 from lodim.models.gbmap.objective import Stage
 from lodim.solve.objective import ElasticNet
@@ -168,11 +168,11 @@ def fit_times(df, case):
     seconds, evals, loss, design = [], [], [], None
     for seed in range(SEEDS):
         start = time.perf_counter()
-        problem = recipe.prepare(ld.gbmap, "y ~ .", df, arguments(case, seed))
+        problem = prepare(ld.gbmap, "y ~ .", df, arguments(case, seed))
         design = design or time.perf_counter() - start
         start = time.perf_counter()
-        grower = problem.recipe.grow(problem.batch, problem.family, problem.settings)
-        logs = [next(grower)[1] for _ in range(case.m)]
+        stages = problem.spec.fit_stages(problem.batch, problem.family, problem.settings)
+        logs = [next(stages)[1] for _ in range(case.m)]
         seconds.append(time.perf_counter() - start)
         evals.append(sum(int(log["n_eval"].sum()) for log in logs))
         deviance = float(logs[-1]["deviance"][0])

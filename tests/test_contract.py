@@ -145,7 +145,7 @@ def test_print_and_summary(model, kind):
     assert fit.family.name in text and f"Rows: {n}" in text and rest in text.lower()
     assert text == repr(fit)
     for out in (str(report), report.as_html(), report.as_latex()):
-        for word in ("answer", fit.family.name, *fit.reader.features):
+        for word in ("answer", fit.family.name, *fit._reader.features):
             assert word in out.replace("\\", ""), word
     assert max(map(len, text.splitlines())) <= 100
     assert max(map(len, str(report).splitlines())) <= 100
@@ -196,8 +196,8 @@ def test_unseen_and_missing_columns(model, kind):
     fit, df = fit_of(model, kind), frame_of(model, kind)
     with pytest.raises(ld.DataError, match=r"'arm'.*'C'"):
         fit.predict(df.assign(arm="C"))
-    assert {"age", "arm"} <= set(fit.reader.features) <= {"age", "dose mg", "arm"}
-    for name in fit.reader.features:
+    assert {"age", "arm"} <= set(fit._reader.features) <= {"age", "dose mg", "arm"}
+    for name in fit._reader.features:
         with pytest.raises(ld.LodimError, match=name):
             fit.predict(df.drop(columns=name))
     with pytest.raises(ld.DataError, match="age"):
@@ -690,7 +690,7 @@ def test_any_frame(model, df, seed, weighted, penalty):
         if model in PARTIAL:
             known = df.index[fit.predict(df, "view").notna()]
         else:
-            known = df.index[df[fit.reader.features].notna().all(axis=1)]
+            known = df.index[df[fit._reader.features].notna().all(axis=1)]
         assert list(out.dropna().index) == list(known)  # the response is not needed
         assert str(fit) and str(fit.summary()) and len(augmented) == len(df)
         assert np.isfinite(fit.glance()["deviance"][0])

@@ -15,7 +15,7 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
-from lodim.models.costnet.estimate import collect, grow, look
+from lodim.models.costnet.estimate import combine, fit_stages, look
 from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty.groups import groups
 from lodim.models.costnet.penalty.path import Trace
@@ -675,7 +675,9 @@ def test_the_rule_of_the_proven_optimum(monkeypatch):
     for most in (15, 3):
         monkeypatch.setattr(exact, "MOST_GOODS", most)
         for names in (("exact",), RULES):
-            estimates = next(grow(batch, Gaussian(), asked(network, rules=names, budget=6.0)))[0]
+            estimates = next(
+                fit_stages(batch, Gaussian(), asked(network, rules=names, budget=6.0))
+            )[0]
             found = estimates.ladder
             search = look(batch, Gaussian(), network, 6.0, "deviance")
             every = [search.state(used) for used in every_subset(len(search.market))]
@@ -687,9 +689,9 @@ def test_the_rule_of_the_proven_optimum(monkeypatch):
 
 def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
     batch, network = chains(6, p=9, family="binomial")
-    watch, _ = chains(50, p=9, family="binomial")
+    eval_batch, _ = chains(50, p=9, family="binomial")
     given = asked(network, rules=("exact",), budget=(1.0, 3.0, 4.0))
-    ladder_ = collect(list(grow(batch, Binomial(), given, watch)))[0].ladder
+    ladder_ = combine(list(fit_stages(batch, Binomial(), given, eval_batch)))[0].ladder
     search = look(batch, Binomial(), network, 4.0, "deviance")
     for budget in given.budget:
         best = exact.exhaustive(search, budget).deviance
@@ -712,13 +714,13 @@ def test_the_program_leaves_out_a_level_of_a_category():
 def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
     batch, network = chains(0, p=18)
     with pytest.raises(ArgumentError, match="needs budget="):
-        next(grow(batch, Gaussian(), asked(network, rules=("exact",))))
+        next(fit_stages(batch, Gaussian(), asked(network, rules=("exact",))))
     monkeypatch.setattr(exact, "MOST_PROGRAM", 16)
     with pytest.raises(ArgumentError, match="pays for 18: lower it until these are 16"):
-        next(grow(batch, Gaussian(), asked(network, rules=("exact",), budget=9.0)))
+        next(fit_stages(batch, Gaussian(), asked(network, rules=("exact",), budget=9.0)))
     batch, network = chains(0, p=18, family="binomial")
     with pytest.raises(ArgumentError, match="until these are 15"):
-        next(grow(batch, Binomial(), asked(network, rules=("exact",), budget=9.0)))
+        next(fit_stages(batch, Binomial(), asked(network, rules=("exact",), budget=9.0)))
     monkeypatch.setattr(exact, "MOST_CUTS", 1)
     batch, network = chains(0, p=18)
     search = look(batch, Gaussian(), network, 4.0, "deviance")
@@ -874,7 +876,7 @@ def asked(network, **given):
 @pytest.mark.parametrize("family", [Gaussian(), Binomial()])
 def test_a_fit_has_the_path_and_the_price_list(family):
     batch, network = chains(0, family=family.name)
-    estimates, log = collect([part[:2] for part in grow(batch, family, asked(network))])
+    estimates, log = combine([part[:2] for part in fit_stages(batch, family, asked(network))])
     found, lasso = estimates.ladder, estimates.lasso
     assert len(estimates.trace.lambdas) == len(log["gap"]) and log["converged"].all()
     assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}
@@ -887,7 +889,7 @@ def test_a_fit_has_the_path_and_the_price_list(family):
 def test_the_rules_of_penalties_find_their_models():
     batch, network = chains(0)
     for rule in SEARCHES:
-        estimates = next(grow(batch, Gaussian(), asked(network, rules=(rule,))))[0]
+        estimates = next(fit_stages(batch, Gaussian(), asked(network, rules=(rule,))))[0]
         assert set(estimates.ladder.rule) == {"null", rule}
         on = estimates.ladder.coef[-1].any(axis=1)
         assert on[[1, 5]].all()
@@ -895,35 +897,37 @@ def test_the_rules_of_penalties_find_their_models():
 
 def test_one_search_serves_all_budgets():
     batch, network = chains(0)
-    watch, _ = chains(50)
+    eval_batch, _ = chains(50)
     budgets = (1.0, 2.0, 4.0)
-    parts = list(grow(batch, Gaussian(), asked(network, budget=budgets), watch))
+    parts = list(fit_stages(batch, Gaussian(), asked(network, budget=budgets), eval_batch))
     assert len(parts) == 3
-    X = matrix(watch)
+    X = matrix(eval_batch)
     for budget, (estimates, _, scores) in zip(budgets, parts, strict=True):
         k = estimates.ladder.at(budget)
         assert estimates.ladder.cost.max() <= 4.0 and estimates.ladder.cost[k] <= budget
         expected = estimates.ladder.intercept[k] + X @ estimates.ladder.coef[k]
         np.testing.assert_allclose(scores, expected, atol=1e-12)
-    alone = next(grow(batch, Gaussian(), asked(network, budget=2.0), watch))
+    alone = next(fit_stages(batch, Gaussian(), asked(network, budget=2.0), eval_batch))
     np.testing.assert_allclose(alone[2], parts[1][2], atol=1e-12)
 
 
 def test_a_lambda_is_the_penalized_model_alone():
     batch, network = chains(0)
-    watch, _ = chains(50)
-    whole = next(grow(batch, Gaussian(), asked(network)))[0].trace
-    parts = list(grow(batch, Gaussian(), asked(network, lambda_=whole.lambdas[10]), watch))
+    eval_batch, _ = chains(50)
+    whole = next(fit_stages(batch, Gaussian(), asked(network)))[0].trace
+    parts = list(
+        fit_stages(batch, Gaussian(), asked(network, lambda_=whole.lambdas[10]), eval_batch)
+    )
     estimates, log, scores = parts[0]
     assert len(parts) == 1 and estimates.ladder is None and len(log["gap"]) == 1
     np.testing.assert_allclose(estimates.trace.coef[0], whole.coef[10], atol=2e-3)
-    expected = estimates.trace.intercept[0] + matrix(watch) @ estimates.trace.coef[0]
+    expected = estimates.trace.intercept[0] + matrix(eval_batch) @ estimates.trace.coef[0]
     np.testing.assert_allclose(scores, expected, atol=1e-12)
 
 
 def test_a_users_cost_and_budget():
     batch, network = shared(1)
-    found = next(grow(batch, Gaussian(), asked(network, budget=9.0)))[0].ladder
+    found = next(fit_stages(batch, Gaussian(), asked(network, budget=9.0)))[0].ladder
     assert (found.cost <= 9.0).all() and len(found) > 1
     for cost, bought in zip(found.cost, found.bought, strict=True):
         names = frozenset(network.names[v] for v in np.flatnonzero(bought))
@@ -934,7 +938,7 @@ def test_by_cvxpy_the_list_is_the_same():
     batch, network = chains(0)
     few = {"n_lambda": 8, "rules": ("group", "lasso"), "lambda_min_ratio": 0.01}
     own, peer = (
-        next(grow(batch, Gaussian(), asked(network, solver=solver, **few)))[0].ladder
+        next(fit_stages(batch, Gaussian(), asked(network, solver=solver, **few)))[0].ladder
         for solver in ("auto", "cvxpy")
     )
     np.testing.assert_array_equal(own.bought, peer.bought)

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.__main__ import main
+from lodim.cli import main
 from lodim.fitting.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]

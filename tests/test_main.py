@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.__main__ import MODELS, main, save_plots
+from lodim.cli import main, save_plots
+from lodim.fitting.spec import spec_of
 
 QUICK = ["--m", "2", "--lambda", "0.1"]
 
@@ -51,7 +52,7 @@ def test_error_is_one_line_and_exit_status_two():
 
 def test_matplotlib_is_not_imported_unless_plots_are_asked_for(tmp_path):
     code = (
-        "import sys; sys.modules['matplotlib'] = None; from lodim.__main__ import main; "
+        "import sys; sys.modules['matplotlib'] = None; from lodim.cli import main; "
         f"sys.exit(main(['gbmap', 'mpg ~ .', 'autompg', *{QUICK}] + sys.argv[1:]))"
     )
     for more, status in (([], 0), (["--plots", str(tmp_path / "a")], 2)):
@@ -111,7 +112,7 @@ def test_cv_and_plots(tmp_path, capsys):
     assert main(["gbmap", "species ~ .", "iris", *words]) == 0
     out = capsys.readouterr().out
     assert "Cross-Validation of gbmap" in out and " min" in out and " 1se" in out
-    kinds = (*MODELS["gbmap"].plots, "path", "cv")
+    kinds = (*spec_of(ld.gbmap).plots, "path", "cv")
     assert sorted(p.name for p in folder.iterdir()) == sorted(f"{k}.png" for k in kinds)
     assert all(p.read_bytes().startswith(b"\x89PNG") for p in folder.iterdir())
 
@@ -271,7 +272,7 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
         warnings.warn("slow", ld.ConvergenceWarning, stacklevel=1)
         return ld.data(name)
 
-    monkeypatch.setattr("lodim.__main__.read_data", warned)
+    monkeypatch.setattr("lodim.cli.read_data", warned)
     assert main(["gbmap", "mpg ~ .", "autompg", *QUICK]) == 0
     assert capsys.readouterr().err == "lodim: ConvergenceWarning: slow\n"
 

@@ -398,7 +398,7 @@ def test_frames_of_any_kind(model):
     np.testing.assert_array_equal(fit.predict(polars.from_pandas(df)), expected)
     np.testing.assert_array_equal(fit.predict(df.to_dict("list")), expected)
     deep = df.set_axis(pd.MultiIndex.from_product([["x"], df.columns]), axis=1)
-    used = fit.reader.features
+    used = fit._reader.features
     twice = pd.concat([df, df[used]], axis=1)
     for bad in (deep, twice, df.iloc[:, :0], df.drop(columns=used[0]), df.to_numpy(), None, "df"):
         for call in (fit.predict, fit.augment, fit.evaluate):

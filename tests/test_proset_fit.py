@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.fitting import spec
+from lodim.fitting.spec import prepare
 from lodim.models.proset import candidates, distribution
 from lodim.models.proset import prototypes as rows
-from lodim.models.proset.estimate import grow
+from lodim.models.proset.estimate import fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
 from lodim.models.proset.training import Training
@@ -206,9 +206,11 @@ def test_batches_are_added_with_the_same_response_alone():
 
 def test_watched_scores_are_those_of_the_fit(moons):
     new = two_moons(90, seed=4)
-    problem = spec.prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})
-    grower = grow(problem.batch, problem.family, moons.settings, watch=moons.design.apply(new))
-    scores = [next(grower)[2] for _ in range(2)]
+    problem = prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})
+    stages = fit_stages(
+        problem.batch, problem.family, moons.settings, eval_batch=moons.design.apply(new)
+    )
+    scores = [next(stages)[2] for _ in range(2)]
     np.testing.assert_allclose(scores[-1][:, 0], moons.predict(new, "link"), rtol=1e-9)
 
 
@@ -241,7 +243,7 @@ def test_an_empty_batch_ends_the_growth():
 def test_own_prototypes_are_left_out():
     """The training estimate of a row is that of the model without the row's prototype."""
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
-    problem = spec.prepare(ld.proset, "kind ~ .", two_moons(100), {})
+    problem = prepare(ld.proset, "kind ~ .", two_moons(100), {})
     training = Training(problem.batch, problem.family, problem.settings)
     training.add(fit.estimates.only(1).over_all(_all_features(fit, problem)), 1)
     t, j = fit.estimates, 3

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting import spec as recipe
+from lodim.fitting.spec import prepare
 from lodim.selection import choice
 from lodim.selection import cv as select
 from lodim.selection import folds as folding
@@ -69,7 +69,7 @@ def test_against_an_explicit_loop(df, response, loss, extra):
 
 
 def test_drawn_folds_are_those_of_fold_assign(df):
-    problem = recipe.prepare(ld.gbmap, "c ~ x1 + x2 + x3", df, {"lambda_": 0.1})
+    problem = prepare(ld.gbmap, "c ~ x1 + x2 + x3", df, {"lambda_": 0.1})
     fold = folding.assign(problem.batch, 5, ("a", "b"), 3)
     one, two = (
         ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, folds=f, seed=3, grid={"lambda_": GRID}, **SHARED)
@@ -278,7 +278,7 @@ def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
 
     def drawn(frame, formula=formula):
         arguments = {**SHARED, "lambda_": None, "m": None}
-        problem = recipe.prepare(ld.gbmap, formula, frame, arguments)
+        problem = prepare(ld.gbmap, formula, frame, arguments)
         return [
             [set(part.index[part.rows]) for part in pair] for pair in select.quick_splits(problem)
         ]
@@ -366,7 +366,7 @@ def test_choose_without_features(df):
 
 
 def test_quick_splits_hold_out_every_row_once(df):
-    problem = recipe.prepare(ld.gbmap, "y ~ x1 + x2", df, {})
+    problem = prepare(ld.gbmap, "y ~ x1 + x2", df, {})
     splits = select.quick_splits(problem)
     held = np.concatenate([test.rows for _, test in splits])
     assert len(splits) == 5 and sorted(held) == list(range(len(df)))
@@ -377,7 +377,7 @@ def test_quick_splits_hold_out_every_row_once(df):
 def test_quick_splits_of_many_rows():
     rng = np.random.default_rng(0)
     big = pd.DataFrame({"x": rng.normal(size=25_000), "y": rng.normal(size=25_000)})
-    ((train, test),) = select.quick_splits(recipe.prepare(ld.gbmap, "y ~ x", big, {}))
+    ((train, test),) = select.quick_splits(prepare(ld.gbmap, "y ~ x", big, {}))
     assert train.n == 16_000 and test.n == 4_000
 
 

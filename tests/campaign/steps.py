@@ -15,8 +15,8 @@ import pandas as pd
 from hostile import ODD, pick
 
 import lodim as ld
-from lodim import __main__ as command_line
-from lodim.fitting import spec as recipe
+from lodim import cli as command_line
+from lodim.fitting.spec import spec_of
 from lodim.formula.formula import quote
 
 BAD = ("foreign exception", "library warning", "silent difference", "crash", "hang", "memory")
@@ -53,8 +53,8 @@ VARIANTS = {
 KINDS = (["number", "two", "classes"] * 5 + ["any"], ["two", "classes"] * 5 + ["any"])
 WORK = {"m", "n_starts", "n_batches", "n_candidates", "n_lambda", "n", "n_permutations", "rounds",
         "committee", "top", "most"}  # fmt: skip
-BATCHES = {"embed", "score_rows", "answers", "coordinates", "impacts", "mass"}  # take no frame
-INNER = {"to_state", "shared_state", "repeated", "training_rows", "zero_offset"}
+BATCHES = {"embed", "answers", "coordinates", "impacts", "mass"}  # take no frame
+INNER = {"to_state", "training_rows", "zero_offset"}
 
 
 @dataclasses.dataclass
@@ -217,7 +217,7 @@ def arguments_of(rng, model, frame):
         name = pick(rng, [k for k in known if k not in ("formula", "data")])
         arguments[name] = odd(rng, name)
     elif rng.random() < 0.05:
-        fields = dataclasses.fields(recipe.of(model).settings)
+        fields = dataclasses.fields(spec_of(model).settings)
         name = pick(rng, [f.name for f in fields if f.name not in known])
         arguments["control"] = dict(arguments["control"]) if "control" in arguments else {}
         arguments["control"][name] = odd(rng, name if "max" not in name else "m")
@@ -299,7 +299,7 @@ def whole(case, model, fit, type, out, frame):
     """NaN is where an input is missing, and nowhere else."""
     if not isinstance(out, pd.Series | pd.DataFrame) or not hasattr(fit, "reader"):
         return
-    columns = [c for c in fit.reader.features if c in frame and isinstance(frame[c], pd.Series)]
+    columns = [c for c in fit._reader.features if c in frame and isinstance(frame[c], pd.Series)]
     there = frame[columns].notna()
     missing = out.isna().to_numpy().reshape(len(frame), -1)
     full = there.all(axis=1).to_numpy() & (frame["o"].notna().to_numpy())
@@ -463,7 +463,7 @@ def without(arguments, *names):
 def walked(case, model, formula, frame, arguments):
     """A path, and what it can be asked."""
     rest = without(
-        arguments, *recipe.of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio",
+        arguments, *spec_of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio",
         "penalty",
     )  # fmt: skip
     given = {"lambdas": [1.0, 0.1]} if case.chance(0.5) else {"n_lambda": 3}

@@ -67,7 +67,7 @@ def squared(X, Z):
 
 def features(fit, frame):
     """The features that a fit reads, scaled as it does, (n, p); NaN where missing."""
-    batch = fit.reader.apply(frame)
-    X = np.full((len(frame), len(fit.reader.names)), np.nan)
+    batch = fit._reader.apply(frame)
+    X = np.full((len(frame), len(fit._reader.names)), np.nan)
     X[batch.rows] = tiles.unpack(batch.X, batch.n)
     return X

@@ -12,7 +12,7 @@ from lodim.active_learning.agreement import kappa
 from lodim.active_learning.labels import check, checked, plain, series
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.tables import Table, listing, significant
 
@@ -130,7 +130,7 @@ def active(
         if not isinstance(arguments.get(name), str | None):
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
     check(response, labelled, pool, test)
-    if "seed" in recipes.of(model).settings.__dataclass_fields__:
+    if "seed" in spec_of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     return Learner(
         model, formula, response, arguments, labelled, pool, test,

@@ -41,11 +41,11 @@ class Batch:
         return weight / max(weight.sum(), 1e-300)
 
     @property
-    def counted(self):
+    def positive_weight(self):
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
-    def base(self, n_scores):
+    def offset_matrix(self, n_scores):
         """(n, n_scores) the offset of each row and score, zero where none is given."""
         out = np.zeros((self.n, n_scores))
         if self.offset is not None:

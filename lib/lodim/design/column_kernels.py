@@ -27,7 +27,7 @@ _LAYOUTS = [_column("C"), _column("A")]
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
-def frozen(x):
+def read_only(x):
     """A read-only view: frames hand out both kinds, and one compiled kernel serves for all."""
     view = x.view()
     view.flags.writeable = False

@@ -44,7 +44,7 @@ class Design:
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
-    partial : whether rows with missing values stay; features and response are NaN there
+    keeps_missing : whether rows with missing values stay; features and response are NaN there
     left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
     """
 
@@ -63,7 +63,7 @@ class Design:
     offset: str | None
     offset_given: bool
     dtype: str
-    partial: bool = False
+    keeps_missing: bool = False
     left_out: tuple[str, ...] = ()
 
     @classmethod
@@ -78,7 +78,7 @@ class Design:
         order=None,
         standardize=True,
         dtype="float64",
-        partial=False,
+        keeps_missing=False,
         which=None,
     ):
         """Learn a design from data, and apply it to the same data.
@@ -103,7 +103,7 @@ class Design:
         standardize : bool
             Whether features are scaled to unit sd; they are centred in any case.
         dtype : {'float64', 'float32'}
-        partial : bool
+        keeps_missing : bool
             Keep rows with missing features or response, which are then NaN in the batch.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
@@ -124,9 +124,9 @@ class Design:
         response = _response(chosen)
         given = Given.read(frame, weights, offset, order)
         names_used = _names_of(keys, response)
-        table, rows = complete(frame, names_used, given, learning=True, partial=partial)
+        table, rows = complete(frame, names_used, given, learning=True, keeps_missing=keeps_missing)
         given = given.at(rows)
-        table.counted = given.counted
+        table.positive_weight = given.positive_weight
         y, response, family = learn_response(response, family, table)
         given.check_classes(family, response)
         _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
@@ -152,7 +152,7 @@ class Design:
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
-            partial=partial,
+            keeps_missing=keeps_missing,
             left_out=answers(parsed, frame.names),
         )
         return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
@@ -186,7 +186,9 @@ class Design:
         weights = self.weights if response else None
         given = Given.read(frame, weights, self._offset(offset))
         names = self._needs(answer)
-        table, rows = complete(frame, names, given, learning=False, partial=self.partial)
+        table, rows = complete(
+            frame, names, given, learning=False, keeps_missing=self.keeps_missing
+        )
         given = given.at(rows)
         given.check_classes(self.family, self.response)
         X = _tiles(len(rows), len(self.names), self.dtype)
@@ -269,7 +271,7 @@ class Design:
         known = {
             "formula": forms.text, "family": forms.choice(*FAMILIES), "weights": name,
             "offset": name, "offset_given": forms.flags(), "n_dropped": forms.whole(),
-            "dtype": forms.choice("float64", "float32"), "partial": forms.flags(),
+            "dtype": forms.choice("float64", "float32"), "keeps_missing": forms.flags(),
             "mean": forms.real(p, least=-LARGEST, most=LARGEST),
             "scale": forms.real(p, least=forms.TINY, most=LARGEST),
             "term_of": forms.whole(p), "constant": forms.several("constant"),

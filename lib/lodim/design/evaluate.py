@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lodim.design.column_kernels import frozen
+from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
 from lodim.errors import DataError, FormulaError
 from lodim.formula import language as grammar
@@ -41,16 +41,16 @@ COMPARISONS = {
 class Table:
     """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
 
-    ``counted`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``partial`` says that rows with missing values are among them (see `partial`).
+    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
     """
 
     columns: dict
     rows: np.ndarray
     index: object
     n: int
-    counted: np.ndarray | None = None
-    partial: bool = False
+    positive_weight: np.ndarray | None = None
+    keeps_missing: bool = False
 
 
 @dataclass
@@ -151,7 +151,7 @@ def _value(node, scope):
 def _operand(source, rows):
     """A column in an expression: float64, bool, or the levels themselves as objects."""
     if source.kind != "level":
-        return frozen(as_float(take(source.values, rows)))
+        return read_only(as_float(take(source.values, rows)))
     codes = take(source.codes, rows)
     if source.levels and all(isinstance(level, bool) for level in source.levels):
         return np.array(source.levels)[codes]
@@ -243,7 +243,7 @@ def _transform(name, data, settings, words, scope):
     """A spline or a standardization: learnt first where asked, then applied."""
     try:
         if scope.learning:
-            state = algebra.learn(name, data, settings, words, scope.table.counted)
+            state = algebra.learn(name, data, settings, words, scope.table.positive_weight)
             scope.states.append((name, state))
         known, state = scope.states[scope.position]
         scope.position += 1

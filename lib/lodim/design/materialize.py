@@ -51,23 +51,26 @@ def _sources(term, table, prepared):
         yield from _known_sources(term, part, prepared)
     elif not part.n:
         for _ in parts(term):
-            yield moments.frozen(np.full(table.n, np.nan)), moments.frozen(ALL)
+            yield moments.read_only(np.full(table.n, np.nan)), moments.read_only(ALL)
     else:
         for x, rows in _known_sources(term, part, _Prepared((), part)):
             values = spread(columns.take(x, rows), where, table.n)
-            yield moments.frozen(values), moments.frozen(ALL)
+            yield moments.read_only(values), moments.read_only(ALL)
 
 
 def _known_sources(term, table, prepared):
     """The same for a table where nothing of the term is missing."""
     if len(term) == 1 and isinstance(term[0], factor.Numeric):
         values = factor.raw(term[0], table)
-        yield moments.frozen(columns.as_float(values)), table.rows
+        yield moments.read_only(columns.as_float(values)), table.rows
         return
     sources = [prepared(part) for part in term]
     for choice in parts(term):
         made = [factor.column(*z) for z in zip(term, sources, choice, strict=True)]
-        yield moments.frozen(made[0] if len(made) == 1 else _product(made)), moments.frozen(ALL)
+        yield (
+            moments.read_only(made[0] if len(made) == 1 else _product(made)),
+            moments.read_only(ALL),
+        )
 
 
 def _product(columns):
@@ -112,11 +115,11 @@ def learn(terms, table, X, names, weights, standardize):
         weights = moments.NO_WEIGHTS
     elif not 1e-100 < weights.max() < 1e100:
         weights = weights / weights.max()  # their sum, or a product, would leave float64
-    weights, prepared = moments.frozen(weights), _Prepared(terms, table)
+    weights, prepared = moments.read_only(weights), _Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            there = _there(x, rows, weights) if table.partial else (rows, weights)
+            there = _there(x, rows, weights) if table.keeps_missing else (rows, weights)
             mean[k], sd, least, greatest = moments.moments(x, *there)
             if not (np.isfinite(mean[k]) and np.isfinite(sd)):
                 raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
@@ -146,4 +149,4 @@ def _there(x, rows, weights):
     if rows.size or not np.isnan(x).any():
         return rows, weights
     at = np.flatnonzero(~np.isnan(x))
-    return moments.frozen(at), moments.frozen(weights[at] if weights.size else weights)
+    return moments.read_only(at), moments.read_only(weights[at] if weights.size else weights)

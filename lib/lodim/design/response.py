@@ -9,7 +9,7 @@ import pandas as pd
 from lodim import forms
 from lodim.design import columns
 from lodim.design import factors as factor
-from lodim.design.column_kernels import ALL, frozen, scan
+from lodim.design.column_kernels import ALL, read_only, scan
 from lodim.design.evaluate import Table, tree
 from lodim.design.table import known, spread, taught
 from lodim.errors import DataError
@@ -78,7 +78,7 @@ class Given:
         return Given(weights, offset, order)
 
     @property
-    def counted(self):
+    def positive_weight(self):
         """(n,) bool, rows whose weight is above zero; None where all are."""
         if self.weights is None or (self.weights > 0).all():
             return None
@@ -159,10 +159,10 @@ def _check_weights(weights):
         raise DataError("all weights are zero; nothing can be learnt")
 
 
-def complete(frame, names, given, learning, partial=False):
+def complete(frame, names, given, learning, keeps_missing=False):
     """Read columns, and find the rows where none of them, nor weights nor offset, is missing.
 
-    With `partial`, rows where a column is missing stay.
+    With `keeps_missing`, rows where a column is missing stay.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def complete(frame, names, given, learning, partial=False):
     bad, dropped, read = np.zeros(n, bool), {}, {}
     for name in dict.fromkeys(names):
         read[name] = columns.read_column(frame, name)
-        flags = np.zeros(n, bool) if partial else bad
+        flags = np.zeros(n, bool) if keeps_missing else bad
         dropped[name] = _flag(read[name], flags, frame.index)
     for what, array in vars(given).items():
         if array is not None:
@@ -183,8 +183,8 @@ def complete(frame, names, given, learning, partial=False):
     rows = np.flatnonzero(~bad)
     if learning and not len(rows):
         _no_rows(n, dropped)
-    used = frozen(ALL if len(rows) == n else rows)
-    return Table(read, used, frame.index, len(rows), partial=partial), rows
+    used = read_only(ALL if len(rows) == n else rows)
+    return Table(read, used, frame.index, len(rows), keeps_missing=keeps_missing), rows
 
 
 def _flag(column, bad, index):
@@ -195,7 +195,7 @@ def _flag(column, bad, index):
         return int(missing.sum())
     if column.values.dtype.kind in "iu":
         return 0
-    missing, infinite = scan(frozen(columns.as_float(column.values)), bad)
+    missing, infinite = scan(read_only(columns.as_float(column.values)), bad)
     if infinite >= 0:
         raise DataError(
             f"column {column.name!r} is infinite in row {index[infinite]!r}; "
@@ -229,11 +229,11 @@ def learn_response(response, family, table):
     family = family or _infer(source, rows)
     if family == "gaussian":
         y = _values(source, rows)
-        _check_varies(y, response.name, table.counted)
+        _check_varies(y, response.name, table.positive_weight)
         return spread(y, where, n), response, family
     levels = columns.used_levels(columns.as_levels(source), rows)
     y = columns.recode(source, levels, rows).astype(np.float64)
-    _check_levels(response.name, levels, y, family, table.counted)
+    _check_levels(response.name, levels, y, family, table.positive_weight)
     return spread(y, where, n), Response(response.name, levels, response.called), family
 
 
@@ -283,14 +283,14 @@ def _infer(source, rows):
     return "gaussian"
 
 
-def _check_varies(y, name, counted):
-    seen = y if counted is None else y[counted]
+def _check_varies(y, name, positive_weight):
+    seen = y if positive_weight is None else y[positive_weight]
     if seen.min() == seen.max():
         raise DataError(f"the response {name!r} is {seen[0]:g} in every row; nothing to explain")
 
 
-def _check_levels(name, levels, y, family, counted):
-    seen = np.unique(y if counted is None else y[counted])
+def _check_levels(name, levels, y, family, positive_weight):
+    seen = np.unique(y if positive_weight is None else y[positive_weight])
     if len(seen) < 2:
         one = levels[int(seen[0])]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")

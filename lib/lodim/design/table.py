@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.design.column_kernels import ALL, frozen
+from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import as_float, take
 from lodim.errors import DataError
 
@@ -18,7 +18,7 @@ def known(table, names):
         Positions among the table's rows, (n_known,) int64; empty where all are known, as they
         always are unless the table keeps rows with missing values.
     """
-    if not table.partial or not table.n:
+    if not table.keeps_missing or not table.n:
         return table, ALL
     bad = np.zeros(table.n, bool)
     for name in names:
@@ -27,14 +27,16 @@ def known(table, names):
         return table, ALL
     where = np.flatnonzero(~bad)
     rows = where if not table.rows.size else table.rows[where]
-    counted = None if table.counted is None else table.counted[where]
-    return replace(table, rows=frozen(rows), n=len(where), counted=counted), where
+    positive_weight = None if table.positive_weight is None else table.positive_weight[where]
+    return replace(
+        table, rows=read_only(rows), n=len(where), positive_weight=positive_weight
+    ), where
 
 
 def taught(table, names):
     """As `known`, where something is to be learnt: a DataError if no known row counts."""
     part, where = known(table, names)
-    if part.n and (part.counted is None or part.counted.any()):
+    if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
     for name in names:
         if _missing(table.columns[name], table.rows).all():

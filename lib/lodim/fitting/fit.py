@@ -60,7 +60,7 @@ class Fit(ABC):
     # What a model brings -----------------------------------------------------------------------
 
     @abstractmethod
-    def score_rows(self, batch):
+    def _score(self, batch):
         """Link scores (n, K) of the rows of a batch, its offset included."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Fit(ABC):
 
     # What all models share ---------------------------------------------------------------------
 
-    def shared_state(self) -> dict[str, Any]:
+    def _shared_state(self) -> dict[str, Any]:
         """What the state of every model holds; see `shared`."""
         return {
             "design": self.design.to_state(),
@@ -100,7 +100,7 @@ class Fit(ABC):
         return self.design.levels
 
     @property
-    def reader(self):
+    def _reader(self):
         """The design that new data are read with: a model may need but some of the terms."""
         return self.design
 
@@ -130,12 +130,12 @@ class Fit(ABC):
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
         if offset is None and type in self.without_offset and self.design.offset_given:
             offset = 0.0
-        batch = self.reader.apply(data, offset=offset)
+        batch = self._reader.apply(data, offset=offset)
         return self._spread(batch, *self._predict(batch, type))
 
     def _predict(self, batch, type):
         """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
-        score, name = self.score_rows(batch), self.design.response.name
+        score, name = self._score(batch), self.design.response.name
         if type == "class":
             code = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(int)
             return np.array(self.levels, dtype=object)[code], name
@@ -170,7 +170,7 @@ class Fit(ABC):
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
-        batch = self.reader.apply(data, offset=offset, response=True)
+        batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
             ".fitted": self._spread(batch, *self._predict(batch, "response")),
@@ -195,12 +195,12 @@ class Fit(ABC):
         with the model that predicts the mean, or the class shares, of `data`; it is NaN where its
         response does not vary.
         """
-        batch, score = self._answered(self.reader.apply(data, offset=offset, response=True))
+        batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
         weight = batch.weight
         deviance = weight @ self.family.deviance(batch.y, score)
-        base = batch.base(score.shape[1])
+        base = batch.offset_matrix(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
         # What is left of a response that does not vary is rounding, not deviance.
         rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
@@ -218,7 +218,7 @@ class Fit(ABC):
 
     def _answered(self, batch):
         """The part of a batch with known responses and predictions, and their link scores."""
-        score = self.score_rows(batch)
+        score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
             return batch, score
@@ -249,11 +249,11 @@ class Fit(ABC):
         that dots stand for the sides of this fit's formula. In any other formula the dot on the
         right stands for all columns.
         """
-        arguments = {"formula": self.design.formula} | self.repeated(changes)
+        arguments = {"formula": self.design.formula} | self._call_arguments(changes)
         arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
         return self.model(data=data, **arguments)
 
-    def repeated(self, changes: dict[str, Any]) -> dict[str, Any]:
+    def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the call with some changed; an ArgumentError if one was not kept."""
         arguments = self.arguments | changes
         for name, value in arguments.items():
@@ -295,7 +295,7 @@ class Fit(ABC):
 
 
 def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit.shared_state` of a kind has written."""
+    """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
     known: dict[str, forms.Form] = {
         "call": forms.text, "arguments": forms.modest, "settings": forms.modest,

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
+from lodim.fitting.registry import MODELS
 
 SHARED = ("family", "weights", "offset", "order", "standardize", "dtype")  # known to a design
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
@@ -28,7 +30,7 @@ class Problem:
     """
 
     model: Callable
-    recipe: "Recipe"
+    spec: "ModelSpec"
     design: Design
     batch: Batch
     family: Any
@@ -71,93 +73,114 @@ class Penalty:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """One model's part of the house.
+class Option:
+    """An option of the command line, which becomes the keyword argument `name` of the function.
+
+    file : whether its value is the name of a CSV file, and the argument what it holds
+    """
+
+    flag: str
+    name: str
+    kind: type
+    text: str
+    metavar: str | None = None
+    file: bool = False
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a model declares to the machinery that all models share.
 
     Parameters
     ----------
     name : str
+    title : str
+        What it is, in a line of the command line's help.
     settings : type
         Frozen record of the model's own arguments; it checks them.
-    grow : callable(batch, family, settings, watch=None) -> iterator
-        Yields after each stage (part, log, scores of the rows of the batch `watch`).
-    collect : callable(list of (part, log)) -> (estimates, log)
-    finish : callable(problem, estimates, log, selection, light) -> Fit
+    fit_stages : callable(batch, family, settings, eval_batch=None) -> iterator
+        Yields after each stage (part, log, scores of the rows of `eval_batch`).
+    combine : callable(list of (part, log)) -> (estimates, log)
+    assemble : callable(problem, estimates, log, selection, for_path) -> Fit
+        A fit of a path leaves out what takes time and a path does not show.
     penalties : dict of str to Penalty
         Settings that shrink the model; path() and cv() walk along the first unless told otherwise.
-    stages : str or None
+    stage_setting : str or None
         Name of the setting that counts stages: one run gives every smaller value as well. The
         settings then have `max_stages` and `path_stages`.
-    warm : bool
-        Whether `grow` starts from the estimates of a neighbouring setting, given as `warm`.
-    ready : callable(problem) -> problem, or None
+    shared_setting : str or None
+        Name of a setting of which one run serves several values, which `fit_stages` is given as an
+        increasing tuple; it then yields a stage for each.
+    warm_start : bool
+        Whether `fit_stages` starts from the estimates of a neighbouring setting, `warm_start`.
+    validate : callable(problem) -> problem, or None
         Raises where the data do not suit the model; fills in settings that need the design.
+    auto_settings : callable(family, n) or None
+        Values of the settings that are "auto".
     patience : int
         Stages without a lower held-out loss before a run that chooses their number ends.
-    defaults : callable(family, n) or None
-        Values of the settings that are "auto".
-    budget : str or None
-        Name of the setting that limits what a model may cost: one run serves several values, which
-        `grow` is given as an increasing tuple; it then yields a stage for each.
-    unsupervised : bool
+    response_optional : bool
         Whether a formula may have no response; the family is then `NoResponse`.
-    partial : bool
+    keeps_missing : bool
         Whether rows with missing features or response are of use: they are NaN in the batch.
-    grid : callable(problem) -> dict, or None
-        What cv() tries where nothing is said; by default values of the first penalty.
-    deviance : callable(family, y, weight, score) or None
+    cv_grid : callable(problem, n) -> dict, or None
+        What cv() tries where nothing is said; by default n values of the first penalty.
+    cv_deviance : callable(family, y, weight, score) or None
         What choose() and cv() take for the deviance of each held-out row, where that of the family
         says little.
+    options, plots : tuples of Option and of kinds of plot, for the command line
+    without : tuple of str
+        Arguments that other models have, and this one lacks.
     """
 
     name: str
+    title: str
     settings: type
-    grow: Callable
-    collect: Callable
-    finish: Callable
+    fit_stages: Callable
+    combine: Callable
+    assemble: Callable
     penalties: dict[str, Penalty]
-    stages: str | None
-    warm: bool = True
-    ready: Callable | None = None
+    stage_setting: str | None = None
+    shared_setting: str | None = None
+    warm_start: bool = False
+    validate: Callable | None = None
+    auto_settings: Callable | None = None
     patience: int = 15
-    defaults: Callable | None = None
-    budget: str | None = None
-    unsupervised: bool = False
-    partial: bool = False
-    grid: Callable | None = None
-    deviance: Callable | None = None
+    response_optional: bool = False
+    keeps_missing: bool = False
+    cv_grid: Callable | None = None
+    cv_deviance: Callable | None = None
+    options: tuple[Option, ...] = ()
+    plots: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
-    def run(self, problem, selection=None, warm=None, light=False):
-        """The fit of a problem whose settings are all chosen."""
-        n_stages = getattr(problem.settings, self.stages) if self.stages else 1
-        near = {"warm": warm} if self.warm else {}
-        grower = self.grow(problem.batch, problem.family, problem.settings, **near)
-        parts = [next(grower)[:2] for _ in range(n_stages)]
-        estimates, log = self.collect(parts)
-        return self.finish(problem, estimates, log, selection, light)
+    def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
+        """The fit of a problem whose settings are all chosen.
 
-
-_RECIPES: dict[Callable, Recipe] = {}
-
-
-def register(model, recipe):
-    """Let path() and cv() know a model function by its recipe."""
-    _RECIPES[model] = recipe
+        found : (estimates, log), where they are known already
+        """
+        if found is None:
+            n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
+            near = {"warm_start": warm_start} if self.warm_start else {}
+            stages = self.fit_stages(problem.batch, problem.family, problem.settings, **near)
+            found = self.combine([next(stages)[:2] for _ in range(n_stages)])
+        return self.assemble(problem, *found, selection, for_path)
 
 
-def of(model):
-    """The recipe of a model function; an ArgumentError for anything else."""
-    recipe = _RECIPES.get(model) if callable(model) else None
-    if recipe is None:
+def spec_of(model):
+    """The ModelSpec of a model function; an ArgumentError for anything else."""
+    name = getattr(model, "__name__", None)
+    module = import_module(MODELS[name]) if name in MODELS else None
+    if getattr(module, str(name), None) is not model:
         raise ArgumentError(
             f"the first argument must be a model function such as lodim.gbmap, not {model!r}"
         )
-    return recipe
+    return module.SPEC
 
 
 def prepare(model, formula, data, arguments, which=None):
     """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it."""
-    recipe = of(model)
+    spec = spec_of(model)
     arguments = {
         k: v.item() if isinstance(v, np.generic) else v
         for k, v in _complete(model, arguments).items()
@@ -169,30 +192,35 @@ def prepare(model, formula, data, arguments, which=None):
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     control = control or {}
-    names = {f.name for f in dataclasses.fields(recipe.settings)}
+    names = {f.name for f in dataclasses.fields(spec.settings)}
     unknown = sorted(set(control) - (names - set(arguments)))
     if unknown:
         allowed = ", ".join(sorted(names - set(arguments)))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
-    if recipe.budget and isinstance(arguments[recipe.budget], tuple):  # several are for searches
-        given = arguments[recipe.budget]
-        raise ArgumentError(f"{recipe.budget} must be a number, not {given!r:.80}")
-    settings = recipe.settings(**arguments, **control)
-    design, batch = Design.learn(formula, data, **shared, partial=recipe.partial, which=which)
-    if design.response is None and not recipe.unsupervised:
+    if spec.shared_setting and isinstance(
+        arguments[spec.shared_setting], tuple
+    ):  # several are for searches
+        given = arguments[spec.shared_setting]
+        raise ArgumentError(f"{spec.shared_setting} must be a number, not {given!r:.80}")
+    settings = spec.settings(**arguments, **control)
+    design, batch = Design.learn(
+        formula, data, **shared, keeps_missing=spec.keeps_missing, which=which
+    )
+    if design.response is None and not spec.response_optional:
         raise ArgumentError(
-            f"{recipe.name} needs a response on the left of '~'; the formula is {formula!r}"
+            f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
     family = families.of(design)
-    automatic = recipe.defaults(family, max(1, len(batch.counted))) if recipe.defaults else {}
+    n = max(1, len(batch.positive_weight))
+    automatic = spec.auto_settings(family, n) if spec.auto_settings else {}
     settings = dataclasses.replace(
         settings, **{k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
     )
     given = arguments | shared | {"control": control or None}
     problem = Problem(
-        model, recipe, design, batch, family, settings, shared["standardize"], _kept(given)
+        model, spec, design, batch, family, settings, shared["standardize"], _kept(given)
     )
-    return recipe.ready(problem) if recipe.ready else problem
+    return spec.validate(problem) if spec.validate else problem
 
 
 def _complete(model, arguments):

@@ -14,7 +14,7 @@ from lodim.design.batch import split, subset
 from lodim.engine import row_keys as keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
 from lodim.selection import folds as folding
 from lodim.selection import path as paths
@@ -43,15 +43,15 @@ def quick_splits(problem, draws=1):
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
-        counted = batch.counted
+        counted = batch.positive_weight
         key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
         keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
         batch = subset(batch, counted[keep])
-    counted = len(batch.counted)
+    counted = len(batch.positive_weight)
     if counted < 2:
-        recipe = problem.recipe
-        open_ = [k for k, penalty in recipe.penalties.items() if penalty.needed]
-        names = " and ".join(filter(None, [*open_, recipe.stages, recipe.budget]))
+        spec = problem.spec
+        open_ = [k for k, penalty in spec.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*open_, spec.stage_setting, spec.shared_setting]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
     drawn = folding.draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
     return [
@@ -75,11 +75,11 @@ def choose(problem, grid):
     that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
     a row for each point, with its weight.
     """
-    grid = {name: _tried(name, values, problem.recipe) for name, values in grid.items()}
-    combinations = _combinations(grid, problem.recipe)
+    grid = {name: _tried(name, values, problem.spec) for name, values in grid.items()}
+    combinations = _combinations(grid, problem.spec)
     points = [replace(problem.settings, **point) for point in combinations]
     draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
-    if len(problem.batch.counted) <= FOLDS:  # each by itself, in every draw
+    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
         draws = 1
     losses = grid_losses(
         problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
@@ -99,12 +99,12 @@ def choose(problem, grid):
 
 def _centre(problem, grid, combinations, points, losses, draws=1):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
-    stages = problem.recipe.stages
+    stages = problem.spec.stage_setting
     weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
     frame, settings = _summarize(problem, points, combinations, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.recipe.penalties)
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties)
     return replace(settings[at], **between), frame
 
 
@@ -115,7 +115,7 @@ def _of_draw(rows, d, draws):
 
 def _loss(problem, name):
     """The loss of that name, as the model wants it."""
-    return problem.recipe.deviance or deviance if name == "deviance" else LOSSES[name]
+    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
 
 
 def cv(
@@ -184,27 +184,27 @@ def cv(
     """
     _check_call(grid, loss, rule, n_jobs)
     _check_single(arguments, grid)
-    if any(f.name == "seed" for f in fields(recipes.of(model).settings)):
+    if any(f.name == "seed" for f in fields(spec_of(model).settings)):
         arguments["seed"] = seed
-    problem = recipes.prepare(model, formula, data, arguments)
+    problem = prepare(model, formula, data, arguments)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     if grid is None:
-        grid = (problem.recipe.grid or _penalties)(problem, n_lambda)
+        grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
-    combinations = _with_penalties(_combinations(grid, problem.recipe), problem, n_lambda)
+    combinations = _with_penalties(_combinations(grid, problem.spec), problem, n_lambda)
     fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
     frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
     where_min, where_1se = _chosen(frame)
     varied = tuple(map(str, combinations[0]))
     refitted = _refitted(problem, varied, frame, chosen[where_min if rule == "min" else where_1se])
-    best = problem.recipe.run(refitted, selection=frame)
+    best = problem.spec.run(refitted, selection=frame)
     return CV(
         problem.call, frame, varied, where_min, where_1se, rule, loss, best,
-        penalties=tuple(problem.recipe.penalties), stages=problem.recipe.stages,
-        budget=problem.recipe.budget,
+        penalties=tuple(problem.spec.penalties), stages=problem.spec.stage_setting,
+        budget=problem.spec.shared_setting,
     )  # fmt: skip
 
 
@@ -329,7 +329,7 @@ def _shown(value):
 
 def _penalties(problem, n):
     """The first penalty as given among the arguments, else n values of it."""
-    penalty = next(iter(problem.recipe.penalties))
+    penalty = next(iter(problem.spec.penalties))
     given = problem.arguments[penalty]
     fixed = isinstance(given, int | float)
     return {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n)}
@@ -345,7 +345,7 @@ def _check_grid(grid, problem):
 
 def _with_penalties(points, problem, n):
     """The points with n values, largest first, of each penalty that is needed and has none."""
-    for name, penalty in problem.recipe.penalties.items():
+    for name, penalty in problem.spec.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
             values = paths.lambda_grid(problem, name, n).tolist()
             points = [{name: value} | point for value in values for point in points]
@@ -359,20 +359,20 @@ def _check_single(arguments, grid):
             raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
 
 
-def _combinations(grid, recipe):
+def _combinations(grid, spec):
     """All combinations, the simplest models first: large penalties, few stages; rows as given."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
         points = grid.astype(object).where(grid.notna(), None).to_dict("records")
         for name in grid:
-            _check_tried(name, [point[name] for point in points], recipe)
+            _check_tried(name, [point[name] for point in points], spec)
     else:
-        values = {name: _tried(name, tried, recipe) for name, tried in dict(grid).items()}
+        values = {name: _tried(name, tried, spec) for name, tried in dict(grid).items()}
         points = [
             dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())
         ]
-    for name, penalty in recipe.penalties.items():
+    for name, penalty in spec.penalties.items():
         if penalty.needed and any(point.get(name, 0) is None for point in points):
             raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
     return [
@@ -381,7 +381,7 @@ def _combinations(grid, recipe):
     ]
 
 
-def _tried(name, tried, recipe):
+def _tried(name, tried, spec):
     """Values of a setting, in order where that means something; one by itself is a value too."""
     if isinstance(tried, np.ndarray):
         tried = np.atleast_1d(tried)
@@ -389,19 +389,19 @@ def _tried(name, tried, recipe):
         tried = [tried]  # a pipeline of scikit-learn is one value, though it has a length
     if not len(tried):
         raise ArgumentError(f"the grid has no value for {name!r}")
-    _check_tried(name, tried, recipe)
-    if name in (*recipe.penalties, recipe.stages, recipe.budget):
-        return ordered(tried, name in recipe.penalties)
+    _check_tried(name, tried, spec)
+    if name in (*spec.penalties, spec.stage_setting, spec.shared_setting):
+        return ordered(tried, name in spec.penalties)
     return list(tried)
 
 
-def _check_tried(name, tried, recipe):
+def _check_tried(name, tried, spec):
     """Raise where a setting that is put in order has a value that is no number."""
-    if name not in (*recipe.penalties, recipe.stages, recipe.budget):
+    if name not in (*spec.penalties, spec.stage_setting, spec.shared_setting):
         return
     for value in tried:
         number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number and (value is not None or name in {recipe.budget} - {*recipe.penalties}):
+        if not number and (value is not None or name in {spec.shared_setting} - {*spec.penalties}):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
@@ -410,14 +410,14 @@ def _summarize(problem, points, combinations, losses, stage, draws=1):
 
     Where the number of stages is not open it is as given.
     """
-    stages = problem.recipe.stages
+    stages = problem.spec.stage_setting
     rows, chosen = [], []
     for settings, combination, curve, last in zip(points, combinations, losses, stage, strict=True):
         at = len(curve) - 1
         if stages and getattr(settings, stages) is None:
             at, settings = last - 1, replace(settings, **{stages: last})
         mean = fold_means(curve)[at]
-        open_ = [k for k in problem.recipe.penalties if combination.get(k, 0) is None]
+        open_ = [k for k in problem.spec.penalties if combination.get(k, 0) is None]
         row = combination | dict.fromkeys(open_, np.nan)
         if stages:
             row[stages] = getattr(settings, stages)

@@ -28,7 +28,7 @@ def _assign(batch, folds, classes, seed):
         return _given(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
-    counted = len(batch.counted)
+    counted = len(batch.positive_weight)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     key, of_class = keys.of_batch(batch, len(classes or ()))
@@ -59,6 +59,6 @@ def _given(batch, folds):
     if len(names) < 2:
         raise ArgumentError("folds names a single fold; at least two are needed")
     for k, name in enumerate(names):
-        if not np.isin(batch.counted, np.flatnonzero(fold != k)).any():
+        if not np.isin(batch.positive_weight, np.flatnonzero(fold != k)).any():
             raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
     return fold

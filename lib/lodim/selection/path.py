@@ -9,21 +9,21 @@ import pandas as pd
 
 from lodim.checks import one_of, positive, share, whole
 from lodim.errors import ArgumentError
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
     """Decreasing values of a penalty, evenly spaced in log, from lambda_max to ratio lambda_max."""
     n = whole("n_lambda", n, least=2)
-    kind = problem.recipe.penalties[penalty]
+    kind = problem.spec.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
     return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
 
 
-def penalty_of(recipe, name):
-    """The penalty to walk along: the one of that name, or the recipe's first."""
-    names = tuple(recipe.penalties)
+def penalty_of(spec, name):
+    """The penalty to walk along: the one of that name, or the spec's first."""
+    names = tuple(spec.penalties)
     name = names[0] if name is None else name
     one_of("penalty", name, names)
     return name
@@ -66,12 +66,12 @@ def path(
     -------
     Path
     """
-    penalty = penalty_of(recipes.of(model), penalty)
+    penalty = penalty_of(spec_of(model), penalty)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
-    problem = recipes.prepare(model, formula, data, arguments)
+    problem = prepare(model, formula, data, arguments)
     _check_others(problem, penalty)
-    stages = problem.recipe.stages
+    stages = problem.spec.stage_setting
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
@@ -87,7 +87,9 @@ def path(
     for value in lambdas:
         settings = replace(problem.settings, **{penalty: float(value)})
         given = (penalty, stages) if stages else (penalty,)
-        fit = problem.recipe.run(problem.settle(settings, given=given), warm=warm, light=True)
+        fit = problem.spec.run(
+            problem.settle(settings, given=given), warm_start=warm, for_path=True
+        )
         warm = fit.estimates
         fits.append(fit)
     return Path(problem.call, tuple(fits), penalty)
@@ -95,7 +97,7 @@ def path(
 
 def _check_others(problem, varied):
     """Raise where a penalty other than the varied one has no value."""
-    for name, penalty in problem.recipe.penalties.items():
+    for name, penalty in problem.spec.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
 

@@ -29,7 +29,7 @@ def absolute(family, y, weight, score):
     return np.abs(family.residual(y, score))
 
 
-# The loss of a row need not depend on the weights of all; that of a recipe may.
+# The loss of a row need not depend on the weights of all; that of a spec may.
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
@@ -39,21 +39,21 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress, draws=1):
     The splits are the folds of one draw after the other. Points that differ in their number of
     stages, or in their budget, alone share one run.
     """
-    recipe = problem.recipe
-    name = recipe.stages or recipe.budget
+    spec = problem.spec
+    name = spec.stage_setting or spec.shared_setting
     wanted = {}
     for point in points:
         key, value = _apart(point, name)
         wanted.setdefault(key, set()).add(value)
     runs = {
-        key: StageLosses(problem, splits, *_served(recipe, key, values), loss, draws)
+        key: StageLosses(problem, splits, *_served(spec, key, values), loss, draws)
         for key, values in wanted.items()
     }
     _race(list(runs.values()), n_jobs, progress)
     rows = []
     for point in points:
         key, value = _apart(point, name)
-        last = ordered(wanted[key]).index(value) + 1 if recipe.budget else value
+        last = ordered(wanted[key]).index(value) + 1 if spec.shared_setting else value
         rows.append(runs[key].rows[:last])
     return rows
 
@@ -91,10 +91,10 @@ def ordered(values, down=False):
     return known + [v for v in values if v is None]
 
 
-def _served(recipe, key, values):
+def _served(spec, key, values):
     """Settings of the run that serves all values, and its number of stages, None if open."""
-    if recipe.budget:
-        return replace(key, **{recipe.budget: tuple(ordered(values))}), len(values)
+    if spec.shared_setting:
+        return replace(key, **{spec.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 
@@ -121,18 +121,20 @@ class _NoBar(nullcontext):
 class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
-    Goes on until `n_stages`, or, where that is None, until the recipe's `patience` of stages have
+    Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
     brought nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
     the weight, and the standard error of that mean.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
-        self.patient, self.patience = n_stages is None, problem.recipe.patience
+        self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.draws = draws
         self.growers = [
-            problem.recipe.grow(train, problem.family, replace(settings, threads=1), watch=test)
+            problem.spec.fit_stages(
+                train, problem.family, replace(settings, threads=1), eval_batch=test
+            )
             for train, test in splits
         ]
 

@@ -10,10 +10,10 @@ from lodim.models.costnet import steps
 from lodim.models.costnet.fit import CostnetFit
 
 
-def finish(problem, estimates, log, selection, light):
+def assemble(problem, estimates, log, selection, for_path):
     """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
     batch, family, settings = problem.batch, problem.family, problem.settings
-    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
     trace, network = estimates.trace, settings.network
     _warn(trace)
     paid = steps.Paid.of(trace, network, settings.closure)

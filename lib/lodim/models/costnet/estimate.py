@@ -16,8 +16,8 @@ from lodim.models.costnet.search.rows import Training
 from lodim.models.costnet.steps import Estimates
 
 
-def grow(batch, family, settings, watch=None):
-    """Fit all: yields (estimates, log, scores (n, K) of the rows of `watch`), once for each budget.
+def fit_stages(batch, family, settings, eval_batch=None):
+    """Fit all: yields (estimates, log, scores (n, K) of rows held out) for each budget.
 
     Of several budgets, ascending, one search with the largest serves all.
     """
@@ -27,20 +27,24 @@ def grow(batch, family, settings, watch=None):
     trace = path(batch, family, priced, _lambdas(settings))
     log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
-        scores = None if watch is None else _scores(watch, family, trace, 0)
+        scores = None if eval_batch is None else _scores(eval_batch, family, trace, 0)
         yield Estimates(trace, None, None), log, scores
         return
     with single_blas():
-        made = _price_list(batch, family, settings, priced, trace, path, watch is None)
+        made = _price_list(batch, family, settings, priced, trace, path, eval_batch is None)
     estimates = Estimates(trace, *made)
     several = isinstance(settings.budget, tuple)
     for budget in settings.budget if several else [settings.budget]:
         limit = np.inf if budget is None else budget
         rung = made[0].at(limit)
-        yield estimates, log, None if watch is None else _scores(watch, family, made[0], rung)
+        yield (
+            estimates,
+            log,
+            None if eval_batch is None else _scores(eval_batch, family, made[0], rung),
+        )
 
 
-def collect(parts):
+def combine(parts):
     """The last of several parts, whose estimates serve all budgets."""
     return parts[-1]
 
@@ -125,7 +129,7 @@ def look(batch, family, network, budget, criterion, trace=None):
     return Search(market, refits, final, made, budget)
 
 
-def _scores(watch, family, models, k):
+def _scores(eval_batch, family, models, k):
     """Scores (n, K) of the rows of a batch by the model k of a trace or a ladder."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
-    return Training.of(watch, family).link(models.intercept[k], on, models.coef[k][on])
+    return Training.of(eval_batch, family).link(models.intercept[k], on, models.coef[k][on])

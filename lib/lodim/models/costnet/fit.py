@@ -53,7 +53,7 @@ class CostnetFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
-    def reader(self):
+    def _reader(self):
         """The design of the terms that the model uses: new data need no other columns."""
         return self._restricted[0]
 
@@ -61,8 +61,8 @@ class CostnetFit(Fit):
     def _restricted(self):
         return restrict(self.design, self.step.used)
 
-    def score_rows(self, batch):
-        return steps.score(self.step, self._restricted[1], batch.X, batch.n) + batch.base(
+    def _score(self, batch):
+        return steps.score(self.step, self._restricted[1], batch.X, batch.n) + batch.offset_matrix(
             self.family.n_scores
         )
 
@@ -255,7 +255,7 @@ class CostnetFit(Fit):
     @property
     def inputs(self) -> list[str]:
         """Names of the columns that new data need for the model that predict() uses."""
-        return self.reader.features
+        return self._reader.features
 
     @property
     def dev_ratio(self):

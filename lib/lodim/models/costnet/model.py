@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from lodim.fitting import spec as recipes
-from lodim.models.costnet.assemble import finish, from_state
-from lodim.models.costnet.estimate import collect, grow
+from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.models.costnet.assemble import assemble, from_state
+from lodim.models.costnet.estimate import combine, fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import network
 from lodim.models.costnet.penalty import path as penalized
@@ -194,12 +194,12 @@ def costnet(
     constraints.
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = recipes.prepare(costnet, formula, data, arguments)
+    problem = prepare(costnet, formula, data, arguments)
     if budget is not None or lambda_ is not None:
-        return RECIPE.run(problem)
-    estimates, log = next(grow(problem.batch, problem.family, problem.settings))[:2]
-    problem, selection = choose(problem, {"budget": _prices(estimates.ladder)})
-    return finish(problem, estimates, log, selection, light=False)
+        return SPEC.run(problem)
+    found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
+    problem, selection = choose(problem, {"budget": _prices(found[0].ladder)})
+    return SPEC.run(problem, selection, found=found)
 
 
 def ready(problem):
@@ -219,7 +219,7 @@ def budgets(problem, n):
     """What cv() tries: the prices of the models of all rows; or the lambda_ that is given."""
     if problem.settings.lambda_ is not None:
         return {"lambda_": [problem.settings.lambda_]}
-    estimates = next(grow(problem.batch, problem.family, problem.settings))[0]
+    estimates = next(fit_stages(problem.batch, problem.family, problem.settings))[0]
     return {"budget": _prices(estimates.ladder)}
 
 
@@ -240,17 +240,22 @@ def _largest(batch, family, s):
     return (1.0 + 1e-12) * penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
 
 
-RECIPE = recipes.Recipe(
+SPEC = ModelSpec(
     name="costnet",
+    title="cost-sensitive feature selection: the best model at every price",
     settings=Settings,
-    grow=grow,
-    collect=collect,
-    finish=finish,
-    penalties={"lambda_": recipes.Penalty(_largest, ratio=1e-4, needed=False)},
-    stages=None,
-    warm=False,
-    ready=ready,
-    budget="budget",
-    grid=budgets,
+    fit_stages=fit_stages,
+    combine=combine,
+    assemble=assemble,
+    penalties={"lambda_": Penalty(_largest, ratio=1e-4, needed=False)},
+    validate=ready,
+    shared_setting="budget",
+    cv_grid=budgets,
+    options=(
+        Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
+        Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),
+        Option("--budget", "budget", float, "what a model may cost; default: by cross-validation"),
+        Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
+    ),
+    plots=("cost", "graph"),
 )
-recipes.register(costnet, RECIPE)

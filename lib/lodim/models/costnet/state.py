@@ -21,7 +21,7 @@ def to_state(fit):
     settings = {f.name: getattr(s, f.name) for f in fields(s) if f.name != "network"}
     if callable(s.costs):
         settings["costs"] = None
-    return fit.shared_state() | {
+    return fit._shared_state() | {
         "settings": settings,
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
         "trace": _fields(e.trace), "ladder": _fields(e.ladder), "lasso": _fields(e.lasso),

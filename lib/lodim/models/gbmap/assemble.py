@@ -17,14 +17,14 @@ from lodim.models.gbmap.settings import Settings
 MOST = 10_000  # boosts of a fit whose last ones are not there
 
 
-def finish(problem, boosts, log, selection, light):
-    """The fit of learned boosts; a light one keeps no training rows."""
+def assemble(problem, boosts, log, selection, for_path):
+    """The fit of learned boosts; one of a path keeps no training rows."""
     batch, family, settings = problem.batch, problem.family, problem.settings
     threads = settings.threads or available_threads()
     weight = batch.weight
-    null = family.null_score(batch.y, weight, batch.base(family.n_scores))
+    null = family.null_score(batch.y, weight, batch.offset_matrix(family.n_scores))
     kept = calibration = None
-    if not light and settings.reference_rows:
+    if not for_path and settings.reference_rows:
         numeric = family.name == "gaussian"
         kept = reference(boosts, batch, numeric, settings.reference_rows, settings.seed, threads)
         if selection is not None:

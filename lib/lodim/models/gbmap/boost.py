@@ -26,45 +26,45 @@ ADDS = 1e-5  # share of the objective below which what a learner gains is nothin
 TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
-def grow(batch, family, settings, watch=None, warm=None):
-    """Fit boosts one by one: yields (learners, log, score of the rows of `watch`) after each.
+def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
+    """Fit boosts one by one: yields (learners, log, score of the rows of `eval_batch`) after each.
 
     Stage j minimizes Eq. 3 of Patron et al. (2024) for b = -1 and b = +1 side by side and keeps
     the lower objective. With K > 2 classes a boost has one learner a class, fitted in turn: given
     the other scores, the softmax likelihood of one score is a logistic one with an offset.
-    `warm` are Boosts whose learners are tried as starts of the same stage.
+    `warm_start` are Boosts whose learners are tried as starts of the same stage.
     """
     training = Training.of(batch, family, settings)
-    watched = None if watch is None else watch.base(family.n_scores)
+    watched = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
     for stage in count(1):
         learners, log = [None] * family.n_scores, [{}] * family.n_scores
         for k in training.class_order:
-            one, entry = _boost(training, family, settings, stage, k, rng, warm)
+            one, entry = _boost(training, family, settings, stage, k, rng, warm_start)
             training.add(one, batch.X)
             if stage == 1:  # the training score has the null model already
                 one.theta[0, 0] += training.level[k]
-            if watch is not None:
-                watched = watched + rows.score(one, watch.X, watch.n, training.threads)
+            if eval_batch is not None:
+                watched = watched + rows.score(one, eval_batch.X, eval_batch.n, training.threads)
             learners[k], log[k] = one, entry
         log = {name: np.array([entry[name] for entry in log]) for name in log[0]}
         log["deviance"] = np.full(family.n_scores, training.deviance(family))
         yield join(learners), log, watched
 
 
-def _boost(training, family, settings, stage, k, rng, warm):
+def _boost(training, family, settings, stage, k, rng, warm_start):
     """The learner of score k in a stage, and how its fit ended."""
     penalty = _penalty(training, settings)
     full = _objective(*training.whole(family, k), family, settings, training, penalty)
     part = full
     if training.sample is not None:
         part = _objective(*training.part(family, k), family, settings, training, penalty)
-    followed = settings.n_starts if warm is None else 1  # beside the neighbour's learner
+    followed = settings.n_starts if warm_start is None else 1  # beside the neighbour's learner
     theta, sign = draw_starts(
         *training.start_rows(family, k), penalty.ridge[-1], settings.activation == "softplus",
         followed, rng,
     )  # fmt: skip
-    theta, sign = _add_warm(theta, sign, warm, stage, k, training)
+    theta, sign = _add_warm_start(theta, sign, warm_start, stage, k, training)
     theta, sign, entry = _fit_stage(full, part, theta, sign, settings, training)
     if training.rotation is not None:
         theta = training.rotation.lengthen(theta)
@@ -75,7 +75,7 @@ def _boost(training, family, settings, stage, k, rng, warm):
     return one, entry
 
 
-def collect(parts):
+def combine(parts):
     """One record of the learners of several stages, and one log with an entry a learner.
 
     Learners that add nothing are left out, but for those of the first stage.
@@ -116,16 +116,16 @@ def _objective(X, y, base, weight, family, settings, training, penalty):
     return lambda sign: Stage(X, y, base, weight, sign, shape, penalty, training.threads)
 
 
-def _add_warm(theta, sign, warm, stage, k, training):
+def _add_warm_start(theta, sign, warm_start, stage, k, training):
     """Starts and the learner that a neighbouring fit has in the same place."""
-    if warm is None:
+    if warm_start is None:
         return theta, sign
-    same = (warm.stage == stage) & (warm.target == k)
-    learner = warm.theta[same]
+    same = (warm_start.stage == stage) & (warm_start.target == k)
+    learner = warm_start.theta[same]
     if training.rotation is not None:
         learner = training.rotation.shorten(learner)
     learner[:, 0] -= training.level[k] if stage == 1 else 0.0
-    return np.concatenate([theta, learner]), np.concatenate([sign, warm.sign[same]])
+    return np.concatenate([theta, learner]), np.concatenate([sign, warm_start.sign[same]])
 
 
 def _fit_stage(full, part, theta, sign, settings, training):

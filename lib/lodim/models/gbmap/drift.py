@@ -19,7 +19,7 @@ def calibrate(problem):
     """
     splits = quick_splits(problem)
     kept = problem.settings.reference_rows
-    if any(min(len(train.counted), kept) < NEIGHBOURS for train, _ in splits):
+    if any(min(len(train.positive_weight), kept) < NEIGHBOURS for train, _ in splits):
         return None
     run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     out = run(delayed(_held_out)(problem, *split) for split in splits)
@@ -33,8 +33,8 @@ def _held_out(problem, train, test):
     """The indicator on the rows of `test` of a fit to `train`, and their weights."""
     family, settings = problem.family, replace(problem.settings, threads=1)
     numeric = family.name == "gaussian"
-    parts = [part[:2] for part in islice(boost.grow(train, family, settings), settings.m)]
-    boosts, _ = boost.collect(parts)
+    parts = [part[:2] for part in islice(boost.fit_stages(train, family, settings), settings.m)]
+    boosts, _ = boost.combine(parts)
     kept = reference(boosts, train, numeric, settings.reference_rows, settings.seed, 1)
     values = indicator(boosts, kept, test.X, test.n, NEIGHBOURS, numeric, 1)
     return values, np.ones(test.n) if test.weights is None else test.weights

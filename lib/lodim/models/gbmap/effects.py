@@ -53,7 +53,7 @@ def effects(boosts, batch, threads):
 
 def reference(boosts, batch, numeric, most, seed, threads):
     """At most `most` training rows of weight above zero, drawn at random where there are more."""
-    counted = batch.counted
+    counted = batch.positive_weight
     if counted.size > most:
         counted = np.sort(np.random.default_rng(seed).choice(counted, most, replace=False))
     if counted.size < batch.n:

@@ -50,7 +50,7 @@ class GbmapFit(Fit):
 
     # The contract of Fit -----------------------------------------------------------------------
 
-    def score_rows(self, batch):
+    def _score(self, batch):
         score = rows.score(self.estimates, batch.X, batch.n, self._threads, self._engine)
         return self._with_offset(score, batch)
 
@@ -132,7 +132,7 @@ class GbmapFit(Fit):
         return report.listing(self)
 
     def to_state(self):
-        return self.shared_state() | {
+        return self._shared_state() | {
             "settings": asdict(self.settings),
             "boosts": vars(self.estimates), "log": self.log, "effects": vars(self.effects),
             "reference": None if self.reference is None else vars(self.reference),
@@ -333,7 +333,7 @@ class GbmapFit(Fit):
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _with_offset(self, score, batch):
-        return score + batch.base(self.family.n_scores)
+        return score + batch.offset_matrix(self.family.n_scores)
 
     def training_rows(self, k=1):
         """The Reference, at least k rows of it."""

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.assemble import finish, from_state
+from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
 from lodim.selection.cv import choose
@@ -134,11 +134,11 @@ def gbmap(
     and Feature Extraction.
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = recipes.prepare(gbmap, formula, data, arguments)
+    problem = prepare(gbmap, formula, data, arguments)
     selection = None
     if m is None or lambda_ is None:
         problem, selection = choose(problem, _quick_grid(problem))
-    return RECIPE.run(problem, selection)
+    return SPEC.run(problem, selection)
 
 
 def _quick_grid(problem):
@@ -148,13 +148,20 @@ def _quick_grid(problem):
     return {"lambda_": lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]}
 
 
-RECIPE = recipes.Recipe(
+SPEC = ModelSpec(
     name="gbmap",
+    title="gradient boosting mapping: boosted one-layer perceptrons",
     settings=Settings,
-    grow=boost.grow,
-    collect=boost.collect,
-    finish=finish,
-    penalties={"lambda_": recipes.Penalty(boost.lambda_max)},
-    stages="m",
+    fit_stages=boost.fit_stages,
+    combine=boost.combine,
+    assemble=assemble,
+    penalties={"lambda_": Penalty(boost.lambda_max)},
+    stage_setting="m",
+    warm_start=True,
+    options=(
+        Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
+        Option("--m", "m", int, "number of boosts; default: by cross-validation"),
+        Option("--beta", "beta", float, "softness of the softplus; default: 10"),
+    ),
+    plots=("loss", "effects", "embedding"),
 )
-recipes.register(gbmap, RECIPE)

@@ -57,7 +57,7 @@ class Training:
     @classmethod
     def of(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight, base = batch.weight, batch.base(family.n_scores)
+        weight, base = batch.weight, batch.offset_matrix(family.n_scores)
         scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
         score = family.null_score(batch.y, weight, base)
         level = (score - base)[0] / scale

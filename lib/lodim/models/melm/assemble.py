@@ -19,8 +19,8 @@ MEASURES = ("deviance", "null_deviance", "balanced_accuracy")
 HELD = ("held_deviance", "held_balanced_accuracy")  # there where probabilities are calibrated
 
 
-def finish(problem, view, log, selection, light):
-    """The fit of a view; all but a light one, of a path, are calibrated on held-out rows."""
+def assemble(problem, view, log, selection, for_path):
+    """The fit of a view; all but one of a path are calibrated on held-out rows."""
     settings, family = problem.settings, problem.family
     if not view.converged:
         warnings.warn(
@@ -30,7 +30,7 @@ def finish(problem, view, log, selection, light):
         )
     measures = {}
     if family.name != "none":
-        if settings.calibrate and not light:
+        if settings.calibrate and not for_path:
             rule, measures = held_out(problem, view)
             view = replace(view, rule=rule)
         measures = {**training(problem, view), "null_deviance": _null(problem), **measures}
@@ -44,7 +44,7 @@ def finish(problem, view, log, selection, light):
 def _null(problem):
     """Mean deviance of the class shares."""
     batch, family = problem.batch, problem.family
-    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
     return float(batch.weight @ family.deviance(batch.y, null))
 
 

@@ -17,13 +17,13 @@ from lodim.models.melm.view import View, moments, orient, project
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 
 
-def grow(batch, family, settings, watch=None):
-    """The one stage of melm: (View, log, link scores of the batch `watch`).
+def fit_stages(batch, family, settings, eval_batch=None):
+    """The one stage of melm: (View, log, link scores of the batch `eval_batch`).
 
     To be watched is to be a fold: one without a view has the scores of the null model.
     """
-    if watch is not None:
-        yield None, None, fold_scores(batch, watch, family, settings)
+    if eval_batch is not None:
+        yield None, None, fold_scores(batch, eval_batch, family, settings)
     yield *search(batch, settings, family), None
 
 
@@ -37,7 +37,7 @@ def fold_scores(train, test, family, settings):
     return view.rule.scores(project(view.V, test.X, test.n), settings.threads or 1)
 
 
-def collect(parts):
+def combine(parts):
     """The only part."""
     return parts[0]
 
@@ -52,7 +52,7 @@ def search(batch, settings, family):
 
     In the log are the ends of all starts, the best first.
     """
-    n_classes, i = count_classes(family), batch.counted
+    n_classes, i = count_classes(family), batch.positive_weight
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma is for classes, and the formula has no response")
     X = np.asarray(tiles.rows(batch.X, i), np.float64)

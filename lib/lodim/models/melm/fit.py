@@ -52,7 +52,7 @@ class MelmFit(Fit):
             return ("projection", "density")
         return ("response", "link", "class", "prob", "projection", "density")
 
-    def score_rows(self, batch):
+    def _score(self, batch):
         if self.levels is None:
             raise ArgumentError("this view has no classes: its formula has no response")
         return self.estimates.rule.scores(self.coordinates(batch), self._threads)
@@ -158,9 +158,7 @@ class MelmFit(Fit):
         batch = self.design.apply(data, response=True)
         if not batch.weight.any():
             raise DataError("no row to evaluate has a weight above zero")
-        frame["balanced_accuracy"] = balanced_accuracy(
-            batch.y, batch.weight, self.score_rows(batch)
-        )
+        frame["balanced_accuracy"] = balanced_accuracy(batch.y, batch.weight, self._score(batch))
         return frame
 
     def _summary(self, full):
@@ -171,7 +169,7 @@ class MelmFit(Fit):
 
     def to_state(self):
         view = vars(self.estimates) | {"rule": self._rule_state()}
-        return self.shared_state() | {
+        return self._shared_state() | {
             "settings": asdict(self.settings), "view": view,
             "log": self.log, "measures": self.measures,
             "n": self.n,

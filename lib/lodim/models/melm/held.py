@@ -35,7 +35,7 @@ def training(problem, view):
 def _left_out(problem, view):
     """Rows, and their link scores (m, K)."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
-    threads, i = settings.threads or available_threads(), batch.counted
+    threads, i = settings.threads or available_threads(), batch.positive_weight
     if isinstance(rule.other, Nearest):
         return rule.rows, rule.link(rule.other.left_out(rule.rows.Z))
     code = np.searchsorted(rule.present, batch.y[i].astype(np.int64))

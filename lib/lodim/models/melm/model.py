@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from lodim.fitting import spec as recipes
-from lodim.models.melm import estimate as grow
-from lodim.models.melm import suits
-from lodim.models.melm.assemble import finish, from_state
+from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.models.melm import estimate, suits
+from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.settings import Settings
@@ -168,25 +167,30 @@ def melm(
     Learning Discriminative Low-dimensional Representation. ECML PKDD.
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = recipes.prepare(melm, formula, data, arguments)
+    problem = prepare(melm, formula, data, arguments)
     if gamma is not None or problem.family.name == "none":
-        return RECIPE.run(problem)
-    return RECIPE.run(*choose(problem, {"gamma": QUICK}))
+        return SPEC.run(problem)
+    return SPEC.run(*choose(problem, {"gamma": QUICK}))
 
 
-RECIPE = recipes.Recipe(
+SPEC = ModelSpec(
     name="melm",
+    title="maximum entropy linear manifold: the linear view in which classes overlap least",
     settings=Settings,
-    grow=grow.grow,
-    collect=grow.collect,
-    finish=finish,
+    fit_stages=estimate.fit_stages,
+    combine=estimate.combine,
+    assemble=assemble,
     penalties={
-        "gamma": recipes.Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST),
+        "gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST),
     },
-    stages=None,
-    warm=False,
-    ready=suits.check,
-    deviance=calibrated_deviance,
-    unsupervised=True,
+    validate=suits.check,
+    cv_deviance=calibrated_deviance,
+    response_optional=True,
+    options=(
+        Option("--k", "k", int, "dimensions of the view; default: 2"),
+        Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
+        Option("--starts", "n_starts", int, "starts of the search; default: 17"),
+        Option("--classifier", "classifier", str, "kde (default) or knn"),
+    ),
+    plots=("view", "loadings", "starts"),
 )
-recipes.register(melm, RECIPE)

@@ -45,7 +45,7 @@ def _check_with_classes(settings):
 
 def _check_rows(problem):
     batch, levels, needed = problem.batch, problem.design.response.levels, problem.settings.k + 1
-    counts = np.bincount(batch.y[batch.counted].astype(int), minlength=len(levels))
+    counts = np.bincount(batch.y[batch.positive_weight].astype(int), minlength=len(levels))
     least = int(counts.argmin())
     if counts[least] < needed:
         raise DataError(

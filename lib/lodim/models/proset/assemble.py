@@ -17,10 +17,10 @@ from lodim.models.proset.prototypes import Prototypes
 from lodim.models.proset.settings import Settings
 
 
-def finish(problem, prototypes, log, selection, light):
-    """The fit of grown prototypes; a light one, of a path, knows no percentiles."""
+def assemble(problem, prototypes, log, selection, for_path):
+    """The fit of grown prototypes; one of a path knows no percentiles."""
     batch, family = problem.batch, problem.family
-    null = family.null_score(batch.y, batch.weight, batch.base(family.n_scores))
+    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
     if not log["converged"].all():
         failed = np.flatnonzero(~log["converged"]) + 1
         warnings.warn(
@@ -31,8 +31,8 @@ def finish(problem, prototypes, log, selection, light):
         )
     return ProsetFit(
         design=problem.design, family=family, settings=problem.settings, estimates=prototypes,
-        log=log, calibration=None if light else calibrate(problem, prototypes),
-        typical=None if light else _typical(problem, prototypes),
+        log=log, calibration=None if for_path else calibrate(problem, prototypes),
+        typical=None if for_path else _typical(problem, prototypes),
         labels=[_plain(v) for v in batch.index[prototypes.row]], selection=selection, n=batch.n,
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
         call=problem.call, arguments=problem.arguments, chosen=problem.chosen,

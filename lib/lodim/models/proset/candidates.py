@@ -95,7 +95,11 @@ def check(problem):
     eta, batch = problem.settings.max_fraction, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2.0 * half - 1.0
-    code = batch.y[batch.counted].astype(int) if levels else np.zeros(len(batch.counted), int)
+    code = (
+        batch.y[batch.positive_weight].astype(int)
+        if levels
+        else np.zeros(len(batch.positive_weight), int)
+    )
     for k, n in enumerate(np.bincount(code, minlength=len(levels or "-"))):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"

@@ -29,15 +29,15 @@ class Trial:
     end: Minimum
 
 
-def grow(batch, family, settings, watch=None, kept=None):
-    """Fit batches one by one: yields (prototypes, log, scores of the rows of `watch`) after each.
+def fit_stages(batch, family, settings, eval_batch=None, kept=None):
+    """Fit batches one by one: yields (prototypes, log, scores of rows held out) after each.
 
     Batch c minimizes Eq. 2.8 of Ruf (2022). Without a prototype of weight above zero it is empty,
     and so are all that follow. `kept` = (Prototypes, log) of a fit to the same rows is taken over
     batch by batch before new ones are fitted.
     """
     training = Training(batch, family, settings)
-    held = None if watch is None else HeldOut(watch, training)
+    held = None if eval_batch is None else HeldOut(eval_batch, training)
     used, ended = np.zeros(len(training.varies), bool), False
     for c in count(1):
         if ended:
@@ -58,7 +58,7 @@ def grow(batch, family, settings, watch=None, kept=None):
         yield part, log, None if held is None else held.score()
 
 
-def collect(parts):
+def combine(parts):
     """One record of the prototypes of several batches, and one log with an entry a batch."""
     made = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in made]

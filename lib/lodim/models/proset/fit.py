@@ -58,8 +58,8 @@ class ProsetFit(Explained):
             return ("response", "link", "class", "prob", "familiarity")
         return ("response", "link", "familiarity", "variance", "interval", "quantile")
 
-    def score_rows(self, batch):
-        t, base = self.estimates, batch.base(self.family.n_scores)
+    def _score(self, batch):
+        t, base = self.estimates, batch.offset_matrix(self.family.n_scores)
         if t.loss == CLASSES:
             S = sums(t, one_hot(t), batch.X, batch.n, self._threads, self._engine)
             return class_scores(prior(t.level, base, t.n_classes) + S, self.family.n_scores)
@@ -179,7 +179,7 @@ class ProsetFit(Explained):
 
     def to_state(self):
         calibration = self.calibration
-        return self.shared_state() | {
+        return self._shared_state() | {
             "settings": asdict(self.settings),
             "prototypes": vars(self.estimates), "log": self.log, "labels": self.labels,
             "calibration": None if calibration is None else vars(calibration),
@@ -193,7 +193,7 @@ class ProsetFit(Explained):
         t = self.estimates
         if t.loss == DENSITY:
             batch = self.design.apply(data, offset=offset, response=True)
-            y = (batch.y - (batch.base(1) + t.level)[:, 0]) / t.scale
+            y = (batch.y - (batch.offset_matrix(1) + t.level)[:, 0]) / t.scale
             density = distribution.density(t, batch.X, batch.n, y, self._threads) / t.scale
             frame["nll"] = -(batch.weight @ np.log(np.maximum(density, 1e-300)))
         return frame
@@ -244,7 +244,7 @@ class ProsetFit(Explained):
             raise ArgumentError("density() needs a numeric response and loss='density'")
         batch = self.design.apply(data, offset=offset)
         at = numbers("at", at)
-        centre = (batch.base(1) + t.level)[:, 0]
+        centre = (batch.offset_matrix(1) + t.level)[:, 0]
         values = [
             distribution.density(t, batch.X, batch.n, (y - centre) / t.scale, self._threads)
             for y in at
@@ -289,7 +289,7 @@ class ProsetFit(Explained):
         z = distribution.quantiles(
             t, self._calibrated(), batch.X, batch.n, np.asarray(shares), self._threads
         )
-        return batch.base(1) + t.level + t.scale * z
+        return batch.offset_matrix(1) + t.level + t.scale * z
 
 
 def _shares(values, name):

@@ -15,7 +15,7 @@ class HeldOut:
 
     def __init__(self, batch, training):
         self._batch, self._training = batch, training
-        base = batch.base(training.family.n_scores)
+        base = batch.offset_matrix(training.family.n_scores)
         self._base = base
         if training.loss == CLASSES:
             self._q = prior(training.level, base, training.n_classes)

@@ -4,10 +4,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.proset import candidates, penalties
-from lodim.models.proset.assemble import finish, from_state
-from lodim.models.proset.estimate import collect, grow
+from lodim.models.proset.assemble import assemble, from_state
+from lodim.models.proset.estimate import combine, fit_stages
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
 from lodim.selection.cv import choose
@@ -164,11 +164,11 @@ def proset(
     features.
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = recipes.prepare(proset, formula, data, arguments)
+    problem = prepare(proset, formula, data, arguments)
     open_ = [name for name in QUICK if getattr(problem.settings, name) is None]
     if not open_ and n_batches is not None:
-        return RECIPE.run(problem)
-    return RECIPE.run(*choose(problem, {name: QUICK[name] for name in open_}))
+        return SPEC.run(problem)
+    return SPEC.run(*choose(problem, {name: QUICK[name] for name in open_}))
 
 
 def defaults(family, n):
@@ -181,32 +181,37 @@ def defaults(family, n):
 
 def extend(fit, data, n_batches):
     """The fit with batches added to those it has; `data` holds the rows of the fit."""
-    arguments = fit.repeated({"n_batches": n_batches})
-    problem = recipes.prepare(proset, fit.design.formula, data, arguments)
+    arguments = fit._call_arguments({"n_batches": n_batches})
+    problem = prepare(proset, fit.design.formula, data, arguments)
     # The call may have left penalties open: the batches to come take those that were chosen.
     settings = replace(fit.settings, n_batches=n_batches)
     chosen = {name: by for name, by in fit.chosen.items() if name != "n_batches"}
     problem = problem.settle(settings, chosen=chosen)
     kept = fit.estimates, fit.log
-    grower = grow(problem.batch, problem.family, problem.settings, kept=kept)
-    prototypes, log = collect([part[:2] for part in islice(grower, n_batches)])
-    return finish(problem, prototypes, log, fit.selection, light=False)
+    stages = fit_stages(problem.batch, problem.family, problem.settings, kept=kept)
+    found = combine([part[:2] for part in islice(stages, n_batches)])
+    return SPEC.run(problem, fit.selection, found=found)
 
 
-RECIPE = recipes.Recipe(
+SPEC = ModelSpec(
     name="proset",
+    title="prototype sets: a few weighted training rows explain every estimate",
     settings=Settings,
-    grow=grow,
-    collect=collect,
-    finish=finish,
+    fit_stages=fit_stages,
+    combine=combine,
+    assemble=assemble,
     penalties={
-        "lambda_v": recipes.Penalty(penalties.largest_v),
-        "lambda_w": recipes.Penalty(penalties.largest_w, ratio=1e-9),
+        "lambda_v": Penalty(penalties.largest_v),
+        "lambda_w": Penalty(penalties.largest_w, ratio=1e-9),
     },
-    stages="n_batches",
-    warm=False,
-    ready=candidates.check,
+    stage_setting="n_batches",
+    validate=candidates.check,
     patience=2,
-    defaults=defaults,
+    auto_settings=defaults,
+    options=(
+        Option("--lambda-v", "lambda_v", float, "penalty of feature weights; default: 0.001"),
+        Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),
+        Option("--batches", "n_batches", int, "number of batches; default: 1"),
+        Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
+    ),
 )
-recipes.register(proset, RECIPE)

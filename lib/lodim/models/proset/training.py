@@ -43,10 +43,10 @@ class Training:
 
     def __init__(self, batch, family, settings):
         if batch.weights is not None and not batch.weights.all():
-            batch = subset(batch, batch.counted)
+            batch = subset(batch, batch.positive_weight)
         self.batch, self.family, self.settings = batch, family, settings
         self.threads = settings.threads or available_threads()
-        self.weight, base = batch.weight, batch.base(family.n_scores)
+        self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
         self.varies = tiles.varies(batch.X)

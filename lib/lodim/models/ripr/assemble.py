@@ -15,7 +15,7 @@ from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.settings import Settings
 
 
-def finish(problem, ensemble, log, selection, light):
+def assemble(problem, ensemble, log, selection, for_path):
     """The fit of an ensemble."""
     batch = problem.batch
     if not log["converged"]:

@@ -21,8 +21,8 @@ from lodim.selection.path import lambda_grid
 MOST = 2.0**20  # penalty beyond which nothing changes
 
 
-def grow(batch, family, settings, watch=None):
-    """Find views: yields (Ensemble, log, scores of the rows of `watch`) for each penalty.
+def fit_stages(batch, family, settings, eval_batch=None):
+    """Find views: yields (Ensemble, log, scores of the rows of `eval_batch`) for each penalty.
 
     Settings have one penalty, or an increasing tuple of them; None leaves the choice to `recover`,
     which has losses of its own then.
@@ -34,10 +34,14 @@ def grow(batch, family, settings, watch=None):
         found = t.recover(lambda_, None if lambda_ is None else L)
         used = float("nan") if found.forward else found.lambda_
         e = answering(t, found.views, found.assignment.matrix(), found.k, used)
-        yield e, log_of(found.assignment, t), None if watch is None else held_out(e, t, watch)
+        yield (
+            e,
+            log_of(found.assignment, t),
+            None if eval_batch is None else held_out(e, t, eval_batch),
+        )
 
 
-def collect(parts):
+def combine(parts):
     """What the one stage has found."""
     return parts[0]
 
@@ -75,9 +79,9 @@ def check_effect(problems):
             raise ArgumentError(f"{name} {words}")
 
 
-def held_out(e, t, watch):
+def held_out(e, t, eval_batch):
     """Scores of rows that were held out; of rows without a complete view, the null model's."""
-    score = ask(e, e.rows(watch), t.threads).score
+    score = ask(e, e.rows(eval_batch), t.threads).score
     known = np.flatnonzero(np.isfinite(t.y) & (t.weight > 0))
     weight = t.weight[known] / t.weight[known].sum()
     null = t.family.null_score(t.y[known], weight, np.zeros((len(known), t.family.n_scores)))

@@ -65,7 +65,7 @@ class RiprFit(Fit):
         threads = self.settings.threads or available_threads()
         return ask(self.estimates, self.estimates.rows(batch), threads)
 
-    def score_rows(self, batch):
+    def _score(self, batch):
         return self.answers(batch).score
 
     def predict(
@@ -211,7 +211,7 @@ class RiprFit(Fit):
                 f"a fit with learner={self.settings.learner!r} cannot be saved: lodim stores "
                 "numbers, and no code; fit it again, or leave learner out"
             )
-        return self.shared_state() | {
+        return self._shared_state() | {
             "settings": asdict(self.settings),
             "ensemble": {k: v for k, v in vars(e).items() if k != "experts"}, "log": self.log,
             "record": vars(self.record), "labels": self.labels,

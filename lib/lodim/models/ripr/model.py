@@ -3,10 +3,10 @@
 from typing import Any
 
 from lodim.errors import ArgumentError
-from lodim.fitting import spec as recipes
+from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.formula.formula import parse
-from lodim.models.ripr import assemble as finishing
-from lodim.models.ripr.estimate import check, check_effect, collect, grow, largest, tried
+from lodim.models.ripr import assemble as one_response
+from lodim.models.ripr.estimate import check, check_effect, combine, fit_stages, largest, tried
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
@@ -183,24 +183,22 @@ def ripr(
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     responses = parse(formula).responses
     if len(responses) < 2:
-        return RECIPE.run(recipes.prepare(ripr, formula, data, arguments))
+        return SPEC.run(prepare(ripr, formula, data, arguments))
     for name, value in (("family", family), ("order", order), ("limits", limits)):
         if value is not None:
             raise ArgumentError(f"{name} is for one response; leave it out")
-    problems = [
-        recipes.prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))
-    ]
+    problems = [prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))]
     check_effect(problems)
     found = zip(problems, shared(problems), strict=True)
-    fits = [finishing.finish(problem, e, log, None, light=False) for problem, (e, log) in found]
+    fits = [SPEC.run(problem, found=one) for problem, one in found]
     return RiprFits({fit.design.response.name: fit for fit in fits})
 
 
 def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
-        return finishing.from_state(state)
-    fits = [finishing.from_state(each) for each in state["fits"]]
+        return one_response.from_state(state)
+    fits = [one_response.from_state(each) for each in state["fits"]]
     by_name = {fit.design.response.name: fit for fit in fits}
     if not fits or len(by_name) < len(fits):
         raise ValueError("the responses have no names of their own")
@@ -210,19 +208,27 @@ def from_state(state):
     return RiprFits(by_name)
 
 
-RECIPE = recipes.Recipe(
+SPEC = ModelSpec(
     name="ripr",
+    title="informative projections: a few views, each for its part of the rows",
     settings=Settings,
-    grow=grow,
-    collect=collect,
-    finish=finishing.finish,
-    penalties={"lambda_": recipes.Penalty(largest, ratio=1e-3, needed=False)},
-    stages=None,
-    warm=False,
-    budget="lambda_",
-    ready=check,
-    unsupervised=True,
-    partial=True,
-    grid=tried,
+    fit_stages=fit_stages,
+    combine=combine,
+    assemble=one_response.assemble,
+    penalties={"lambda_": Penalty(largest, ratio=1e-3, needed=False)},
+    shared_setting="lambda_",
+    validate=check,
+    response_optional=True,
+    keeps_missing=True,
+    cv_grid=tried,
+    options=(
+        Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
+        Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 2"),
+        Option("--min-dim", "min_dim", int, "features of a view, at least; default: 2"),
+        Option("--k", "k", int, "neighbours; default: about the root of the rows"),
+        Option("--views", "n_views", int, "views, at most"),
+        Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
+    ),
+    plots=("data", "shares"),
+    without=("offset",),
 )
-recipes.register(ripr, RECIPE)

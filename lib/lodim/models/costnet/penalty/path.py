@@ -108,7 +108,7 @@ def grid(problem, batch, lambdas, l1_ratio, n_lambda, ratio):
     if lambdas is not None:
         return np.asarray(lambdas, np.float64), False, solver
     if ratio is None:
-        ratio = 1e-4 if len(batch.counted) > batch.X.shape[1] else 1e-2
+        ratio = 1e-4 if len(batch.positive_weight) > batch.X.shape[1] else 1e-2
     top = solver.top / l1_ratio * problem.spread
     return top * ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1)), True, solver
 

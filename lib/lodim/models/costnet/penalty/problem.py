@@ -39,7 +39,7 @@ class Problem:
     @classmethod
     def of(cls, batch, family, groups, threads=None):
         """The problem of a batch."""
-        K, weight, base = family.n_scores, batch.weight, batch.base(family.n_scores)
+        K, weight, base = family.n_scores, batch.weight, batch.offset_matrix(family.n_scores)
         y, spread = np.asarray(batch.y, np.float64), 1.0
         if family.name == "gaussian":
             rest = y - base[:, 0]

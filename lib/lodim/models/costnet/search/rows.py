@@ -36,10 +36,10 @@ class Training:
     def of(cls, batch, family, columns=None):
         """The rows of a batch; all columns, where none are named."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
-        counted = len(batch.counted)
+        counted = len(batch.positive_weight)
         size = counted if batch.weights is None else max(counted, float(batch.weights.sum()))
         return cls(
-            batch.X, batch.y, batch.weight, batch.base(family.n_scores), family, columns,
+            batch.X, batch.y, batch.weight, batch.offset_matrix(family.n_scores), family, columns,
             counted, size,
         )  # fmt: skip
 

@@ -57,7 +57,7 @@ def shapley_values(fit, data, reference=None, n_permutations=None, seed=0, offse
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise ArgumentError(f"seed must be a whole number from 0, not {seed!r}")
     batch, r = fit.design.apply(data, offset=offset), reference_of(fit, reference)
-    x, base = active(fit, batch), batch.base(fit.family.n_scores)
+    x, base = active(fit, batch), batch.offset_matrix(fit.family.n_scores)
     # A generator of its own for each row: its values do not depend on the rows beside it.
     values = [
         _of_row(fit, x[i], r, base[i : i + 1], n_permutations, np.random.default_rng(seed))

@@ -17,7 +17,7 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
         raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
     at, on = query(fit, data, offset), chosen(fit, features)
     t = fit.estimates
-    mixture = Mixture.of(t, at.batch.base(fit.family.n_scores))
+    mixture = Mixture.of(t, at.batch.offset_matrix(fit.family.n_scores))
     impact = fit.impacts(at.batch)[0] if len(t) else np.zeros(0)
     share = impact / (1.0 + impact.sum())
     if fit.levels is None:

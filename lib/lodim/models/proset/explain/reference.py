@@ -22,7 +22,7 @@ class Typical:
     @classmethod
     def of(cls, batch, prototypes, seed, threads):
         """That of the rows of a batch with a weight above zero."""
-        rows = batch.counted
+        rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
         x = tiles.rows(batch.X, rows)[:, prototypes.features].astype(np.float64)

@@ -196,7 +196,7 @@ def task_of(family):
 
 def flat(batch):
     """Positions of the features of a batch of which a few values set the standard deviation."""
-    X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.counted]
+    X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
         known = x[~np.isnan(x)]

@@ -1,0 +1,236 @@
+"""The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary."""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import lodim
+from lodim.errors import ArgumentError, DataError, LodimError
+from lodim.fitting.registry import MODELS
+from lodim.fitting.spec import Option, spec_of
+from lodim.report.excel import LIVE
+from lodim.report.tables import Report, Table, significant
+
+MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
+
+
+SHARED = (
+    Option("--family", "family", str, "gaussian, binomial, multinomial; default: by the response"),
+    Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
+    Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
+    Option("--seed", "seed", int, "of all random draws; default: 0"),
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is 0, or 2 after an error, told on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that knows few letters shows codes
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            try:
+                args = parser().parse_args(argv)
+                args.run(args)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (LodimError, OSError) as error:
+            print(f"lodim: error: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line: a subcommand for each model, and `data`."""
+    top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
+    top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for name in MODELS:
+        _add_model(commands, spec_of(getattr(lodim, name)))
+    data = commands.add_parser("data", help="list the data sets that come with lodim, or print one")
+    data.add_argument("name", nargs="?", help="print this data set as CSV")
+    data.set_defaults(run=show_data)
+    return top
+
+
+def _add_model(commands, spec):
+    one = commands.add_parser(spec.name, help=spec.title, description=spec.title)
+    one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
+    one.add_argument(
+        "data",
+        help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
+        "row labels), or name of a data set that comes with lodim",
+    )
+    for option in _options(spec):
+        one.add_argument(
+            option.flag, dest=option.name, type=option.kind, help=option.text,
+            metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
+        )  # fmt: skip
+    one.add_argument(
+        "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
+    )
+    one.add_argument("--cv", action="store_true", help="print the cross-validation over penalties")
+    one.add_argument(
+        "--plots",
+        metavar="DIR",
+        type=Path,
+        help=f"save {', '.join(spec.plots)}, path, cv as PNG",
+    )
+    one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
+    one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
+    one.add_argument(
+        "--type", default="response", help="response (default), link, class, ...: see predict()"
+    )
+    one.add_argument("--output", metavar="CSV", help="file for the predictions, a row a new row")
+    one.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "
+        "a spreadsheet would run as formulas; without it, texts are written as they are",
+    )
+    one.set_defaults(run=fit_model, spec=spec)
+
+
+def _options(spec):
+    shared = (option for option in SHARED if option.name not in spec.without)
+    return (*shared, *spec.options)
+
+
+def _separator(text):
+    text = "\t" if text in ("tab", "\\t") else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor 'tab'")
+    return text
+
+
+def fit_model(args: argparse.Namespace) -> None:
+    """Fit, print the summary, then do what else was asked for."""
+    if (args.predict is None) != (args.output is None):
+        raise ArgumentError("--predict and --output go together: new rows in, predictions out")
+    spec = args.spec
+    model = getattr(lodim, spec.name)
+    given = [option for option in _options(spec) if hasattr(args, option.name)]
+    arguments = {option.name: getattr(args, option.name) for option in given}
+    for option in given:
+        if option.file:
+            arguments[option.name] = read_csv(arguments[option.name], args.sep)
+    data = read_data(args.data, args.sep)
+    new = None if args.predict is None else read_data(args.predict, args.sep)
+    fit = model(args.formula, data, **arguments)
+    print(fit.summary())
+    if args.save:
+        fit.save(args.save)
+    if new is not None:
+        write_csv(fit.predict(new, args.type), args.output, args.escape_formulas)
+    arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
+    cv = None
+    if args.cv or args.plots:
+        cv = lodim.cv(model, args.formula, data, **arguments)
+    if args.cv:
+        print(f"\n{cv_report(cv)}")
+    if args.plots:
+        arguments.pop(spec.shared_setting, None)  # a penalty has no price list
+        path = lodim.path(model, args.formula, data, **arguments)
+        save_plots(args.plots, fit, spec.plots, path=path, cv=cv)
+
+
+def show_data(args: argparse.Namespace) -> None:
+    """List the data sets, or print one as CSV."""
+    if args.name is None:
+        print(lodim.data().to_string(index=False))
+    else:
+        print(lodim.data(args.name).to_csv(index=False), end="")
+
+
+def read_data(name: str, sep: str = ",") -> pd.DataFrame:
+    """A CSV file or, where there is no such file, the data set of that name."""
+    known = lodim.data()["name"].tolist()
+    if Path(name).exists() or name not in known:
+        return read_csv(name, sep)
+    return lodim.data(name)
+
+
+def read_csv(name: str, sep: str = ",") -> pd.DataFrame:
+    """Read a CSV file; a first column without a name becomes the index."""
+    if Path(name).is_dir():
+        raise DataError(f"{name!r} is a folder, not a CSV file")
+    if not Path(name).is_file():
+        raise DataError(f"no file {name!r}, and no data set of that name: see python -m lodim data")
+    how: dict[str, Any] = {"sep": sep, "keep_default_na": False, "encoding": "utf-8-sig"}
+    try:
+        # The second row is read with the head: one cell more would be taken for a row label.
+        head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]
+        frame = pd.read_csv(name, na_values=list(MISSING), low_memory=False, **how)
+    except UnicodeError as error:
+        raise DataError(f"{name} cannot be read as CSV: it is not UTF-8 ({error})") from error
+    except Exception as error:  # of the parser, or of what unpacks .gz, .xz, .zip, .zst, ...
+        said = str(error).strip() or type(error).__name__
+        raise DataError(f"{name} cannot be read as CSV: {said}") from error
+    twice = head[head.duplicated() & (head != "")]
+    if len(twice):
+        raise DataError(f"{name} has two columns called {twice.iloc[0]!r}; rename one")
+    if str(frame.columns[0]).startswith("Unnamed:"):
+        frame = frame.set_index(frame.columns[0]).rename_axis(None)
+    return frame
+
+
+def write_csv(prediction: pd.Series | pd.DataFrame, name: str, escape: bool = False) -> None:
+    """Write predictions, with row labels where the new rows have them.
+
+    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
+    """
+    frame = pd.DataFrame(prediction)
+    names = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame]
+    frame = frame.set_axis(names, axis=1)
+    if escape:
+        frame = frame.rename(columns=_escaped, index=_escaped)
+        frame = frame.apply(lambda values: values.map(_escaped))
+    try:
+        frame.to_csv(name, index=not isinstance(frame.index, pd.RangeIndex))
+    except (ImportError, ValueError) as error:  # of what packs .zst; of letters that UTF-8 lacks
+        raise DataError(f"{name} cannot be written: {error}") from error
+
+
+def _escaped(value):
+    return f"'{value}" if isinstance(value, str) and value.startswith(LIVE) else value
+
+
+def cv_report(cv: Any) -> Report:
+    """The points of a cross-validation as a table; those of the two rules are marked."""
+    frame = cv.tidy()
+    rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
+    if cv.index_min == cv.index_1se:
+        rules = {cv.index_min: "min, 1se"}
+    frame["rule"] = [rules.get(k, "") for k in range(len(frame))]
+    formats = {name: significant for name in frame if frame[name].dtype.kind == "f"}
+    table = Table("", frame, formats, index=False)
+    note = "min: least mean held-out loss; 1se: simplest within one standard error of it."
+    return Report(f"Cross-Validation of {cv.call}", [("Loss", cv.loss)], (table,), (note,))
+
+
+def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
+    """Save the plots of a fit, and of what else has a plot(), as PNG files named by their kind."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
+    draw |= {name: thing.plot for name, thing in others.items()}
+    for name, axes in draw.items():
+        figure = np.ravel(axes())[0].figure  # of views side by side, there are several Axes
+        folder.mkdir(parents=True, exist_ok=True)  # not before a plot is there to be saved
+        file = folder / f"{name}.png"
+        figure.savefig(file, dpi=150)
+        print(f"saved {file}")
+
+
+def _show_warning(message, category, *_):
+    print(f"lodim: {category.__name__}: {message}", file=sys.stderr)
