@@ -238,6 +238,7 @@ class Design:
     def to_state(self):
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
         state = {f.name: getattr(self, f.name) for f in fields(self)}
+        state["partial"] = state.pop("keeps_missing")  # its name in files
         for key in ("names", "term_names", "constant", "left_out"):
             state[key] = list(state[key])
         state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
@@ -254,6 +255,7 @@ class Design:
     def from_state(cls, state):
         """The design that `to_state` has written."""
         state = dict(state)
+        state["keeps_missing"] = state.pop("partial")
         for key in ("names", "term_names", "constant", "left_out"):
             state[key] = tuple(state[key])
         state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
