@@ -25,6 +25,7 @@ MAX_LETTERS = 25_000_000  # of the features' names
 # What a formula may make of few columns: so many features for each column in any case; beyond that
 # so many features, and numbers in all rows (0.8 GB).
 MADE_EACH, MADE_FEATURES, MADE_NUMBERS = 100, 100_000, 100_000_000
+IN_FILES = {"keeps_missing": "partial"}  # names of fields that differ there
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +238,7 @@ class Design:
 
     def to_state(self):
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
-        state = {f.name: getattr(self, f.name) for f in fields(self)}
-        state["partial"] = state.pop("keeps_missing")  # its name in files
+        state = {IN_FILES.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
         for key in ("names", "term_names", "constant", "left_out"):
             state[key] = list(state[key])
         state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
