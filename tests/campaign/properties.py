@@ -16,7 +16,7 @@ def run(seed):
     """How many tests have passed with a seed, and the lines on those that have not."""
     which = ["-m", "hypothesis", "--hypothesis-profile=campaign", f"--hypothesis-seed={seed}"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", *which, TESTS],
+        [sys.executable, "-m", "pytest", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", *which, TESTS],
         capture_output=True, text=True,
     )  # fmt: skip
     bad = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.M)

@@ -1,6 +1,6 @@
 """README.md and the vignettes: the code runs as the page stands and prints what the page shows.
 
-As a program, `python tests/test_documents.py`, this writes into README.md what its code prints.
+As a program, `python tests/contract/test_documents.py`, this writes into README.md what its code prints.
 """
 
 import ast
@@ -23,7 +23,7 @@ import lodim as ld
 from lodim.cli import main
 from lodim.fitting.registry import MODELS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
 
@@ -211,7 +211,9 @@ def test_readme_prints_what_it_shows_and_does_what_it_says(tmp_path, monkeypatch
     for code, shown, printed, claims in run_readme():
         said = [*differences(shown, printed), *claims]
         wrong += [f"{code.splitlines()[-1]}\n{line}" for line in said]
-    assert not wrong, "python tests/test_documents.py writes what is printed:\n" + "\n".join(wrong)
+    assert not wrong, (
+        "python tests/contract/test_documents.py writes what is printed:\n" + "\n".join(wrong)
+    )
 
 
 def write_readme():

@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 from lodim.datasets import files as datasets
 from lodim.errors import ArgumentError, LodimError
 
-FOLDER = Path(__file__).parents[1] / "data"
+FOLDER = Path(__file__).parents[2] / "data"
 INDEX = datasets.data()
 NAMES = INDEX["name"].tolist()
 PRICED = [name for name in NAMES if (FOLDER / f"{name}_costs.csv").exists()]

@@ -1,5 +1,5 @@
 """melm's CUDA kernels and a fit in Numba's simulator; test_cuda.py runs this file beside
-simulated_cuda.py, in a process of their own.
+simulated_gbmap.py, in a process of their own.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from lodim.models.melm.kernels import cuda as cuda_kernels
 from lodim.models.melm.search import divergence as objective
 from lodim.models.melm.search.divergence import Divergence
 from lodim.models.melm.search.sample import Sample
-from test_melm_objective import ONE, Case
+from models.melm.test_divergence import ONE, Case
 
 assert config.ENABLE_CUDASIM
 

@@ -1,5 +1,5 @@
 """proset's CUDA kernels and a fit in Numba's simulator; test_cuda.py runs this file beside
-simulated_cuda.py, in a process of their own.
+simulated_gbmap.py, in a process of their own.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lodim.models.proset.kernels import cuda as cuda_kernels
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective
 from lodim.models.proset.prototypes import Prototypes
-from test_proset_objective import Case, losses
+from models.proset.test_objective import Case, losses
 
 assert config.ENABLE_CUDASIM
 kinds = pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -28,7 +28,7 @@ def test_in_the_simulator():
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5",
          *sorted(HERE.glob("simulated_*.py"))],
-        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, cwd=HERE.parent,
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, cwd=HERE.parents[1],
         capture_output=True, text=True,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr

@@ -2,7 +2,7 @@
 
 LLVM turns a call of the C library's exp or log1p into one scalar call per row. The polynomials
 below are branch-free and stay in vector registers, in the precision of their argument: within a
-few units in the last place of NumPy's (tests/test_rowmath.py).
+few units in the last place of NumPy's (tests/engine/test_scalar_math.py).
 """
 
 import math

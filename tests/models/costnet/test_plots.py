@@ -7,7 +7,7 @@ import pytest
 import lodim as ld
 from lodim.models.costnet import layered
 from lodim.report.tables import significant
-from test_costnet_fit import ASKED, COSTS, DEPENDS, KINDS, fit_of, patients
+from models.costnet.test_fit import ASKED, COSTS, DEPENDS, KINDS, fit_of, patients
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from lodim.models.proset.batchmap import batch_map
 from lodim.models.proset.explain.attribution import reference_of
 from lodim.models.proset.explain.query import active, chosen
 from lodim.models.proset.surface import surface_over
-from test_proset_explain import fit_of, kinds, people
+from models.proset.test_explain import fit_of, kinds, people
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from test_ripr_fit import NUMBERS, TWO, blobs, fit_of, three
+from models.ripr.test_fit import NUMBERS, TWO, blobs, fit_of, three
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
