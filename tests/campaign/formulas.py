@@ -11,8 +11,9 @@ Hostile formulas: mutations of valid ones, habits of other languages, nesting, l
 bombs, each in a process with 2 GB beyond what it starts with, and 20 seconds.
 
 Every formula must be accepted, and rightly, or refused with a LodimError; anything else is counted
-apart and ends the run with status 1. What it finds becomes an example in tests/formula/test_parser.py or
-tests/design/test_design.py. The counts of the last full run are in benchmarks/results.
+apart and ends the run with status 1. What it finds becomes an example in
+tests/formula/test_parser.py or tests/design/test_design.py. The counts of the last full run are in
+benchmarks/results.
 """
 
 import argparse

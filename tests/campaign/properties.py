@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+OPTIONS = "--import-mode=importlib -p no:cacheprovider"
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -16,9 +17,10 @@ def run(seed):
     """How many tests have passed with a seed, and the lines on those that have not."""
     which = ["-m", "hypothesis", "--hypothesis-profile=campaign", f"--hypothesis-seed={seed}"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", *which, TESTS],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", "-o", f"addopts={OPTIONS}", *which, TESTS],
+        capture_output=True,
+        text=True,
+    )
     bad = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.M)
     good = int((re.search(r"(\d+) passed", done.stdout) or [0, 0])[1])
     if not bad and (done.returncode or not good):

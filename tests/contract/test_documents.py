@@ -1,6 +1,7 @@
 """README.md and the vignettes: the code runs as the page stands and prints what the page shows.
 
-As a program, `python tests/contract/test_documents.py`, this writes into README.md what its code prints.
+As a program, `python tests/contract/test_documents.py`, this writes into README.md what its code
+prints.
 """
 
 import ast

@@ -10,96 +10,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
+from contract.cases import (
+    FORMULA,
+    LEVELS,
+    MISSING,
+    MODELS,
+    N,
+    bad,
+    contract_of,
+    frame,
+    frame_of,
+)
 from lodim.fitting import storage as store
-
-MODELS = [ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr]
-CHEAP = {
-    ld.gbmap: {"m": 3, "lambda_": 0.1, "threads": 1},
-    ld.proset: {"n_batches": 2, "threads": 1},
-    ld.costnet: {"budget": 3, "threads": 1},
-    ld.melm: {"gamma": 1.0, "n_starts": 3, "threads": 1},
-    ld.ripr: {"threads": 1},
-}
-FEW_STAGES = {
-    ld.gbmap: {"m": 2},
-    ld.proset: {"n_batches": 2},
-    ld.costnet: {},
-    ld.melm: {"n_starts": 3, "k": 1},
-    ld.ripr: {},
-}
-PENALTY = {
-    ld.gbmap: "lambda_", ld.proset: "lambda_v", ld.costnet: "lambda_", ld.melm: "gamma",
-    ld.ripr: "lambda_",
-}  # fmt: skip
-PENALTIES = {m: (0.2, 1.0, 4.0) if m is ld.melm else (0.0, 1e-3, 1.0) for m in MODELS}
-CONTROL = {m: {} if m is ld.ripr else {"max_iter": 60} for m in MODELS}
-OPEN = {
-    ld.gbmap: {"control": {"max_iter": 30, "max_stages": 2}},
-    ld.proset: {
-        "n_batches": None, "lambda_v": None, "control": {"max_iter": 30, "max_stages": 2},
-    },
-    ld.costnet: {"control": {"max_iter": 30}},
-    ld.melm: {"n_starts": 3, "control": {"max_iter": 30}},
-    ld.ripr: {},
-}  # fmt: skip
-CLASSES_ONLY = [ld.melm]
-WITHOUT_OFFSET = [ld.melm, ld.ripr]
-WITHOUT_RESPONSE = [ld.melm, ld.ripr]  # take a formula without a left side
-PARTIAL = [ld.ripr]  # rows with missing values are used as far as they go
-LACKS = {ld.ripr: ("offset", "dtype")}  # arguments that others have
-KINDS = {
-    "gaussian": lambda f: 10 * f,
-    "text": lambda f: np.where(f > 0, "sick", "healthy"),
-    "bool": lambda f: f > 0,
-    "0/1": lambda f: (f > 0).astype(int),
-    "-1/1": lambda f: np.where(f > 0, 1.0, -1.0),
-    "multinomial": lambda f: np.array(["low", "mid", "high"])[(f > -0.5).astype(int) + (f > 0.7)],
-}
-LEVELS = {
-    "gaussian": None, "text": ("healthy", "sick"), "bool": (False, True), "0/1": (0, 1),
-    "-1/1": (-1.0, 1.0), "multinomial": ("high", "low", "mid"),
-}  # fmt: skip
-N = 80
-
-
-def frame(kind):
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(
-        {
-            "age": rng.normal(50, 9, N),
-            "dose mg": rng.gamma(2, 3, N),
-            "arm": rng.choice(list("AB"), N),
-        },
-        index=pd.Index(range(1000, 1000 + N), name="patient"),
-    )
-    f = (df["age"] - 50) / 9 + (df["arm"] == "B") + 0.5 * rng.normal(size=N)
-    df["answer"] = KINDS[kind](f.to_numpy())
-    df["w"], df["o"] = rng.random(N) + 0.5, 0.1 * rng.normal(size=N)
-    df.loc[1003, "age"] = np.nan
-    df.loc[1009, "arm"] = None
-    return df
-
-
-FORMULA = "answer ~ . - w - o"
-MISSING = [1003, 1009]
-TAKES = {m: [k for k in KINDS if k != "gaussian" or m not in CLASSES_ONLY] for m in MODELS}
-
-
-def frame_of(model, kind):
-    """The frame; for a model that uses what is there, rows that miss a feature miss them all."""
-    df = frame(kind)
-    if model in PARTIAL:
-        df.loc[MISSING, ["age", "dose mg", "arm"]] = None
-    return df
 
 
 def used(model):
     """How many rows of the frame a fit counts, and what its print says of the others."""
-    return (N, "without any complete view: 2 ") if model in PARTIAL else (N - 2, "(2 dropped")
+    if contract_of(model).keeps_missing:
+        return N, "without any complete view: 2 "
+    return N - 2, "(2 dropped"
 
 
 cases = pytest.mark.parametrize(
-    "model, kind", [(m, k) for m in MODELS for k in TAKES[m]],
+    "model, kind", [(m, k) for m in MODELS for k in contract_of(m).kinds],
     ids=lambda v: getattr(v, "__name__", v),
 )  # fmt: skip
 models = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
@@ -108,17 +41,8 @@ _fits = {}
 
 def fit_of(model, kind):
     if (model, kind) not in _fits:
-        _fits[model, kind] = model(FORMULA, frame_of(model, kind), **CHEAP[model])
+        _fits[model, kind] = model(FORMULA, frame_of(model, kind), **contract_of(model).cheap)
     return _fits[model, kind]
-
-
-LONG = {
-    ld.gbmap: ("c ~ .", {"m": 32, "lambda_": 0.1, "n_starts": 1}),
-    ld.proset: ("c ~ .", {"lambda_v": 1e-5}),
-    ld.costnet: ("c ~ .", {"budget": 45, "rules": "greedy", "control": {"criterion": "deviance"}}),
-    ld.melm: ("c ~ .", {"gamma": 1.0, "n_starts": 12}),
-    ld.ripr: ("~ . - c", {"n_clusters": 40, "lambda_": 0.1}),
-}
 
 
 @models
@@ -127,8 +51,8 @@ def test_long_tables_of_a_summary_are_cut_unless_it_is_full(model, monkeypatch):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(150, 45))).add_prefix("v")
     df["c"] = np.where(df.to_numpy().sum(axis=1) + 6 * rng.normal(size=150) > 0, "a", "b")
-    formula, arguments = LONG[model]
-    fit = model(formula, df, threads=1, **arguments)
+    formula, arguments = contract_of(model).long
+    fit = model(formula, df, **arguments)
     short, full = fit.summary(), fit.summary(full=True)
     said = [" ".join(str(report).split()) for report in (short, full)]
     assert "are left out; " in said[0] and "are left out; " not in said[1]
@@ -214,7 +138,9 @@ def test_tidy_glance_augment(model, kind):
     tidy, glance, augmented = fit.tidy(), fit.glance(), fit.augment(df)
     assert {"term", "estimate"} <= set(tidy) and len(tidy) and tidy["estimate"].notna().all()
     assert len(glance) == 1
-    assert {"family", "n", "df", "dev_ratio", PENALTY[model], "converged"} <= set(glance)
+    assert {"family", "n", "df", "dev_ratio", contract_of(model).penalty, "converged"} <= set(
+        glance
+    )
     assert glance["n"][0] == used(model)[0] and glance["converged"][0]
     pd.testing.assert_frame_equal(augmented[df.columns], df)
     assert len(augmented) == N and {".resid", ".loss"} <= set(augmented)
@@ -226,11 +152,11 @@ def test_tidy_glance_augment(model, kind):
 
 @models
 def test_what_augment_adds_is_no_feature_of_the_next_fit(model):
-    kind = TAKES[model][0]
+    kind = contract_of(model).kinds[0]
     fit, df = fit_of(model, kind), frame_of(model, kind)
     augmented = fit.augment(df)
     added = [name for name in augmented if name not in df]
-    again = model(FORMULA, augmented, **CHEAP[model])
+    again = model(FORMULA, augmented, **contract_of(model).cheap)
     assert again.design.names == fit.design.names and list(again.design.left_out) == added
     pd.testing.assert_series_equal(again.coef(), fit.coef())
     text, report = (" ".join(str(out).split()) for out in (again, again.summary()))
@@ -251,11 +177,15 @@ def test_save_and_load(model, kind, tmp_path):
     assert path.stat().st_size < 200_000
 
 
-@cases
+@pytest.mark.parametrize(
+    "model, kind",
+    [(m, k) for m in MODELS for k in contract_of(m).kinds if "seed" not in contract_of(m).lacks],
+    ids=lambda v: getattr(v, "__name__", v),
+)
 def test_seed_and_threads(model, kind):
     df = frame_of(model, kind)
     one, two, other = (
-        model(FORMULA, df, **CHEAP[model] | {"seed": s, "threads": t})
+        model(FORMULA, df, **contract_of(model).cheap | {"seed": s, "threads": t})
         for s, t in ((7, 1), (7, 2), (8, 1))
     )
     assert one.predict(df, "link").equals(two.predict(df, "link"))
@@ -266,7 +196,7 @@ def test_seed_and_threads(model, kind):
 @models
 def test_renamed_and_reordered_classes(model, kind):
     """Of values that repeat, so that distances and classes are tied; of proset, one batch."""
-    cheap = CHEAP[model] | ({"n_batches": 1} if model is ld.proset else {})
+    cheap = contract_of(model).cheap | ({"n_batches": 1} if model is ld.proset else {})
     df = frame_of(model, kind).round({"age": -1, "dose mg": -1})
     names = LEVELS[kind]
     code = dict(zip(names, names[1:] + names[:1], strict=True))
@@ -287,7 +217,7 @@ def test_renamed_and_reordered_classes(model, kind):
 def test_data_is_left_alone(model):
     df = frame_of(model, "text")
     before = df.copy(deep=True)
-    model(FORMULA, df, **CHEAP[model]).predict(df)
+    model(FORMULA, df, **contract_of(model).cheap).predict(df)
     pd.testing.assert_frame_equal(df, before)
 
 
@@ -296,42 +226,20 @@ def test_other_frames(model):
     df = frame_of(model, "text").dropna()
     expected = fit_of(model, "text")
     as_dict = {name: df[name].tolist() for name in df}
-    one = model(FORMULA, as_dict, **CHEAP[model])
+    one = model(FORMULA, as_dict, **contract_of(model).cheap)
     np.testing.assert_allclose(one.predict(as_dict), expected.predict(df), rtol=1e-9)
     polars = pytest.importorskip("polars")
     pytest.importorskip("narwhals")
     pl = polars.DataFrame(as_dict)
-    two = model(FORMULA, pl, **CHEAP[model])
+    two = model(FORMULA, pl, **contract_of(model).cheap)
     np.testing.assert_array_equal(two.predict(pl), one.predict(as_dict))
 
 
 # Refusals --------------------------------------------------------------------------------------
 
 
-class Dumb:
-    """An estimator that tells no probabilities."""
-
-    def fit(self, X, y):
-        return self
-
-
-class Vote(Dumb):
-    """An estimator that takes no weights: class shares."""
-
-    def predict_proba(self, X):
-        return np.full((len(X), 2), 0.5)
-
-
-def bad(change=None, formula=FORMULA, kind=None, **arguments):
-    def call(model):
-        df = frame(kind or TAKES[model][0])
-        return model(formula, change(df) if change else df, **CHEAP[model] | arguments)
-
-    return call
-
-
 def penalized(value):
-    return lambda model: bad(**{PENALTY[model]: value})(model)
+    return lambda model: bad(**{contract_of(model).penalty: value})(model)
 
 
 def infinite(df):
@@ -366,7 +274,9 @@ REFUSED = {
     "duplicate column": (
         bad(lambda d: pd.concat([d, d[["age"]]], axis=1)), ld.LodimError, "age",
     ),
-    "no frame": (lambda m: m(FORMULA, [1, 2, 3], **CHEAP[m]), ld.DataError, "DataFrame"),
+    "no frame": (
+        lambda m: m(FORMULA, [1, 2, 3], **contract_of(m).cheap), ld.DataError, "DataFrame",
+    ),
     "syntax": (bad(formula="answer ~ age +"), ld.FormulaError, "age"),
     "two tildes": (bad(formula="answer ~ age ~ arm"), ld.FormulaError, "~"),
     "no tilde": (bad(formula="answer"), ld.FormulaError, "~"),
@@ -400,192 +310,40 @@ REFUSED = {
     "control of an argument": (bad(control={"seed": 3}), ld.ArgumentError, "seed"),
     "standardize": (bad(standardize="yes"), ld.ArgumentError, "standardize"),
 }  # fmt: skip
-PROSET_REFUSED = {
-    "n_batches": (bad(n_batches=0), ld.ArgumentError, "n_batches must be a whole number from 1"),
-    "n_candidates": (bad(n_candidates=0.5), ld.ArgumentError, "n_candidates"),
-    "lambda_w": (bad(lambda_w=-1), ld.ArgumentError, "lambda_w must be 0 or more"),
-    "l1_ratio_v": (bad(l1_ratio_v=1.5), ld.ArgumentError, "l1_ratio_v must be between 0 and 1"),
-    "l1_ratio_w": (bad(l1_ratio_w=-1), ld.ArgumentError, "l1_ratio_w must be between 0 and 1"),
-    "loss": (bad(loss="absolute"), ld.ArgumentError, "squared, density"),
-    "max_fraction": (bad(control={"max_fraction": 1.0}), ld.ArgumentError, "max_fraction"),
-    "hard_share": (bad(control={"hard_share": 0.0}), ld.ArgumentError, "hard_share"),
-    "max_rows": (bad(control={"max_rows": 0}), ld.ArgumentError, "max_rows"),
-    "precision": (bad(control={"precision": "half"}), ld.ArgumentError, "float32, float64"),
-    "tiny class": (
-        bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
-        "class 'a' has 2 rows.*needs 3",
-    ),
-    "two rows": (bad(lambda d: d[:2]), ld.DataError, "there are 2 rows.*needs 3"),
-}  # fmt: skip
-MELM_REFUSED = {
-    "number": (bad(kind="gaussian"), ld.DataError, "'answer' is a number.*family='multinomial'"),
-    "k = 0": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
-    "k too large": (bad(k=5), ld.DataError, "k=5 dimensions need 5 features"),
-    "k above rank": (
-        bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5), ld.DataError,
-        "4 directions only, too few for k=5",
-    ),
-    "gamma = 0": (bad(gamma=0), ld.ArgumentError, "gamma must be a positive number"),
-    "covariance": (bad(covariance="robust"), ld.ArgumentError, "empirical, ledoit-wolf"),
-    "divergence": (bad(divergence="max"), ld.ArgumentError, "sum, mean"),
-    "entropy": (bad(entropy="none"), ld.ArgumentError, "max, min"),
-    "entropy of classes": (bad(entropy="min"), ld.ArgumentError, "without a response"),
-    "penalty": (bad(penalty=1), ld.ArgumentError, "penalty must be True or False"),
-    "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
-    "classifier": (bad(classifier="svm"), ld.ArgumentError, "kde, knn, or an estimator"),
-    "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),
-    "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"give an instance.*Vote\(\)"),
-    "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb has no predict_proba"),
-    "no weights": (
-        bad(classifier=Vote(), weights="w"), ld.ArgumentError, "Vote takes no weights",
-    ),
-    "prior": (bad(control={"prior": "flat"}), ld.ArgumentError, "shares, equal"),
-    "prior of an estimator": (
-        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' is",
-    ),
-    "n_neighbours": (bad(control={"n_neighbours": 3}), ld.ArgumentError, "classifier='knn'"),
-    "offset": (bad(offset="o"), ld.ArgumentError, "takes no offset"),
-    "tiny class": (
-        bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
-        "rows of class 'a' that count: 2.*needs 3",
-    ),
-    "no feature": (
-        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
-    ),
-    "given away": (
-        bad(lambda d: d.assign(age=(d["answer"] == "sick").astype(float)), formula="answer ~ age",
-            k=1),
-        ld.DataError, "gives the class away",
-    ),
-    "for classes": (
-        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma is for classes",
-    ),
-}  # fmt: skip
-RIPR_REFUSED = {
-    "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be a whole number from 1 to 3"),
-    "min_dim": (bad(min_dim=3), ld.ArgumentError, "min_dim must be at most max_dim=2"),
-    "k": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
-    "a": (bad(a=1.0), ld.ArgumentError, "a must be at least 0 and below 1"),
-    "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
-    "learner": (bad(learner="svm"), ld.ArgumentError, "an estimator with fit"),
-    "learner class": (bad(learner=dict), ld.ArgumentError, "no class"),
-    "n_clusters": (bad(n_clusters=3), ld.ArgumentError, "without a response"),
-    "max_views": (bad(max_views=0), ld.ArgumentError, "max_views"),
-    "share": (bad(control={"share": 1.0}), ld.ArgumentError, "share must be"),
-    "smooth": (bad(control={"smooth": -1}), ld.ArgumentError, "smooth must be 0 or more"),
-    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' holds"),
-    "nothing varies": (
-        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError,
-        "no feature varies",
-    ),
-    "family of several": (
-        bad(formula="answer + age ~ arm + w", family="gaussian"), ld.ArgumentError,
-        "family is for one response",
-    ),
-}  # fmt: skip
-GBMAP_REFUSED = {
-    "m = 0": (bad(m=0), ld.ArgumentError, "m must be a whole number from 1"),
-    "m = 2.5": (bad(m=2.5), ld.ArgumentError, "m must be a whole number"),
-    "m true": (bad(m=True), ld.ArgumentError, "m must be"),
-    "beta = 0": (bad(beta=0), ld.ArgumentError, "beta must be a positive"),
-    "beta nan": (bad(beta=np.nan), ld.ArgumentError, "beta"),
-    "l1_ratio": (bad(l1_ratio=1.5), ld.ArgumentError, "l1_ratio must be between 0 and 1"),
-    "activation": (bad(activation="relu"), ld.ArgumentError, "softplus, identity"),
-    "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
-    "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),
-    "tol": (bad(control={"tol": -1}), ld.ArgumentError, "tol"),
-    "intercept": (bad(control={"penalize_intercept": 1}), ld.ArgumentError, "penalize_intercept"),
-}
-
-
-COSTNET_REFUSED = {
-    "costs": (bad(costs={"age": 1}), ld.ArgumentError, "costs lack 'dose mg', 'arm'"),
-    "negative cost": (bad(costs={"age": -1}), ld.ArgumentError, "'age' must be a number, 0 to"),
-    "misspelt cost": (
-        bad(costs={"ages": 1, "dose mg": 1, "arm": 1}), ld.ArgumentError, "they have 'ages'",
-    ),
-    "unknown name": (bad(depends_on={"arm": "ages"}), ld.ArgumentError, "did you mean 'age'"),
-    "circle": (
-        bad(depends_on={"arm": "age", "age": "arm"}), ld.ArgumentError, "age -> arm -> age",
-    ),
-    "series": (
-        bad(alternatives={"age": ["arm"]}), ld.ArgumentError, "'age' is a column",
-    ),
-    "budget < 0": (bad(budget=-1), ld.ArgumentError, "budget must be 0 or more"),
-    "budget text": (bad(budget="all"), ld.ArgumentError, "budget must be 0 or more"),
-    "budget and lambda_": (bad(lambda_=0.1), ld.ArgumentError, "either a budget or lambda_"),
-    "rules": (bad(rules="best"), ld.ArgumentError, "group, reweighted, lasso, greedy"),
-    "l1_ratio": (bad(l1_ratio=0), ld.ArgumentError, "l1_ratio must be above 0, and at most 1"),
-    "relax": (bad(relax=2), ld.ArgumentError, "relax must be between 0 and 1"),
-    "closure": (bad(closure="none"), ld.ArgumentError, "closure must be one of all, direct"),
-    "solver": (bad(solver="lbfgs"), ld.ArgumentError, "solver must be one of auto, cvxpy"),
-    "n_lambda": (bad(n_lambda=1), ld.ArgumentError, "n_lambda"),
-    "criterion": (
-        bad(control={"criterion": "cp"}), ld.ArgumentError, "deviance, aic, hq, bic, ebic",
-    ),
-    "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),
-    "tol": (bad(control={"tol": 0}), ld.ArgumentError, "tol"),
-    "network": (bad(control={"network": 1}), ld.ArgumentError, "network"),
-}  # fmt: skip
-# What a model refuses in other words, or does not know.
-OTHER_WORDS = {(m, "no rows left"): "'age' is missing in every row" for m in PARTIAL}
-OTHER_WORDS[ld.ripr, "control key"] = "'maxiter'.*tolerance"
 
 
 @models
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(model, case):
-    if case == "no response" and model in WITHOUT_RESPONSE:
+    if case == "no response" and contract_of(model).response_optional:
         pytest.skip("it takes a formula without a response")
+    if case.startswith("penalty") and contract_of(model).penalty is None:
+        pytest.skip("it has no penalty")
     call, error, words = REFUSED[case]
-    if any(name in case for name in LACKS.get(model, ())):
+    if any(name in case.split() for name in contract_of(model).lacks):
         error, words = TypeError, "unexpected keyword argument"
-    with pytest.raises(error, match=OTHER_WORDS.get((model, case), words)):
+    with pytest.raises(error, match=contract_of(model).other_words.get(case, words)):
         call(model)
 
 
-@pytest.mark.parametrize("case", GBMAP_REFUSED)
-def test_refused_by_gbmap(case):
-    call, error, words = GBMAP_REFUSED[case]
+@pytest.mark.parametrize(
+    "model, case",
+    [(m, case) for m in MODELS for case in contract_of(m).refused],
+    ids=lambda v: getattr(v, "__name__", v),
+)
+def test_refused_by_one_model(model, case):
+    call, error, words = contract_of(model).refused[case]
     with pytest.raises(error, match=words):
-        call(ld.gbmap)
-
-
-@pytest.mark.parametrize("case", RIPR_REFUSED)
-def test_refused_by_ripr(case):
-    call, error, words = RIPR_REFUSED[case]
-    with pytest.raises(error, match=words):
-        call(ld.ripr)
-
-
-@pytest.mark.parametrize("case", PROSET_REFUSED)
-def test_refused_by_proset(case):
-    call, error, words = PROSET_REFUSED[case]
-    with pytest.raises(error, match=words):
-        call(ld.proset)
-
-
-@pytest.mark.parametrize("case", COSTNET_REFUSED)
-def test_refused_by_costnet(case):
-    call, error, words = COSTNET_REFUSED[case]
-    with pytest.raises(error, match=words):
-        call(ld.costnet)
-
-
-@pytest.mark.parametrize("case", MELM_REFUSED)
-def test_refused_by_melm(case):
-    call, error, words = MELM_REFUSED[case]
-    with pytest.raises(error, match=words):
-        call(ld.melm)
+        call(model)
 
 
 @pytest.mark.parametrize(
-    "model", [m for m in MODELS if m not in WITHOUT_OFFSET], ids=lambda m: m.__name__
+    "model", [m for m in MODELS if contract_of(m).offset], ids=lambda m: m.__name__
 )
 def test_offset_at_predict(model):
     df = frame("gaussian")
     named, given_ = (
-        model(FORMULA, df, offset=o, **CHEAP[model]) for o in ("o", df["o"].to_numpy())
+        model(FORMULA, df, offset=o, **contract_of(model).cheap) for o in ("o", df["o"].to_numpy())
     )
     np.testing.assert_array_equal(named.predict(df), given_.predict(df, offset=df["o"].to_numpy()))
     with pytest.raises(ld.DataError, match="fitted with an offset"):
@@ -599,7 +357,7 @@ def test_offset_at_predict(model):
 @models
 def test_files_refused(model, tmp_path):
     path = tmp_path / "fit"
-    fit = fit_of(model, TAKES[model][0])
+    fit = fit_of(model, contract_of(model).kinds[0])
     fit.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-30])
@@ -658,10 +416,19 @@ def frames(draw):
 
 def suited(model, df, seed):
     """The frame with a response that the model takes: few frames drawn blindly have classes."""
-    if model in CLASSES_ONLY and seed:
+    if contract_of(model).classes_only and seed:
         labels = np.random.default_rng(seed).choice(["a", "b", "c"][: 1 + seed], len(df))
         return df.assign(y=labels)
     return df
+
+
+def asked(model, seed, penalty):
+    """Arguments of a fast fit, with a seed and one of the penalties, where the model has them."""
+    contract = contract_of(model)
+    arguments = {"seed": seed, "threads": 1, "control": contract.control, **contract.few_stages}
+    if contract.penalty is not None:
+        arguments[contract.penalty] = contract.penalties[penalty]
+    return {name: value for name, value in arguments.items() if name not in contract.lacks}
 
 
 @models
@@ -675,9 +442,11 @@ def test_any_frame(model, df, seed, weighted, penalty):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            shrunk = FEW_STAGES[model] | {PENALTY[model]: PENALTIES[model][penalty]}
+            shrunk = contract_of(model).few_stages | {
+                contract_of(model).penalty: contract_of(model).penalties[penalty]
+            }
             fit = model("y ~ .", df, seed=seed, threads=1, weights=weights,
-                        control=CONTROL[model], **shrunk)  # fmt: skip
+                        control=contract_of(model).control, **shrunk)  # fmt: skip
         except ld.LodimError:
             return
         try:
@@ -687,7 +456,7 @@ def test_any_frame(model, df, seed, weighted, penalty):
             return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
-        if model in PARTIAL:
+        if contract_of(model).keeps_missing:
             known = df.index[fit.predict(df, "view").notna()]
         else:
             known = df.index[df[fit._reader.features].notna().all(axis=1)]
@@ -706,7 +475,7 @@ def test_any_frame_by_default(model, df, seed):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            fit = model("y ~ .", df, threads=1, **OPEN[model])
+            fit = model("y ~ .", df, **contract_of(model).open)
         except ld.LodimError:
             return
         try:

@@ -1,0 +1,78 @@
+"""melm's part of the contract of all models."""
+
+import numpy as np
+
+import lodim as ld
+from contract.cases import Contract, N, bad
+
+
+class Dumb:
+    """An estimator that tells no probabilities."""
+
+    def fit(self, X, y):
+        return self
+
+
+class Vote(Dumb):
+    """An estimator that takes no weights: class shares."""
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+REFUSED = {
+    "number": (bad(kind="gaussian"), ld.DataError, "'answer' is a number.*family='multinomial'"),
+    "k = 0": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
+    "k too large": (bad(k=5), ld.DataError, "k=5 dimensions need 5 features"),
+    "k above rank": (
+        bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5), ld.DataError,
+        "4 directions only, too few for k=5",
+    ),
+    "gamma = 0": (bad(gamma=0), ld.ArgumentError, "gamma must be a positive number"),
+    "covariance": (bad(covariance="robust"), ld.ArgumentError, "empirical, ledoit-wolf"),
+    "divergence": (bad(divergence="max"), ld.ArgumentError, "sum, mean"),
+    "entropy": (bad(entropy="none"), ld.ArgumentError, "max, min"),
+    "entropy of classes": (bad(entropy="min"), ld.ArgumentError, "without a response"),
+    "penalty": (bad(penalty=1), ld.ArgumentError, "penalty must be True or False"),
+    "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
+    "classifier": (bad(classifier="svm"), ld.ArgumentError, "kde, knn, or an estimator"),
+    "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),
+    "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"give an instance.*Vote\(\)"),
+    "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb has no predict_proba"),
+    "no weights": (
+        bad(classifier=Vote(), weights="w"), ld.ArgumentError, "Vote takes no weights",
+    ),
+    "prior": (bad(control={"prior": "flat"}), ld.ArgumentError, "shares, equal"),
+    "prior of an estimator": (
+        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' is",
+    ),
+    "n_neighbours": (bad(control={"n_neighbours": 3}), ld.ArgumentError, "classifier='knn'"),
+    "offset": (bad(offset="o"), ld.ArgumentError, "takes no offset"),
+    "tiny class": (
+        bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
+        "rows of class 'a' that count: 2.*needs 3",
+    ),
+    "no feature": (
+        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
+    ),
+    "given away": (
+        bad(lambda d: d.assign(age=(d["answer"] == "sick").astype(float)), formula="answer ~ age",
+            k=1),
+        ld.DataError, "gives the class away",
+    ),
+    "for classes": (
+        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma is for classes",
+    ),
+}  # fmt: skip
+CONTRACT = Contract(
+    cheap={"gamma": 1.0, "n_starts": 3, "threads": 1},
+    long=("c ~ .", {"threads": 1, "gamma": 1.0, "n_starts": 12}),
+    penalty="gamma",
+    penalties=(0.2, 1.0, 4.0),
+    few_stages={"n_starts": 3, "k": 1},
+    open={"threads": 1, "n_starts": 3, "control": {"max_iter": 30}},
+    classes_only=True,
+    response_optional=True,
+    offset=False,
+    refused=REFUSED,
+)

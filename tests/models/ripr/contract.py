@@ -1,0 +1,43 @@
+"""ripr's part of the contract of all models."""
+
+import lodim as ld
+from contract.cases import Contract, bad
+
+REFUSED = {
+    "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be a whole number from 1 to 3"),
+    "min_dim": (bad(min_dim=3), ld.ArgumentError, "min_dim must be at most max_dim=2"),
+    "k": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
+    "a": (bad(a=1.0), ld.ArgumentError, "a must be at least 0 and below 1"),
+    "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
+    "learner": (bad(learner="svm"), ld.ArgumentError, "an estimator with fit"),
+    "learner class": (bad(learner=dict), ld.ArgumentError, "no class"),
+    "n_clusters": (bad(n_clusters=3), ld.ArgumentError, "without a response"),
+    "max_views": (bad(max_views=0), ld.ArgumentError, "max_views"),
+    "share": (bad(control={"share": 1.0}), ld.ArgumentError, "share must be"),
+    "smooth": (bad(control={"smooth": -1}), ld.ArgumentError, "smooth must be 0 or more"),
+    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' holds"),
+    "nothing varies": (
+        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError,
+        "no feature varies",
+    ),
+    "family of several": (
+        bad(formula="answer + age ~ arm + w", family="gaussian"), ld.ArgumentError,
+        "family is for one response",
+    ),
+}  # fmt: skip
+CONTRACT = Contract(
+    cheap={"threads": 1},
+    long=("~ . - c", {"threads": 1, "n_clusters": 40, "lambda_": 0.1}),
+    penalty="lambda_",
+    control={},
+    open={"threads": 1},
+    response_optional=True,
+    keeps_missing=True,
+    offset=False,
+    lacks=("offset", "dtype"),
+    refused=REFUSED,
+    other_words={
+        "no rows left": "'age' is missing in every row",
+        "control key": "'maxiter'.*tolerance",
+    },
+)
