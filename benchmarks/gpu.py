@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from lodim.models.melm.keys import keys
 from numba import cuda
 
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
+from lodim.engine.row_keys import keys
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.sample import Sample, bandwidths

@@ -24,7 +24,6 @@ from sklearn.model_selection import StratifiedKFold
 import lodim as ld
 from lodim.engine.blocks import single_blas
 from lodim.models.melm.search import search as manifold
-from lodim.models.melm.search import starts as begin
 from lodim.models.melm.search import whitening as bases
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
@@ -154,7 +153,7 @@ def speed_of(name, n_naive):
     basis = bases.learn(X, y, np.ones(len(y)))
     sample = Sample.of(X, y, np.ones(len(y)), basis)
     objective = Divergence(sample, shares(sample.size), bandwidths(sample.size, 2), 2)
-    theta = begin.starts(sample, basis, 2, 17, 0)[0].reshape(17, -1)
+    theta = manifold.starts(sample, basis, 2, 17, 0)[0].reshape(17, -1)
     naive = Straightforward(basis.coordinates(X).T, y, 2)
     value, gradient = objective(theta[:1], ONE)
     slow_value, slow_gradient = naive(theta[0])

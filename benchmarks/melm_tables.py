@@ -31,7 +31,7 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from lodim.models.melm.estimate import learn_rule
+from lodim.models.melm.classify.rule import learn_rule
 from lodim.models.melm.search.search import Plan, find
 from lodim.models.melm.settings import Settings
 

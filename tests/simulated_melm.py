@@ -91,6 +91,7 @@ def test_classes_far_apart():
 
 def test_rows_move_once(monkeypatch):
     """All objectives of a sample share its tiles; a pass sends parameters alone."""
+    classes, parameters = [(2, 64), (2,), (3,)], [(1, 2, 2, 4, 2), (1, 2, 2)]
     moved = []
     for place in (device, cuda_kernels):
         monkeypatch.setattr(
@@ -99,7 +100,7 @@ def test_rows_move_once(monkeypatch):
     case = Counts((5, 6))
     for _ in range(2):
         case.on_gpu()(case.theta.reshape(1, -1), ONE)
-    assert moved == [(2, 4, 64)] + 2 * [(1, 2, 2, 4, 2), (1, 2, 2)]
+    assert moved == [(2, 4, 64)] + 2 * (classes + parameters)
 
 
 def test_problems_that_run_together_have_room():
@@ -124,7 +125,7 @@ def test_auto_takes_a_gpu_for_many_pairs(monkeypatch):
     for many, there in ((objective.MANY, False), (60, True)):
         monkeypatch.setattr(objective, "MANY", many)
         auto = Divergence(case.sample, case.share, case.h2, 2, engine="auto")
-        assert (auto._resident is not None) == there
+        assert (auto._tiles is not None) == there
 
 
 def test_a_fit():

@@ -7,17 +7,16 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm.classify import density, neighbours, widths
+from lodim.models.melm.classify import density, neighbours
 from lodim.models.melm.classify.rule import Background, Rows
 from lodim.models.melm.search import fourier as approximate
 from lodim.models.melm.search import search as manifold
-from lodim.models.melm.search import starts
 from lodim.models.melm.search import whitening as basis
-from lodim.models.melm.search.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
 from lodim.models.melm.search.divergence import Divergence
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.melm.search.search import Plan, _distinct, find
+from lodim.models.melm.search.whitening import COVARIANCES, FLOOR, empirical, ledoit_wolf
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
 
@@ -86,7 +85,7 @@ def test_one_class_is_principal_components(smallest, penalty, monkeypatch):
     plan = Plan(n_starts=4, smallest=smallest, penalty=penalty, ftol=0.0, tol=1e-9)
     # Without the start that is the answer.
     monkeypatch.setattr(
-        starts, "_principal", lambda *a: np.random.default_rng(9).normal(size=(6, 2))
+        manifold, "_principal", lambda *a: np.random.default_rng(9).normal(size=(6, 2))
     )
     end = find(X, np.zeros(200, int), np.ones(200), plan)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
@@ -385,22 +384,22 @@ def test_width_of_least_loss_of_rows_left_out(equal):
     judged = weight / size[code] if equal else weight
     loss = [
         judged @ [-one_left_out(Z, code, weight, equal, width, r) for r in range(120)]
-        for width in widths.WIDTHS[::3]
+        for width in density.WIDTHS[::3]
     ]
     options = {"gamma": 1.0, "covariance": "empirical", "equal": equal}
-    for width, expected in zip(widths.WIDTHS[::3], loss, strict=True):
-        score = widths.left_out(rows, background, width, options, 1)
+    for width, expected in zip(density.WIDTHS[::3], loss, strict=True):
+        score = density.left_out(rows, background, width, options, 1)
         found = judged @ -log_softmax(score, axis=1)[np.arange(120), code]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
-    chosen = widths.choose(rows, background, options, 1)
+    chosen = density.choose(rows, background, options, 1)
     of_all = [
         judged
-        @ -log_softmax(widths.left_out(rows, background, w, options, 1), axis=1)[
+        @ -log_softmax(density.left_out(rows, background, w, options, 1), axis=1)[
             np.arange(120), code
         ]
-        for w in widths.WIDTHS
+        for w in density.WIDTHS
     ]
-    assert chosen == widths.WIDTHS[np.argmin(of_all)]
+    assert chosen == density.WIDTHS[np.argmin(of_all)]
 
 
 def one_left_out(Z, code, weight, equal, width, r):

@@ -7,8 +7,7 @@ from scipy.optimize import approx_fprime
 from lodim.models.melm.search import divergence as objective
 from lodim.models.melm.search import fourier as approximate
 from lodim.models.melm.search import whitening as basis
-from lodim.models.melm.search.divergence import Divergence, bound, shares, terms
-from lodim.models.melm.search.entropy import NormalEntropy
+from lodim.models.melm.search.divergence import Divergence, NormalEntropy, bound, shares, terms
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
 

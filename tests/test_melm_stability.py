@@ -6,10 +6,9 @@ import pytest
 
 import lodim as ld
 from lodim.engine import row_keys as keys
-from lodim.models.melm.classify import widths
-from lodim.models.melm.classify.classifiers import sample
+from lodim.models.melm.classify import density
 from lodim.models.melm.classify.neighbours import choose_count
-from lodim.models.melm.classify.rule import Rows, sharpness
+from lodim.models.melm.classify.rule import Rows, sample, sharpness
 from lodim.models.melm.view import orient, upright
 
 SONAR = ld.data("sonar")[["echo", *(f"band_{j:02d}" for j in range(1, 41, 2))]]
@@ -163,11 +162,11 @@ def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     rows = Rows(np.ones((4, 1)), np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0]))
     score = np.log([[0.7, 0.3]] * 4)
     monkeypatch.setattr(
-        widths,
+        density,
         "left_out",
         lambda rows, _, width, *rest: score * (1.0 + 1e-13 * np.sin(1e3 * width)),
     )
-    assert widths.choose(rows, None, {"equal": False}, 1) == widths.WIDTHS[0]
+    assert density.choose(rows, None, {"equal": False}, 1) == density.WIDTHS[0]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 55, 207, 325])

@@ -6,12 +6,11 @@ from dataclasses import replace
 from lodim import forms
 from lodim.errors import ConvergenceWarning
 from lodim.fitting.fit import shared
-from lodim.models.melm.classify.classifiers import Nearest
 from lodim.models.melm.classify.density import Densities
-from lodim.models.melm.classify.neighbours import Neighbours
+from lodim.models.melm.classify.neighbours import Nearest, Neighbours
 from lodim.models.melm.classify.rule import Background, Rows, Rule
+from lodim.models.melm.estimate import held_out, training
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.held import held_out, training
 from lodim.models.melm.settings import Settings
 from lodim.models.melm.view import View
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.melm import estimate, suits
+from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.settings import Settings
+from lodim.models.melm.settings import Settings, validate
 from lodim.selection.cv import choose
 
 __all__ = ["from_state", "melm"]
@@ -183,7 +183,7 @@ SPEC = ModelSpec(
     penalties={
         "gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST),
     },
-    validate=suits.check,
+    validate=validate,
     cv_deviance=calibrated_deviance,
     response_optional=True,
     options=(

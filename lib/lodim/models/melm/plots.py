@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm.classify.learning import learn_rule
+from lodim.models.melm.classify.rule import learn_rule
 from lodim.models.melm.report import NEAR
 from lodim.plot import axes as plot
 from lodim.plot import biplot, ranking

@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.melm.kernels.cpu import LOG_TAU
-from lodim.models.melm.kernels.kde import TILE, log_sums
-from lodim.models.melm.search.covariance import EMPIRICAL, empirical, estimated
+from lodim.models.melm.kernels.kde import STEP, TILE, log_sums, neighbours_first, tiled
 from lodim.models.melm.search.sample import bandwidths
-from lodim.models.melm.search.whitening import within
+from lodim.models.melm.search.whitening import EMPIRICAL, empirical, estimated, within
 
-STEP = 256  # rows of a block
 MANY = 2**15  # rows of a class from which they are kept as cells
 FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
+SAME = 1e-6  # of a loss: what is as near is no worse
+WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in that of the search; of equals the widest
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,11 @@ def placed(Z, code, weight, gamma, covariance, equal, cells=True):
             # Rows are spread about their cell's mean: the kernel is that much wider.
             wider = np.sqrt(1.0 + CELL**2 / 12.0)
             L, u, rows = L / wider, u / wider, None
-        order = _neighbours_first(u)
+        order = neighbours_first(u)
         if rows is not None:
             tile[rows[order]] = start[-1] + np.arange(len(rows)) // TILE
             place[rows[order]] = np.arange(len(rows)) % TILE
-        tiles.append(_tiled(u[order], w[order]))
+        tiles.append(tiled(u[order], w[order]))
         roots.append(L)
         scale.append(np.linalg.slogdet(L)[1] - 0.5 * k * LOG_TAU - np.log(size[c]))
         start.append(start[-1] + len(tiles[-1][0]))
@@ -110,28 +111,6 @@ def _cells(u, w):
     return np.column_stack(means), total
 
 
-def _neighbours_first(u):
-    """An order in which rows of one tile lie together: strips across each dimension in turn."""
-    order, n = np.arange(len(u)), len(u)
-    group = np.zeros(n, np.int64)
-    for j in range(u.shape[1]):
-        order = order[np.lexsort((u[order, j], group[order]))]
-        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
-        size = max(TILE, int(n / strips ** (j + 1)))
-        group[order] = np.arange(n) // size
-    return order
-
-
-def _tiled(u, w):
-    """Tiles of rows (n, k): U (T, k, 64), w (T, 64), and their boxes; the last row fills up."""
-    n, k = u.shape
-    count = -(-n // TILE)
-    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
-    U = filled.reshape(count, TILE, k)
-    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
-    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
-
-
 def log_densities(densities, Z, threads=1, tile=None, place=None):
     """log f_c at each row of Z (m, k), (m, C)."""
     d, m = densities, len(Z)
@@ -146,16 +125,34 @@ def log_densities(densities, Z, threads=1, tile=None, place=None):
     return out + d.scale
 
 
-def exact_sums(P, Q, w, S, threads=1):
-    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
-    L = np.linalg.inv(np.linalg.cholesky(S))
-    u = (L @ Q).T
-    order = _neighbours_first(u)
-    U, weight, low, high = _tiled(u[order], w[order])
-    m, start, none = P.shape[1], np.array([0, len(U)]), np.full(P.shape[1], -1)
-    out = np.empty((m, 1))
-    for_blocks(
-        log_sums, -(-m // STEP), STEP, np.ascontiguousarray(P), L[None], U, weight, low, high,
-        start, none, none, out, threads=threads,
-    )  # fmt: skip
-    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)
+def left_out(rows, background, width, options, threads):
+    """Scores (m, C) of training rows by Bayes' rule, each left out of the densities.
+
+    options : of `learn`; width multiplies their gamma
+    """
+    o = options | {"gamma": width * options["gamma"]}
+    made, tile, place = placed(rows.Z, rows.code, rows.weight, **o, cells=False)
+    log_f = log_densities(made, rows.Z, threads, tile, place)
+    if options["equal"]:
+        # With the shares of classes as priors, that of the row's class is smaller by as much.
+        own = np.arange(len(rows.Z)), rows.code
+        rest = 1.0 - rows.weight / np.bincount(rows.code, rows.weight)[rows.code]
+        log_f[own] -= np.log(np.maximum(rest, 1e-300))
+    share = np.log(rows.size / rows.size.sum())
+    return (made.log_prior if options["equal"] else share) + background.mixed(log_f, rows.Z)
+
+
+def even(code, weight, equal):
+    """Weights that sum to one, by which rows judge a rule: of equal classes if so asked."""
+    weight = weight / np.bincount(code, weight)[code] if equal else weight
+    return weight / max(weight.sum(), 1e-300)
+
+
+def choose(rows, background, options, threads):
+    """The width of least log-loss; of those that are equal but for rounding the widest."""
+    own, share = np.arange(len(rows.Z)), even(rows.code, rows.share, options["equal"])
+    loss = []
+    for width in WIDTHS:
+        score = left_out(rows, background, width, options, threads)
+        loss.append(-(share @ log_softmax(score, axis=1)[own, rows.code]))
+    return float(WIDTHS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])

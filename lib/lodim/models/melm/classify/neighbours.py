@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.melm.classify.widths import even
+from lodim import forms
+from lodim.models.melm.classify.density import even
 from lodim.models.melm.search.whitening import within
 
 COUNTS = (1, 3, 5, 9, 15, 25, 45)  # tried, of neighbours
@@ -92,3 +93,47 @@ def choose_count(rows, *, equal=False):
         most = total >= (1.0 - TIE) * total.max(axis=1, keepdims=True)
         right.append(share @ (most[own, rows.code] / most.sum(axis=1)))
     return max(zip(np.round(right, DIGITS), COUNTS, strict=True))[1]
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The votes of the nearest training rows.
+
+    known : Neighbours; count of rows that vote; prior (C,), which counts as one vote more
+    """
+
+    known: Neighbours
+    count: int
+    prior: np.ndarray
+
+    @classmethod
+    def learn(cls, rows, count, equal):
+        """From training Rows; `equal` gives all classes the same prior probability."""
+        size = rows.size
+        prior = np.full(len(size), 1.0 / len(size)) if equal else size / size.sum()
+        count = int(min(count, max(1.0, rows.weight.sum())))
+        return cls(learn(rows, equal=equal), count, prior)
+
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        own = {
+            "U": forms.real("m", k), "code": forms.whole("m", most=n_classes - 1),
+            "weight": forms.real("m", least=forms.TINY),
+            "vote": forms.real(n_classes, least=forms.TINY), "into": forms.real(k, k),
+        }  # fmt: skip
+        if not forms.check(self.known, own, "neighbours")["m"]:
+            raise ValueError("there are no neighbours")
+        known = {"count": forms.whole(least=1), "prior": forms.real(n_classes, least=0, most=1)}
+        forms.check(self, known, "neighbours")
+
+    def scores(self, Z):
+        """Logarithms of the classes' probabilities, (n, C)."""
+        return self._scores(nearest(self.known, Z, self.count))
+
+    def left_out(self, Z):
+        """Scores of the training rows themselves, (m, k), each without its own vote, (m, C)."""
+        return self._scores(others(self.known, Z, self.count))
+
+    def _scores(self, near):
+        total, count = votes(self.known, near, self.count)
+        return np.log((total + self.prior) / (count + 1.0))

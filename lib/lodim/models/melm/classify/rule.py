@@ -1,19 +1,33 @@
 """The rule that classifies in the coordinates of a view, and how it is judged."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from lodim import forms
-from lodim.models.melm.classify.classifiers import Estimator, Nearest
-from lodim.models.melm.classify.density import FARTHEST, Densities, log_densities
+from lodim.engine import row_keys as keys
+from lodim.engine.blocks import available_threads
+from lodim.errors import ArgumentError
+from lodim.models.melm.classify.density import (
+    FARTHEST,
+    SAME,
+    Densities,
+    choose,
+    learn,
+    log_densities,
+)
+from lodim.models.melm.classify.neighbours import Nearest, choose_count
 from lodim.models.melm.kernels.kde import TILE
 from lodim.models.melm.search.whitening import within
 
 SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
-SAME = 1e-6  # of a loss: what is as near is no worse
 WIDE = 4.0  # variance of the background, in that within classes
+RAREST = 1e-12  # least probability that an estimator's class is given
+FEWEST = 30  # rows of a class that are kept, if it has them
+JUDGED = 10_000  # training rows that the width of the kernels is chosen on
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,39 @@ class Rows:
         forms.check(self, known, "rows")
         if len(np.unique(self.code)) < n_classes:
             raise ValueError("rows have none of some class")
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator with predict_proba, fitted to coordinates and codes."""
+
+    estimator: Any
+    classes: np.ndarray
+    n_classes: int
+
+    @classmethod
+    def learn(cls, estimator, Z, code, weight, n_classes):
+        """A copy of the estimator, fitted; weights are passed on where rows differ in them."""
+        own = deepcopy(estimator)
+        arguments = {}
+        if (weight != weight[0]).any():
+            arguments["sample_weight"] = weight
+        try:
+            own.fit(Z, code, **arguments)
+        except (TypeError, ValueError) as error:
+            wrong = f"cannot be fitted to {len(Z)} rows in the view"
+            if arguments and "sample_weight" in str(error):
+                wrong = "takes no weights"
+            raise ArgumentError(f"the classifier {type(own).__name__} {wrong}: {error}") from error
+        return cls(own, np.asarray(getattr(own, "classes_", np.arange(n_classes))), n_classes)
+
+    def scores(self, Z):
+        """Logarithms of the classes' probabilities, (n, C)."""
+        out = np.full((len(Z), self.n_classes), np.log(RAREST))
+        if len(Z):
+            share = np.asarray(self.estimator.predict_proba(Z), np.float64)
+            out[:, self.classes.astype(int)] = np.log(np.clip(share, RAREST, 1.0))
+        return out
 
 
 @dataclass(frozen=True)
@@ -197,3 +244,60 @@ def balanced_accuracy(y, weight, score):
     hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
     return float((right[size > 0] / size[size > 0]).mean())
+
+
+def sample(Z, code, weight, most, seed):
+    """Rows to keep, increasing: all, or about `most` with the shares of the classes kept.
+
+    Of rare classes more, for a density in the k dimensions of Z (n, k).
+    """
+    n, k = Z.shape
+    if n <= most:
+        return np.arange(n)
+    key = keys.keys(Z, weight, code, int(code.max()) + 1)
+    least, rows = max(FEWEST, k + 1), []
+    for c in np.unique(code):
+        own = np.flatnonzero(code == c)
+        wanted = max(least, round(most * len(own) / n))
+        rows.append(own[keys.drawn(key[own], wanted, seed)])
+    return np.sort(np.concatenate(rows))
+
+
+def learn_rule(settings, Z, code, weight, present, n_classes, n_scores):
+    """The rule that classifies in the coordinates Z (n, k)."""
+    rows = drawn(Z, code, weight, settings.reference_rows, settings.seed)
+    background = Background.learn(Z, code, weight)
+    options, width = density_options(settings), 1.0
+    if settings.calibrate and len(present) > 1:
+        judged, threads = drawn(Z, code, weight, JUDGED, settings.seed), settings.threads
+        width = choose(judged, background, options, threads or available_threads())
+    wide = options | {"gamma": width * options["gamma"]}
+    return Rule(
+        rows=rows, densities=learn(Z, code, weight, **wide), width=width,
+        background=background, other=_other(settings, rows, Z, code, weight), sharpness=1.0,
+        present=present, n_classes=n_classes, n_scores=n_scores,
+    )  # fmt: skip
+
+
+def drawn(Z, code, weight, most, seed):
+    """About `most` Rows at random."""
+    keep = sample(Z, code, weight, most, seed)
+    return Rows(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
+
+
+def density_options(settings):
+    """What the densities are to be told."""
+    return {
+        "gamma": settings.gamma or 1.0, "covariance": settings.covariance,
+        "equal": settings.prior == "equal",
+    }  # fmt: skip
+
+
+def _other(settings, rows, Z, code, weight):
+    """What classifies instead of the densities."""
+    equal = settings.prior == "equal"
+    if settings.classifier == "knn":
+        return Nearest.learn(rows, settings.n_neighbours or choose_count(rows, equal=equal), equal)
+    if settings.own_classifier:
+        return None
+    return Estimator.learn(settings.classifier, Z, code, weight, int(code.max()) + 1)

@@ -11,10 +11,12 @@ What leaves the GPU has been summed over rows.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numba import float64
 
+from lodim.engine import tiles
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 
@@ -27,6 +29,21 @@ CHUNK = 8  # dimensions of the partners held in shared memory at a time
 REGISTERS = 128  # of a thread
 ROOM = 2**28  # bytes of coordinates and of forces on the GPU, up to which problems run together
 PROBLEMS = 32  # that run together at most
+
+
+def upload_classes(sample):
+    """Weights and classes of the rows of a Sample, on the GPU.
+
+    Returns weight (n_tiles, 64), owner (n_tiles,), the class of a tile, and begin (C + 1,), the
+    first tile of each class.
+    """
+    bounds = list(pairwise(sample.start))
+    counts = [tiles.count(stop - start) for start, stop in bounds]
+    parts = zip(bounds, counts, strict=True)
+    weight = [tiles.pad(sample.weight[start:stop], count) for (start, stop), count in parts]
+    owner = np.repeat(np.arange(len(counts)), counts)
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    return upload(np.concatenate(weight)), upload(owner), upload(begin)
 
 
 def together(n_tiles, C, k):

@@ -6,10 +6,12 @@ the rows near by, and a point far from all still has a finite logarithm, that of
 
 import numpy as np
 
+from lodim.engine.blocks import for_blocks
 from lodim.engine.compiled import njit
-from lodim.models.melm.kernels.cpu import REASSOCIATE, kernel, whiten
+from lodim.models.melm.kernels.cpu import LOG_TAU, REASSOCIATE, kernel, whiten
 
 TILE = 64
+STEP = 256  # rows of a block
 DIGITS = 45.0  # exp(-DIGITS) is lost beside one, even a million times
 
 
@@ -101,3 +103,40 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
             out[i, c] = log_sum(
                 at, U, w, low, high, start[c], start[c + 1], tile[i], place[i], gaps, e
             )
+
+
+def neighbours_first(u):
+    """An order in which rows of one tile lie together: strips across each dimension in turn."""
+    order, n = np.arange(len(u)), len(u)
+    group = np.zeros(n, np.int64)
+    for j in range(u.shape[1]):
+        order = order[np.lexsort((u[order, j], group[order]))]
+        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
+        size = max(TILE, int(n / strips ** (j + 1)))
+        group[order] = np.arange(n) // size
+    return order
+
+
+def tiled(u, w):
+    """Tiles of rows (n, k): U (T, k, 64), w (T, 64), and their boxes; the last row fills up."""
+    n, k = u.shape
+    count = -(-n // TILE)
+    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
+    U = filled.reshape(count, TILE, k)
+    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
+    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
+
+
+def exact_sums(P, Q, w, S, threads=1):
+    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
+    L = np.linalg.inv(np.linalg.cholesky(S))
+    u = (L @ Q).T
+    order = neighbours_first(u)
+    U, weight, low, high = tiled(u[order], w[order])
+    m, start, none = P.shape[1], np.array([0, len(U)]), np.full(P.shape[1], -1)
+    out = np.empty((m, 1))
+    for_blocks(
+        log_sums, -(-m // STEP), STEP, np.ascontiguousarray(P), L[None], U, weight, low, high,
+        start, none, none, out, threads=threads,
+    )  # fmt: skip
+    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)

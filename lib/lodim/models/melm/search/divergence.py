@@ -1,15 +1,19 @@
 """The divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015)."""
 
 import numpy as np
+from scipy.special import ndtr
 
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.melm.kernels.cpu import BLOCK, closest, finish, pair_sums, prepare
+from lodim.models.melm.search.sample import bandwidths
 
 PAIRS = 2**22  # of rows in a stripe
 STRIPES = 16  # at most: each holds the forces on all rows
 LEAST = 1e-200  # of a sum over pairs: below, its digits are lost
 ALONE = 2**15  # pairs of rows below which a problem is not worth a thread
 MANY = 2**22  # pairs of rows from which "auto" takes a GPU: fewer take the CPU milliseconds
+CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box,
+MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # and how many kernel widths farther out the sides are
 
 
 def shares(size, average=False):
@@ -63,7 +67,7 @@ class Divergence:
         self._stripes = int(min(blocks, STRIPES, max(1, pairs // PAIRS)))
         self._together = max(1, STRIPES // self._stripes)
         self._many = pairs >= ALONE
-        self._Z, self._start, self._resident = sample.Z, sample.start, None
+        self._Z, self._start, self._tiles = sample.Z, sample.start, None
         if engine != "cpu":
             self._move(place(sample.tiles, engine, pairs >= MANY))
 
@@ -75,12 +79,12 @@ class Divergence:
         """
         if on_host(X):
             return
-        from lodim.models.melm.kernels.resident import Resident  # loads CUDA
+        from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
-        self._resident = Resident.of(X, self._sample)
+        self._tiles, self._classes = X, cuda.upload_classes(self._sample)
         self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
-        self._stripes, self._together = 1, self._resident.together(C, self.k)
+        self._stripes, self._together = 1, cuda.together(len(X), C, self.k)
 
     def __call__(self, theta, active):
         """Value (q,) and gradient (q, r k), filled in the rows `active`."""
@@ -114,7 +118,7 @@ class Divergence:
             prepare, q, active, V, self._Z, s.cov, self._h2, P, spread, root, log_det,
             threads=threads,
         )  # fmt: skip
-        rows = V[active] if self._resident else P
+        rows = P if self._tiles is None else V[active]
         self._sum(rows, root, shift, totals, forces, threads)
         if np.any(_lost(totals, self._stripes)):
             # Classes so far apart that all kernels vanish: they are measured from the closest pair.
@@ -129,8 +133,8 @@ class Divergence:
 
     def _sum(self, rows, root, shift, totals, forces, threads):
         """Sums over pairs, of projected rows P on the host or by the projections V on the GPU."""
-        if self._resident:
-            self._resident.pair_sums(rows, root, shift, totals, forces)
+        if self._tiles is not None:
+            totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
         s, stripes = self._sample, self._stripes
         for_blocks(
@@ -140,8 +144,8 @@ class Divergence:
 
     def _approach(self, rows, root, shift, threads):
         """Half the least squared distances between classes, as `_sum` takes rows."""
-        if self._resident:
-            self._resident.closest(rows, root, shift)
+        if self._tiles is not None:
+            shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
             start = self._sample.start
             for_blocks(closest, len(rows), rows, start, root, shift, threads=threads)
@@ -181,3 +185,81 @@ def bound(log_potential, log_volume):
     unit cube. The balanced accuracy of Bayes' rule there is 1 - int min(f, g) / 2.
     """
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
+
+
+class NormalEntropy:
+    """Minus (or plus) the entropy of q projections V (r, k), as the solver takes it: Eq. 1.
+
+    Parameters
+    ----------
+    cov : array (r, r)
+    k : int
+    sign : float
+        1 seeks the largest entropy, -1 the smallest.
+    """
+
+    precision, scaled = 1e-14, False
+
+    def __init__(self, cov, k, sign=1.0):
+        self._cov, self._sign, self.k, self.r = cov, sign, k, len(cov)
+        self.l1 = np.zeros(self.r * k)
+
+    def __call__(self, theta, active):
+        """Value (q,) and gradient (q, r k), filled in the rows `active`."""
+        V = theta.reshape(-1, self.r, self.k)
+        value, gradient = np.zeros(len(V)), np.zeros_like(V)
+        v = V[active]
+        spread = np.einsum("ij,qjk->qik", self._cov, v)
+        form = np.einsum("qik,qil->qkl", v, spread)
+        log_det = np.linalg.slogdet(form)[1]
+        value[active] = 0.5 * (self.k * np.log(4.0 * np.pi) + log_det)
+        gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
+        orthonormalize(V, active, -1.0, False, value, gradient)
+        return -self._sign * value, -self._sign * gradient.reshape(len(V), -1)
+
+    def potentials(self, V):
+        """Minus the entropy of one projection: the logarithm of its potential, (1, 1)."""
+        value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
+        return self._sign * value.reshape(1, 1)
+
+    def error(self, V):
+        """None: it is exact."""
+        return 0.0
+
+
+def kernel_widths(sample, theta, gamma):
+    """Standard deviations (C, k) of the classes' kernels along theta (r, k) of a Sample."""
+    form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
+    return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
+
+
+def boxes(Z, weight, width):
+    """Boxes (m, 2, k) about the rows Z (n, k) of a class, and (m,) the most its density is outside.
+
+    width (k,) standard deviations of its kernel
+    """
+    share = weight / weight.sum()
+    cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
+    sides = np.array([-1.0, 1.0])[:, None] * width
+    box = (cut[:, None] + np.array(MARGIN)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
+    beyond = [share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box]
+    return box, np.minimum(np.sum(beyond, axis=1), 1.0)
+
+
+def overlaps(Z, code, weight, width, potential):
+    """The most that int min(f_A, f_B) can be, (C, C) for A < B.
+
+    Outside A's box the integral is at most what f_A holds there, outside B's what f_B does; in what
+    both boxes have in common Theorem 3 holds. The best pair of boxes counts.
+    """
+    C = len(potential)
+    found = [boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
+    out = np.zeros((C, C))
+    for a, b in zip(*np.triu_indices(C, 1), strict=True):
+        (box, rest), (other, beyond) = found[a], found[b]
+        low = np.maximum(box[:, None, 0], other[None, :, 0])
+        high = np.minimum(box[:, None, 1], other[None, :, 1])
+        volume = np.log(np.maximum(high - low, 1e-300)).sum(axis=2)
+        inside = np.where((high > low).all(axis=2), bound(potential[a, b], volume), 0.0)
+        out[a, b] = min(1.0, (inside + rest[:, None] + beyond).min())
+    return out

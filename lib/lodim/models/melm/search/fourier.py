@@ -13,8 +13,8 @@ import numpy as np
 
 from lodim.engine import row_keys as keys
 from lodim.engine.blocks import for_blocks
-from lodim.models.melm.classify.density import exact_sums
 from lodim.models.melm.kernels.bspline import SUPPORT, gather, look_up, project, scatter
+from lodim.models.melm.kernels.kde import exact_sums
 from lodim.models.melm.search.divergence import orthonormalize
 
 STEP = 0.5  # of the grid, in standard deviations of the narrowest kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.engine import row_keys as keys
 from lodim.engine import tiles
-from lodim.models.melm.search.covariance import EMPIRICAL, estimated
+from lodim.models.melm.search.whitening import EMPIRICAL, estimated
 
 LEAST = 256  # rows of a class that are kept where rows are thinned
 

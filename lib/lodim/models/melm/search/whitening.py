@@ -12,6 +12,9 @@ import numpy as np
 
 NULL = 1e-13  # of the largest eigenvalue: variance below may be rounding, in float32 as well
 CONSTANT = 1e-13  # of a feature's largest value: a deviation below is rounding
+EMPIRICAL, LEDOIT_WOLF, POOLED = "empirical", "ledoit-wolf", "pooled"
+COVARIANCES = (EMPIRICAL, LEDOIT_WOLF, POOLED)
+FLOOR = 1e-4  # of the variance within classes: a class that is flatter is given this
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,39 @@ def _principal(rows):
         return values[::-1], vectors[:, ::-1]
     _, singular, vectors = np.linalg.svd(rows, full_matrices=False)
     return singular**2, vectors.T
+
+
+def empirical(X, weight):
+    """Maximum-likelihood covariance, (n, p) -> (p, p)."""
+    centred = X - weight @ X / weight.sum()
+    return (centred.T * weight) @ centred / weight.sum()
+
+
+def ledoit_wolf(X, weight):
+    """(1 - s) cov + s (tr cov / p) I with the s of least expected squared error."""
+    n, p = weight.sum(), X.shape[1]
+    centred = X - weight @ X / n
+    cov = (centred.T * weight) @ centred / n
+    mean = np.trace(cov) / p
+    distance = (cov**2).sum() - p * mean**2
+    fourth = weight @ (centred**2).sum(axis=1) ** 2 / n
+    error = min(distance, (fourth - (cov**2).sum()) / n)
+    s = error / distance if error > 0.0 else 0.0
+    return (1.0 - s) * cov + s * mean * np.eye(p)
+
+
+def estimated(X, weight, kind, into):
+    """Covariance of the rows X (n, p) of a class in white coordinates X into, (r, r).
+
+    Eigenvalues below FLOOR are raised to it: a direction in which one class is constant would have
+    an infinite divergence.
+    """
+    if kind == LEDOIT_WOLF:
+        cov = into.T @ ledoit_wolf(X, weight) @ into
+    else:
+        # Of white rows: where features almost depend on each other theirs has lost its digits.
+        cov = (ledoit_wolf if kind == POOLED else empirical)(X @ into, weight)
+    values, vectors = np.linalg.eigh(cov)
+    if values[0] >= FLOOR:
+        return cov
+    return (vectors * np.maximum(values, FLOOR)) @ vectors.T
