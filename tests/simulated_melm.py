@@ -10,7 +10,7 @@ import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
 from lodim.models.melm.kernels import cuda as cuda_kernels
-from lodim.models.melm.search import divergence as objective
+from lodim.models.melm.search import divergence
 from lodim.models.melm.search.divergence import Divergence
 from lodim.models.melm.search.sample import Sample
 from test_melm_objective import ONE, Case
@@ -25,7 +25,7 @@ class Counts(Case):
         super().__init__(n=sum(counts), p=p, k=k, C=len(counts), **options)
         self.code = np.repeat(np.arange(len(counts)), counts)
         cov = self.sample.cov
-        self.sample = Sample.of(self.X, self.code, self.weight, self.basis)
+        self.sample = Sample.from_rows(self.X, self.code, self.weight, self.basis)
         # A class of one row has no covariance of its own.
         self.sample.cov[:] = np.where(np.isfinite(cov), cov, 0.0)
 
@@ -122,8 +122,8 @@ def test_no_room_for_a_pass(monkeypatch):
 def test_auto_takes_a_gpu_for_many_pairs(monkeypatch):
     case = Counts((5, 6))
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    for many, there in ((objective.MANY, False), (60, True)):
-        monkeypatch.setattr(objective, "MANY", many)
+    for many, there in ((divergence.MANY, False), (60, True)):
+        monkeypatch.setattr(divergence, "MANY", many)
         auto = Divergence(case.sample, case.share, case.h2, 2, engine="auto")
         assert (auto._tiles is not None) == there
 
@@ -134,13 +134,11 @@ def test_a_fit():
     x = rng.normal(size=(10, 3)) + 1.5 * code[:, None]
     data = {name: x[:, j] for j, name in enumerate("abc")}
     data |= {"kind": np.where(code, "u", "v"), "weight": rng.uniform(0.5, 2.0, 10)}
-    fits = []
+    control, fits = {"max_iter": 1, "calibrate": False}, []
+    call = {"k": 1, "gamma": 1.0, "n_starts": 1, "weights": "weight", "control": control}
     for name in ("cpu", "cuda"):
         with pytest.warns(ld.ConvergenceWarning):
-            fits.append(
-                ld.melm("kind ~ a + b + c", data, k=1, gamma=1.0, n_starts=1, weights="weight",
-                        engine=name, control={"max_iter": 1, "calibrate": False})
-            )  # fmt: skip
+            fits.append(ld.melm("kind ~ a + b + c", data, engine=name, **call))
     here, there = fits
     assert "engine='cuda'" in there.call
     np.testing.assert_allclose(there.log["divergence"], here.log["divergence"], rtol=1e-10)

@@ -1,4 +1,4 @@
-"""The arguments of melm, checked."""
+"""The arguments of melm, checked, and whether the data suit them."""
 
 import inspect
 from dataclasses import dataclass
@@ -7,21 +7,25 @@ from typing import Any
 import numpy as np
 
 from lodim.checks import check, check_choice, check_count, check_size
-from lodim.engine.blocks import ENGINES
+from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.search.whitening import COVARIANCES
 
-DIVERGENCES = ("sum", "mean")
-ENTROPIES = ("max", "min")
 CLASSIFIERS = ("kde", "knn")
-PRIORS = ("shares", "equal")
+CHOICES = {
+    "covariance": COVARIANCES,
+    "divergence": ("sum", "mean"),
+    "entropy": ("max", "min"),
+    "prior": ("shares", "equal"),
+    "engine": ENGINES,
+}
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of melm is asked for; `melm` says what each means. gamma may be open."""
+    """The model's own arguments, as `melm` describes them; gamma may be open."""
 
     k: int
     gamma: float | None
@@ -51,22 +55,24 @@ class Settings:
         check_count(self, "seed", 0)
         if self.gamma is not None:
             least, most = GAMMA
-            check(self, "gamma", (int, float), lambda v: least <= v <= most,
-                  f"a positive number, from {least:g} to {most:g}")  # fmt: skip
+            wanted = f"a positive number, from {least:g} to {most:g}"
+            check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)
         check_size(self, "tol")
-        check(self, "penalty", bool, lambda v: True, "True or False")
-        check(self, "calibrate", bool, lambda v: True, "True or False")
-        check_choice(self, "covariance", COVARIANCES)
-        check_choice(self, "divergence", DIVERGENCES)
-        check_choice(self, "entropy", ENTROPIES)
-        check_choice(self, "prior", PRIORS)
-        check_choice(self, "engine", ENGINES)
+        for name in ("penalty", "calibrate"):
+            check(self, name, bool, lambda v: True, "True or False")
+        for name, choices in CHOICES.items():
+            check_choice(self, name, choices)
         _check_classifier(self.classifier)
 
     @property
-    def own_classifier(self):
+    def has_builtin_classifier(self):
         """Whether the classifier is one of lodim's, which a file can hold."""
         return isinstance(self.classifier, str)
+
+    @property
+    def n_threads(self):
+        """Number of threads: all that are available by default."""
+        return self.threads or available_threads()
 
 
 def _check_classifier(classifier):
@@ -95,7 +101,7 @@ def _check_classifier(classifier):
 
 
 def validate(problem):
-    """The problem as it is; raises where it does not suit melm."""
+    """The problem as it is; raises where its data and arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
     if problem.family.name == "gaussian":
@@ -107,7 +113,7 @@ def validate(problem):
         _check_without_classes(problem)
     else:
         _check_with_classes(problem.settings)
-        _check_rows(problem)
+        _check_class_sizes(problem)
     _check_dimensions(problem)
     return problem
 
@@ -124,11 +130,11 @@ def _check_with_classes(settings):
         raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
     if settings.n_neighbours is not None and settings.classifier != "knn":
         raise ArgumentError("n_neighbours is for classifier='knn'")
-    if settings.prior != "shares" and not settings.own_classifier:
+    if settings.prior != "shares" and not settings.has_builtin_classifier:
         raise ArgumentError("prior='equal' is for the classifiers 'kde' and 'knn'")
 
 
-def _check_rows(problem):
+def _check_class_sizes(problem):
     batch, levels, needed = problem.batch, problem.design.response.levels, problem.settings.k + 1
     counts = np.bincount(batch.y[batch.positive_weight].astype(int), minlength=len(levels))
     least = int(counts.argmin())
