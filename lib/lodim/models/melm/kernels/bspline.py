@@ -55,7 +55,7 @@ def spline(x, nodes, at, value, slope):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def nodes_of(P, i, low, step, shape, at, value, slope):
+def set_splines(P, i, low, step, shape, at, value, slope):
     """Fill nodes and splines of row i on the three axes; low is a node, and step their distance."""
     for j in range(3):
         x = (P[j, i] - low[j]) / step if j < P.shape[0] else 0.0
@@ -77,7 +77,7 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
             grid = grids[s, c]
             first, stop = max(start[c], n * s // stripes), min(start[c + 1], n * (s + 1) // stripes)
             for i in range(first, stop):
-                nodes_of(P, i, low, step, shape, at, value, slope)
+                set_splines(P, i, low, step, shape, at, value, slope)
                 for a in range(SUPPORT if shape[0] > 1 else 1):
                     for b in range(SUPPORT if shape[1] > 1 else 1):
                         x = w[i] * value[0, a] * value[1, b]
@@ -87,7 +87,7 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def slopes_at(field, shape, at, value, slope, out):
+def field_slopes(field, shape, at, value, slope, out):
     """Fill out (3,) with the derivatives of the interpolated field along the axes."""
     out[:] = 0.0
     for a in range(SUPPORT if shape[0] > 1 else 1):
@@ -128,8 +128,8 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
             for first in range(begin, end, BLOCK):
                 size = min(BLOCK, end - first)
                 for i in range(size):
-                    nodes_of(P, first + i, low, step, shape, at, value, slope)
-                    slopes_at(fields[c], shape, at, value, slope, x)
+                    set_splines(P, first + i, low, step, shape, at, value, slope)
+                    field_slopes(fields[c], shape, at, value, slope, x)
                     for j in range(k):
                         g[j, i] = w[first + i] * x[j] / step
                 add_products(Z, first, g, size, partials[s])
@@ -143,7 +143,7 @@ def interpolate(P, rows, low, step, field):
     at = np.empty((3, SUPPORT), np.int64)
     value, slope = np.empty((3, SUPPORT)), np.empty((3, SUPPORT))
     for e in range(rows.size):
-        nodes_of(P, rows[e], low, step, shape, at, value, slope)
+        set_splines(P, rows[e], low, step, shape, at, value, slope)
         for a in range(SUPPORT if shape[0] > 1 else 1):
             for b in range(SUPPORT if shape[1] > 1 else 1):
                 line, x = field[at[0, a], at[1, b]], value[0, a] * value[1, b]
