@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from lodim.models.melm.keys import keys
 from numba import cuda
 
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
+from lodim.engine.row_keys import keys
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.sample import Sample, bandwidths
@@ -166,7 +166,7 @@ def time_divergence(n, k, q, p=30):
     order = np.argsort(code, kind="stable")
     cov = np.stack([np.cov(X[code == c].T, bias=True) for c in range(2)])
     Z, one = np.ascontiguousarray(X[order].T), np.ones(n)
-    sample = Sample(Z, one, start, size, cov, order, keys(X[order], one))
+    sample = Sample(Z, one, start, size, cov, keys(X[order], one))
     rest = sample, shares(size), bandwidths(size, k), k, engine.available_threads(), False
     there, here = (Divergence(*rest, name) for name in ("cuda", "cpu"))
     theta, active = rng.normal(size=(q, p * k)), np.arange(q)

@@ -23,13 +23,12 @@ from sklearn.model_selection import StratifiedKFold
 
 import lodim as ld
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search import search as manifold
-from lodim.models.melm.search import starts as begin
-from lodim.models.melm.search import whitening as bases
+from lodim.models.melm.search import search
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.search import Plan, find
+from lodim.models.melm.search.search import Plan, search_manifold
+from lodim.models.melm.search.whitening import Basis
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NAMES = (
@@ -135,15 +134,15 @@ class Counted:
 
 def evaluations(X, y, plan):
     """Evaluations of a search, and the divergences of its starts."""
-    made, counted = manifold._objective, []
+    make, counted = search.make_objective, []
 
     def watched(*args, **options):
-        counted.append(Counted(made(*args, **options)))
+        counted.append(Counted(make(*args, **options)))
         return counted[-1]
 
-    manifold._objective = watched
-    end = find(X, y, np.ones(len(y)), plan)
-    manifold._objective = made
+    search.make_objective = watched
+    end = search_manifold(X, y, np.ones(len(y)), plan)
+    search.make_objective = make
     return counted[0].count, end
 
 
@@ -151,10 +150,10 @@ def speed_of(name, n_naive):
     """A row of the table of speed; the slow code runs the first n_naive starts alone."""
     X, y = data(name)
     y = np.minimum(y, 1)  # of wine, the first class against the others
-    basis = bases.learn(X, y, np.ones(len(y)))
-    sample = Sample.of(X, y, np.ones(len(y)), basis)
+    basis = Basis.from_rows(X, y, np.ones(len(y)))
+    sample = Sample.from_rows(X, y, np.ones(len(y)), basis)
     objective = Divergence(sample, shares(sample.size), bandwidths(sample.size, 2), 2)
-    theta = begin.starts(sample, basis, 2, 17, 0)[0].reshape(17, -1)
+    theta = search.starting_projections(sample, basis, Plan())[0].reshape(17, -1)
     naive = Straightforward(basis.coordinates(X).T, y, 2)
     value, gradient = objective(theta[:1], ONE)
     slow_value, slow_gradient = naive(theta[0])
@@ -222,10 +221,10 @@ def large(asked):
     for k in asked.k:
         X, y = synthetic(asked.rows)
         start = time.perf_counter()
-        end = find(X, y, np.ones(len(y)), Plan(k=k, threads=asked.threads))
+        end = search_manifold(X, y, np.ones(len(y)), Plan(k=k, threads=asked.threads))
         whole = time.perf_counter() - start
-        basis = bases.learn(X, y, np.ones(len(y)))
-        sample = Sample.of(X, y, np.ones(len(y)), basis)
+        basis = Basis.from_rows(X, y, np.ones(len(y)))
+        sample = Sample.from_rows(X, y, np.ones(len(y)), basis)
         near = Approximation(
             sample, shares(sample.size), bandwidths(sample.size, k), k, asked.threads
         )

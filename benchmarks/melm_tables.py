@@ -31,8 +31,8 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from lodim.models.melm.estimate import learn_rule
-from lodim.models.melm.search.search import Plan, find
+from lodim.models.melm.classify.rule import fit_rule
+from lodim.models.melm.search.search import Plan, search_manifold
 from lodim.models.melm.settings import Settings
 
 PAPER = {  # Table 2: melm and PCA; Table 3: melm and PCA
@@ -63,7 +63,7 @@ class Way:
         scale = np.where(scale > 0, scale, 1.0)
         if self.plan is None:
             return PCA(2).fit(X / scale).components_.T / scale[:, None]
-        return find(X / scale, y, np.ones(len(y)), self.plan).V / scale[:, None]
+        return search_manifold(X / scale, y, np.ones(len(y)), self.plan).V / scale[:, None]
 
     def with_starts(self, n_starts):
         """The same by a search from so many starts."""
@@ -97,7 +97,7 @@ def by_rule(Z, y, new, **options):
         n_starts=1, seed=0, threads=1, prior="equal", **options,
     )  # fmt: skip
     present = np.unique(y)
-    rule = learn_rule(settings, Z, y, np.ones(len(y)), present, len(present), len(present))
+    rule = fit_rule(settings, Z, y, np.ones(len(y)), present, len(present), len(present))
     return rule.class_scores(new).argmax(axis=1)
 
 

@@ -10,7 +10,7 @@ import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
 from lodim.models.melm.kernels import cuda as cuda_kernels
-from lodim.models.melm.search import divergence as objective
+from lodim.models.melm.search import divergence
 from lodim.models.melm.search.divergence import Divergence
 from lodim.models.melm.search.sample import Sample
 from models.melm.test_divergence import ONE, Case
@@ -25,7 +25,7 @@ class Counts(Case):
         super().__init__(n=sum(counts), p=p, k=k, C=len(counts), **options)
         self.code = np.repeat(np.arange(len(counts)), counts)
         cov = self.sample.cov
-        self.sample = Sample.of(self.X, self.code, self.weight, self.basis)
+        self.sample = Sample.from_rows(self.X, self.code, self.weight, self.basis)
         # A class of one row has no covariance of its own.
         self.sample.cov[:] = np.where(np.isfinite(cov), cov, 0.0)
 
@@ -91,6 +91,7 @@ def test_classes_far_apart():
 
 def test_rows_move_once(monkeypatch):
     """All objectives of a sample share its tiles; a pass sends parameters alone."""
+    classes, parameters = [(2, 64), (2,), (3,)], [(1, 2, 2, 4, 2), (1, 2, 2)]
     moved = []
     for place in (device, cuda_kernels):
         monkeypatch.setattr(
@@ -99,7 +100,7 @@ def test_rows_move_once(monkeypatch):
     case = Counts((5, 6))
     for _ in range(2):
         case.on_gpu()(case.theta.reshape(1, -1), ONE)
-    assert moved == [(2, 4, 64)] + 2 * [(1, 2, 2, 4, 2), (1, 2, 2)]
+    assert moved == [(2, 4, 64)] + 2 * (classes + parameters)
 
 
 def test_problems_that_run_together_have_room():
@@ -121,10 +122,10 @@ def test_no_room_for_a_pass(monkeypatch):
 def test_auto_takes_a_gpu_for_many_pairs(monkeypatch):
     case = Counts((5, 6))
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    for many, there in ((objective.MANY, False), (60, True)):
-        monkeypatch.setattr(objective, "MANY", many)
+    for many, there in ((divergence.MANY, False), (60, True)):
+        monkeypatch.setattr(divergence, "MANY", many)
         auto = Divergence(case.sample, case.share, case.h2, 2, engine="auto")
-        assert (auto._resident is not None) == there
+        assert (auto._tiles is not None) == there
 
 
 def test_a_fit():
@@ -133,13 +134,11 @@ def test_a_fit():
     x = rng.normal(size=(10, 3)) + 1.5 * code[:, None]
     data = {name: x[:, j] for j, name in enumerate("abc")}
     data |= {"kind": np.where(code, "u", "v"), "weight": rng.uniform(0.5, 2.0, 10)}
-    fits = []
+    control, fits = {"max_iter": 1, "calibrate": False}, []
+    call = {"k": 1, "gamma": 1.0, "n_starts": 1, "weights": "weight", "control": control}
     for name in ("cpu", "cuda"):
         with pytest.warns(ld.ConvergenceWarning):
-            fits.append(
-                ld.melm("kind ~ a + b + c", data, k=1, gamma=1.0, n_starts=1, weights="weight",
-                        engine=name, control={"max_iter": 1, "calibrate": False})
-            )  # fmt: skip
+            fits.append(ld.melm("kind ~ a + b + c", data, engine=name, **call))
     here, there = fits
     assert "engine='cuda'" in there.call
     np.testing.assert_allclose(there.log["divergence"], here.log["divergence"], rtol=1e-10)

@@ -1,33 +1,12 @@
-"""Values by rank: the ends of many searches, and loadings of features."""
+"""Loadings of features by rank."""
 
 import numpy as np
 
-from lodim.plot.axes import BLUE, GREY, _axes, _tidy
+from lodim.plot.axes import _axes, _tidy
 from lodim.plot.legend import INK, colour, mark
 from lodim.report.phrases import brief
 
 LONGEST = 36  # characters of a name
-
-
-def ends_of_starts(kind, divergence, near, ax=None):
-    """The divergence that each start ended in, in decreasing order, by kind of start."""
-    ax = _axes(ax, (7.0, 4.0))
-    place = np.arange(1, len(divergence) + 1)
-    for j, name in enumerate(dict.fromkeys(kind)):
-        of = np.array([k == name for k in kind])
-        ax.scatter(place[of], divergence[of], s=42, color=colour(j), marker=mark(j),
-                   edgecolor="white", linewidths=0.5, label=str(name), zorder=3)  # fmt: skip
-    ax.axhline(divergence[0], color=BLUE, lw=0.8, ls="--", zorder=1)
-    if near is not None:
-        ax.axhspan(near, divergence[0], color=BLUE, alpha=0.08, lw=0, zorder=0)
-        ax.annotate("within 5 % of the largest", (1.0, near), xycoords=ax.get_yaxis_transform(),
-                    xytext=(-3, 3), textcoords="offset points", fontsize=8, color=GREY,
-                    ha="right")  # fmt: skip
-    ax.set_xlabel("start, the best first")
-    ax.set_ylabel("divergence reached")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _tidy(ax)
 
 
 def lollipops(names, values, labels, xlabel, ax=None):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from lodim.models.melm.search import divergence as objective
-from lodim.models.melm.search import fourier as approximate
-from lodim.models.melm.search import whitening as basis
-from lodim.models.melm.search.divergence import Divergence, bound, shares, terms
-from lodim.models.melm.search.entropy import NormalEntropy
+from lodim.models.melm.search import divergence, fourier
+from lodim.models.melm.search.divergence import Divergence, NormalEntropy, bound, shares, terms
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
+from lodim.models.melm.search.whitening import Basis
 
 ONE = np.zeros(1, np.int64)
 
@@ -25,8 +23,8 @@ class Case:
         self.X = rng.normal(size=(n, p)) * (1.0 + 0.5 * self.code[:, None])
         self.X[:, 0] += apart * self.code
         self.X = self.X @ rng.normal(size=(p, p))
-        self.basis = basis.learn(self.X, self.code, self.weight)
-        self.sample = Sample.of(self.X, self.code, self.weight, self.basis, covariance)
+        self.basis = Basis.from_rows(self.X, self.code, self.weight)
+        self.sample = Sample.from_rows(self.X, self.code, self.weight, self.basis, covariance)
         self.k, self.C, self.theta = k, C, rng.normal(size=(p, k))
         self.h2 = bandwidths(self.sample.size, k, 1.3)
         self.share = shares(self.sample.size)
@@ -129,8 +127,9 @@ def test_shares_of_pairs(average):
     """More than two classes: the sum over pairs, or their mean by the products of class shares."""
     size = np.array([2.0, 3.0, 5.0])
     potential = np.triu(np.random.default_rng(0).normal(size=(3, 3)))
-    pairs = {(a, b): potential[a, a] + potential[b, b] - 2 * potential[a, b]
-             for a in range(3) for b in range(a + 1, 3)}  # fmt: skip
+    own, pairs = np.diag(potential), {}
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        pairs[a, b] = own[a] + own[b] - 2 * potential[a, b]
     weight = {(a, b): size[a] * size[b] if average else 1.0 for a, b in pairs}
     expected = sum(weight[p] * pairs[p] for p in pairs) / (sum(weight.values()) if average else 1)
     fitting, regularizing = terms(potential, shares(size, average))
@@ -166,8 +165,8 @@ def test_a_class_that_is_constant_in_a_feature_has_a_finite_divergence():
     case = Case(n=80, p=4)
     X = case.X.copy()
     X[case.code == 0, 1] = 3.0
-    known = basis.learn(X, case.code, case.weight)
-    case.sample = Sample.of(X, case.code, case.weight, known)
+    known = Basis.from_rows(X, case.code, case.weight)
+    case.sample = Sample.from_rows(X, case.code, case.weight, known)
     case.theta = known.of_directions(np.eye(4)[:, :2])
     value, gradient = case()
     assert np.isfinite(value) and np.isfinite(gradient).all()
@@ -179,7 +178,7 @@ def test_a_class_that_is_constant_in_a_feature_has_a_finite_divergence():
 def test_sum_of_stripes_is_the_whole(monkeypatch):
     case = Case(n=400, C=3)
     value, gradient = case()
-    monkeypatch.setattr(objective, "PAIRS", 2000)
+    monkeypatch.setattr(divergence, "PAIRS", 2000)
     assert case.objective()._stripes > 2
     striped, slope = case()
     np.testing.assert_allclose(striped, value, rtol=1e-13)
@@ -188,8 +187,8 @@ def test_sum_of_stripes_is_the_whole(monkeypatch):
 
 @pytest.mark.parametrize("kind", [Divergence, Approximation])
 def test_bits_do_not_depend_on_threads(kind, monkeypatch):
-    monkeypatch.setattr(objective, "PAIRS", 2000)
-    monkeypatch.setattr(objective, "ALONE", 0)
+    monkeypatch.setattr(divergence, "PAIRS", 2000)
+    monkeypatch.setattr(divergence, "ALONE", 0)
     case = Case(n=400)
     value, gradient = case(kind=kind)
     for threads in (2, 3, 5):
@@ -226,7 +225,7 @@ def test_the_error_of_an_approximation_is_measured(monkeypatch):
     case = Case(n=800, k=2)
     exact = case.objective().potentials(case.theta)
     for step, least, most in ((0.5, 0.0, 1e-5), (1.6, 1e-4, 1.0)):
-        monkeypatch.setattr(approximate, "STEP", step)
+        monkeypatch.setattr(fourier, "STEP", step)
         rough = case.objective(kind=Approximation)
         off = rough.potentials(case.theta) - exact
         assert least <= np.abs(off).max() < most
@@ -239,7 +238,7 @@ def test_grids_that_stripes_share(monkeypatch):
     """Fine grids are few; the sum is the same."""
     case = Case(n=600)
     value, gradient = case(kind=Approximation)
-    monkeypatch.setattr(approximate, "ROOM", 1)
+    monkeypatch.setattr(fourier, "ROOM", 1)
     again, slope = case(kind=Approximation)
     np.testing.assert_allclose(again, value, rtol=1e-11)
     np.testing.assert_allclose(slope, gradient, atol=1e-11)
@@ -249,7 +248,7 @@ def test_rows_beyond_the_grid_are_folded_back():
     """A row far out costs the others neither their grid nor more than its share."""
     case = Case(n=2000, k=2)
     case.X[0] += 100.0
-    case.sample = Sample.of(case.X, case.code, case.weight, case.basis)
+    case.sample = Sample.from_rows(case.X, case.code, case.weight, case.basis)
     value = case()[0]
     np.testing.assert_allclose(case(kind=Approximation)[0], value, atol=1e-5)
     folded = Approximation(case.sample, case.share, case.h2, case.k, most=5 * 128**2)
@@ -266,10 +265,10 @@ def test_where_no_grid_serves(apart, flat):
     case.X = rng.normal(size=(800, 3))
     case.X[:, 0] += apart * case.code
     case.X[case.code == 0, 1] *= flat
-    case.basis = basis.learn(case.X, case.code, case.weight)
-    case.sample = Sample.of(case.X, case.code, case.weight, case.basis)
+    case.basis = Basis.from_rows(case.X, case.code, case.weight)
+    case.sample = Sample.from_rows(case.X, case.code, case.weight, case.basis)
     case.theta = case.basis.of_directions(np.eye(3)[:, :2])
-    with pytest.raises(approximate.Rough):
+    with pytest.raises(fourier.NoGridError):
         case(kind=Approximation)
 
 

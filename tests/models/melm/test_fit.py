@@ -7,9 +7,9 @@ from scipy.stats import multivariate_normal
 
 import lodim as ld
 from lodim.family import Binomial
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 from lodim.models.melm.classify.rule import calibrated_deviance
-from lodim.models.melm.search import search as manifold
+from lodim.models.melm.search import search
 from lodim.selection import choice
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
@@ -84,9 +84,8 @@ def test_divergence_of_several_classes(wine, divergence):
     np.testing.assert_allclose(pairs["divergence"], expected, rtol=1e-8)
     total = sum(expected) if divergence == "sum" else np.average(expected, weights=weight)
     np.testing.assert_allclose(fit.divergence, total, rtol=1e-8)
-    assert list(zip(pairs["first"], pairs["second"], strict=True)) == [
-        ("Barbera", "Barolo"), ("Barbera", "Grignolino"), ("Barolo", "Grignolino"),
-    ]  # fmt: skip
+    assert pairs["first"].tolist() == ["Barbera", "Barbera", "Barolo"]
+    assert pairs["second"].tolist() == ["Barolo", "Grignolino", "Grignolino"]
 
 
 def test_pooled_covariance_shrinks_within_whitened_classes(two):
@@ -123,8 +122,8 @@ def overlap_of(A, B, gamma=1.0):
         z = np.concatenate([A[:, j], B[:, j]])
         places.append(np.linspace(z.min() - reach, z.max() + reach, 3000 if len(S[0]) == 1 else 90))
     at = np.stack(np.meshgrid(*places), axis=-1)
-    f = [sum(multivariate_normal(z, s).pdf(at) for z in Z) / len(Z)
-         for Z, s in zip((A, B), S, strict=True)]  # fmt: skip
+    classes = zip((A, B), S, strict=True)
+    f = [sum(multivariate_normal(z, s).pdf(at) for z in Z) / len(Z) for Z, s in classes]
     return np.minimum(*f).sum() * np.prod([x[1] - x[0] for x in places])
 
 
@@ -329,8 +328,8 @@ def test_a_row_of_weight_two_is_two_neighbours(two):
 
 
 def test_neighbours(two, tmp_path):
-    fit = ld.melm("cultivar ~ .", two, classifier="knn", **PLAIN | {
-        "control": {"n_neighbours": 7, "calibrate": False}})  # fmt: skip
+    control = {"n_neighbours": 7, "calibrate": False}
+    fit = ld.melm("cultivar ~ .", two, classifier="knn", **QUICK, control=control)
     Z, code = fit.predict(two, "projection").to_numpy(), two["cultivar"].to_numpy() == fit.levels[1]
     near = np.argsort(((Z[:, None] - Z) ** 2).sum(axis=2), axis=1)[:, :7]
     p = (code[near].sum(axis=1) + code.mean()) / 8.0
@@ -417,8 +416,8 @@ def test_two_classes_as_multinomial(two, fit, classifier, tmp_path):
 
 def test_gamma_is_chosen_by_rows_as_they_weigh(two):
     """Rows of the wrong class and no weight would make all scores seem far too sure."""
-    wrong = two.assign(cultivar=two["cultivar"].map(dict(zip(*[two["cultivar"].unique()[::s]
-                       for s in (1, -1)], strict=True))))  # fmt: skip
+    levels = two["cultivar"].unique()
+    wrong = two.assign(cultivar=two["cultivar"].map(dict(zip(levels, levels[::-1], strict=True))))
     both = pd.concat([two, wrong], ignore_index=True)
     weight = (np.arange(len(both)) < len(two)).astype(float)
     fit = ld.melm("cultivar ~ .", both, weights=weight, n_starts=2, threads=1)
@@ -461,8 +460,8 @@ def test_rows_that_are_kept_are_limited(tmp_path):
     n = 3000
     df = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
     df["y"] = np.where(df["a"] + rng.normal(size=n) > 1.0, "yes", "no")
-    few = ld.melm("y ~ .", df, gamma=1.0, n_starts=3, classifier="knn",
-                  control={"reference_rows": 200, "calibrate": False})  # fmt: skip
+    control = {"reference_rows": 200, "calibrate": False}
+    few = ld.melm("y ~ .", df, gamma=1.0, n_starts=3, classifier="knn", control=control)
     rows = few.estimates.rule.rows
     assert len(rows.Z) == 200 and len(few.estimates.rule.other.known.U) == 200
     share = (df["y"] == "yes").mean()
@@ -482,8 +481,8 @@ def many(n=4000, rare=3):
 @pytest.mark.parametrize("classifier", ["kde", "knn"])
 def test_a_rare_class_stays_among_the_rows_that_are_kept(classifier, axes):
     df = many()
-    fit = ld.melm("y ~ .", df, gamma=1.0, n_starts=1, classifier=classifier, threads=1,
-                  control={"calibrate": False, "reference_rows": 200})  # fmt: skip
+    call = QUICK | {"n_starts": 1, "control": {"calibrate": False, "reference_rows": 200}}
+    fit = ld.melm("y ~ .", df, classifier=classifier, **call)
     rows = fit.estimates.rule.rows
     assert np.bincount(rows.code).tolist() == [100, 3, 100]
     np.testing.assert_allclose(np.bincount(rows.code, rows.share), rows.size)
@@ -531,7 +530,7 @@ def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
         part[name] = dict(part[name])
         part = part[name]
     part[where[-1]] = value
-    store.write(tmp_path / "fit", "melm", state)
+    storage.write(tmp_path / "fit", "melm", state)
     with pytest.raises(ld.StoreError, match="whole melm fit"):
         ld.load(tmp_path / "fit")
 
@@ -540,8 +539,8 @@ def test_long_names_stay_different_in_print(two):
     names = [f"patients with at least one complication of kind {c}" for c in "ab"]
     levels = two["cultivar"].unique()
     df = two.assign(cultivar=two["cultivar"].map(dict(zip(levels, names, strict=True))))
-    df = df.rename(columns={"hue": "the hue of the wine in the glass, A", "alcohol": "the hue of "
-                            "the wine in the glass, B"})  # fmt: skip
+    hues = [f"the hue of the wine in the glass, {letter}" for letter in "AB"]
+    df = df.rename(columns=dict(zip(("hue", "alcohol"), hues, strict=True)))
     fit = ld.melm("cultivar ~ .", df, **PLAIN)
     assert "patients w...a | patients w...b" in str(fit.summary())
     for text in (str(fit), str(fit.summary())):
@@ -576,7 +575,7 @@ def test_a_class_that_is_flat_is_named():
 
 @pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "drawn at random")])
 def test_many_rows_are_said_to_be_summed_otherwise(k, drawn, note, tmp_path, monkeypatch):
-    monkeypatch.setattr(manifold, "FINE", 5100)
+    monkeypatch.setattr(search, "FINE", 5100)
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(5200, 5))).add_prefix("v")
     df["y"] = np.where(df["v0"] + rng.normal(size=5200) > 0.5, "yes", "no")

@@ -7,17 +7,23 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm.classify import density, neighbours, widths
+from lodim.models.melm.classify import density, neighbours
+from lodim.models.melm.classify.density import DensityOptions
+from lodim.models.melm.classify.neighbours import Neighbours
 from lodim.models.melm.classify.rule import Background, Rows
-from lodim.models.melm.search import fourier as approximate
-from lodim.models.melm.search import search as manifold
-from lodim.models.melm.search import starts
-from lodim.models.melm.search import whitening as basis
-from lodim.models.melm.search.covariance import COVARIANCES, FLOOR, empirical, ledoit_wolf
-from lodim.models.melm.search.divergence import Divergence
+from lodim.models.melm.search import fourier, search
+from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.search import Plan, _distinct, find
+from lodim.models.melm.search.search import Plan, distinct, search_manifold
+from lodim.models.melm.search.whitening import (
+    COVARIANCES,
+    FLOOR,
+    Basis,
+    center_by_class,
+    empirical,
+    ledoit_wolf,
+)
 
 QUICK = Plan(n_starts=6, ftol=1e-12)
 
@@ -49,7 +55,7 @@ def test_an_affine_map_of_the_data_changes_nothing(C, covariance):
     rng = np.random.default_rng(3)
     M, shift = rng.normal(size=(5, 5)), 10.0 * rng.normal(size=5)
     plan = replace(QUICK, covariance=covariance)
-    one, two = find(X, code, weight, plan), find(X @ M + shift, code, weight, plan)
+    one, two = (search_manifold(rows, code, weight, plan) for rows in (X, X @ M + shift))
     np.testing.assert_allclose(two.divergence, one.divergence, rtol=1e-7)
     same_span(M @ two.V, one.V, 1e-4)
 
@@ -57,8 +63,8 @@ def test_an_affine_map_of_the_data_changes_nothing(C, covariance):
 @pytest.mark.parametrize("penalty", [False, True])
 def test_whitened_or_penalized_the_maximum_is_one(penalty):
     X, code, weight = rings()
-    end = find(X, code, weight, replace(QUICK, penalty=penalty, max_iter=2000))
-    best = find(X, code, weight, replace(QUICK, n_starts=40))
+    end = search_manifold(X, code, weight, replace(QUICK, penalty=penalty, max_iter=2000))
+    best = search_manifold(X, code, weight, replace(QUICK, n_starts=40))
     np.testing.assert_allclose(end.divergence, best.divergence, rtol=1e-6)
     np.testing.assert_allclose(end.V.T @ end.V, np.eye(2), atol=1e-12)
     assert end.converged.all() and end.rows == 160 and end.error == 0.0
@@ -70,8 +76,8 @@ def test_duplicated_rows_are_weights(covariance):
     times = np.random.default_rng(1).integers(0, 4, 90)
     times[:4] = times[-4:] = 2
     plan = replace(QUICK, covariance=covariance)
-    weighted = find(X, code, times.astype(float), plan)
-    repeated = find(*(np.repeat(v, times, axis=0) for v in (X, code, np.ones(90))), plan)
+    weighted = search_manifold(X, code, times.astype(float), plan)
+    repeated = search_manifold(*(np.repeat(v, times, axis=0) for v in (X, code, np.ones(90))), plan)
     np.testing.assert_allclose(weighted.divergences, repeated.divergences, rtol=1e-5)
     np.testing.assert_allclose(weighted.potential, repeated.potential, rtol=1e-5)
     same_span(weighted.V, repeated.V, 1e-4)
@@ -86,13 +92,13 @@ def test_one_class_is_principal_components(smallest, penalty, monkeypatch):
     plan = Plan(n_starts=4, smallest=smallest, penalty=penalty, ftol=0.0, tol=1e-9)
     # Without the start that is the answer.
     monkeypatch.setattr(
-        starts, "_principal", lambda *a: np.random.default_rng(9).normal(size=(6, 2))
+        search, "_principal_components", lambda *a: np.random.default_rng(9).normal(size=(6, 2))
     )
-    end = find(X, np.zeros(200, int), np.ones(200), plan)
+    end = search_manifold(X, np.zeros(200, int), np.ones(200), plan)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     wanted = [1, 0] if smallest else [-1, -2]
-    np.testing.assert_allclose(np.abs(np.sum(end.V * vectors[:, np.sort(wanted)[::-1]], axis=0)),
-                               1.0, atol=1e-6)  # fmt: skip
+    cosines = np.sum(end.V * vectors[:, np.sort(wanted)[::-1]], axis=0)
+    np.testing.assert_allclose(np.abs(cosines), 1.0, atol=1e-6)
     same_span(end.V, vectors[:, wanted])
     H2 = np.log(4 * np.pi) + 0.5 * np.log(values[wanted]).sum()
     np.testing.assert_allclose(end.divergence, H2, rtol=1e-9)
@@ -105,17 +111,25 @@ def test_entropy_of_a_kernel_density():
     X = rng.normal(size=(150, 4))
     X[:, 2] = np.sign(X[:, 2]) + 0.02 * X[:, 1]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    plan = Plan(k=1, density="kernel", smallest=True, n_starts=40)
-    end = find(X, np.zeros(150, int), np.ones(150), plan)
-    assert abs(end.V[2, 0]) > 0.99
-    largest = find(X, np.zeros(150, int), np.ones(150), replace(plan, smallest=False))
-    assert largest.divergence > end.divergence + 0.05
+    rows = X, np.zeros(150, int), np.ones(150)
+    basis = Basis.from_rows(*rows, whiten=False)
+    sample, entropy = Sample.from_rows(*rows, basis), {}
+    for sign in (-1.0, 1.0):
+        plan = Plan(k=1, smallest=sign < 0.0, n_starts=40)
+        h2, share = bandwidths(sample.size, 1), sign * shares(sample.size)
+        theta = search.starting_projections(sample, basis, plan)[0].reshape(40, -1)
+        ends = search._minimize(Divergence(sample, share, h2, 1), theta, plan)
+        entropy[sign] = -sign * ends.value.min()
+        if sign < 0.0:
+            V = np.linalg.qr(basis.directions(ends.theta[ends.value.argmin()].reshape(-1, 1)))[0]
+            assert abs(V[2, 0]) > 0.99
+    assert entropy[1.0] > entropy[-1.0] + 0.05
 
 
 def test_the_same_seed_is_the_same_search():
     X, code, weight = rings()
     one, two, other = (
-        find(X, code, weight, replace(QUICK, seed=s, threads=t))
+        search_manifold(X, code, weight, replace(QUICK, seed=s, threads=t))
         for s, t in ((1, 1), (1, 3), (2, 1))
     )
     assert np.array_equal(one.V, two.V) and np.array_equal(one.divergences, two.divergences)
@@ -126,11 +140,11 @@ def test_the_same_seed_is_the_same_search():
 def test_many_rows_by_a_sample_and_a_grid():
     """The end is that of exact sums, and a value comes with its error."""
     X, code, weight = rings(n=3000, p=4)
-    exact = find(X, code, weight, replace(QUICK, ftol=1e-9))
-    near = find(X, code, weight, replace(QUICK, ftol=1e-9, exact_rows=800))
+    exact = search_manifold(X, code, weight, replace(QUICK, ftol=1e-9))
+    near = search_manifold(X, code, weight, replace(QUICK, ftol=1e-9, exact_rows=800))
     assert exact.error == 0.0 < near.error < 1e-4 and near.rows == 3000
     np.testing.assert_allclose(near.divergence, exact.divergence, atol=2 * near.error + 1e-6)
-    wide = find(X, code, weight, replace(QUICK, k=4, exact_rows=800, max_iter=20))
+    wide = search_manifold(X, code, weight, replace(QUICK, k=4, exact_rows=800, max_iter=20))
     assert wide.V.shape == (4, 4) and wide.error == 0.0
 
 
@@ -148,18 +162,19 @@ def test_one_row_more_than_sums_are_exact_for(k, apart, flat):
     """Where classes are far apart, or one is flat, no grid has the digits: sums are exact."""
     X, code, weight = two(1501, apart, flat)
     plan = replace(QUICK, k=k, n_starts=2, max_iter=200)
-    exact, near = (find(X, code, weight, replace(plan, exact_rows=m)) for m in (1501, 1500))
+    plans = [replace(plan, exact_rows=n_exact) for n_exact in (1501, 1500)]
+    exact, near = (search_manifold(X, code, weight, each) for each in plans)
     assert near.rows == exact.rows == 1501 and exact.error == 0.0
-    assert 0.0 <= near.error <= manifold.TOLERANCE
+    assert 0.0 <= near.error <= search.TOLERANCE
     assert (near.error == 0.0) == (apart > 2.0 or flat < 1.0)
     np.testing.assert_allclose(near.divergence, exact.divergence, rtol=2e-3)
 
 
 def test_a_sample_where_exact_sums_take_too_long(monkeypatch):
-    monkeypatch.setattr(manifold, "FINE", 1000)
+    monkeypatch.setattr(search, "FINE", 1000)
     X, code, weight = two(2000, apart=50.0)
-    end = find(X, code, weight, replace(QUICK, n_starts=2, exact_rows=800))
-    whole = find(X, code, weight, replace(QUICK, n_starts=2))
+    end = search_manifold(X, code, weight, replace(QUICK, n_starts=2, exact_rows=800))
+    whole = search_manifold(X, code, weight, replace(QUICK, n_starts=2))
     assert end.rows == 1000 and end.error == 0.0
     # The divergence is as the squared distance in widths, and those are of 1,000 rows.
     np.testing.assert_allclose(end.divergence, 0.5 ** (1 / 3) * whole.divergence, rtol=0.1)
@@ -168,14 +183,14 @@ def test_a_sample_where_exact_sums_take_too_long(monkeypatch):
 def test_an_error_that_is_large_is_not_put_up_with(monkeypatch):
     X, code, weight = two(1200)
     plan = replace(QUICK, n_starts=2, exact_rows=800)
-    assert find(X, code, weight, plan).error > 0.0
-    monkeypatch.setattr(Approximation, "error", lambda self, V: 2.0 * manifold.TOLERANCE)
-    assert find(X, code, weight, plan).error == 0.0
+    assert search_manifold(X, code, weight, plan).error > 0.0
+    monkeypatch.setattr(Approximation, "error", lambda self, V: 2.0 * search.TOLERANCE)
+    assert search_manifold(X, code, weight, plan).error == 0.0
 
 
 def test_starts_are_searched_on_a_sample(monkeypatch):
     """Of rows that sums are exact for as well; their divergences are those of all rows."""
-    monkeypatch.setattr(manifold, "COARSE", 600)
+    monkeypatch.setattr(search, "COARSE", 600)
     rows, call = [], Divergence.__call__
 
     def counted(self, theta, active):
@@ -184,36 +199,36 @@ def test_starts_are_searched_on_a_sample(monkeypatch):
 
     monkeypatch.setattr(Divergence, "__call__", counted)
     X, code, weight = two(1000)
-    end = find(X, code, weight, replace(QUICK, n_starts=9))
+    end = search_manifold(X, code, weight, replace(QUICK, n_starts=9))
     assert rows[0] == (600, 9) and rows[-1][0] == 1000
-    assert all(of <= manifold.REFINED for n, of in rows[-5:])
+    assert all(of <= search.REFINED for n, of in rows[-5:])
     assert end.rows == 1000 and end.divergences.max() == pytest.approx(end.divergence, rel=1e-9)
-    slow = find(X, code, weight, replace(QUICK, n_starts=9, exact_rows=1000))
+    slow = search_manifold(X, code, weight, replace(QUICK, n_starts=9, exact_rows=1000))
     np.testing.assert_allclose(end.divergence, slow.divergence, rtol=1e-4)
 
 
 def test_a_rare_class_does_not_drive_the_grid(monkeypatch):
     """Two rows have the covariance of the floor: a grid costs no more than exact sums."""
-    nodes, made = [], approximate._grid
+    nodes, made = [], fourier._make_grid
 
     def watched(*args):
         nodes.append(np.prod(made(*args).nodes))
         return made(*args)
 
-    monkeypatch.setattr(approximate, "_grid", watched)
+    monkeypatch.setattr(fourier, "_make_grid", watched)
     X, code, weight = two(3000)
     code[:2] = 2
     order = np.argsort(code, kind="stable")
     plan = replace(QUICK, n_starts=2, exact_rows=1000, max_iter=50)
-    end = find(X[order], code[order], weight, plan)
-    most = manifold._nodes(3000, manifold.FINE)
+    end = search_manifold(X[order], code[order], weight, plan)
+    most = search._grid_nodes(3000, search.FINE)
     assert 9 * max(nodes, default=0) <= 1.2 * most < 2e5
-    assert np.isfinite(end.divergence) and end.error <= manifold.TOLERANCE
+    assert np.isfinite(end.divergence) and end.error <= search.TOLERANCE
 
 
 def test_ends_that_are_one():
     value = np.array([-3.0, -5.0, -5.0 + 1e-6, -2.0, -3.0 - 1e-5, -5.0])
-    np.testing.assert_array_equal(_distinct(value), [1, 4, 3])
+    np.testing.assert_array_equal(distinct(value), [1, 4, 3])
 
 
 @pytest.mark.parametrize("n, p", [(60, 8), (20, 50)])
@@ -223,11 +238,11 @@ def test_directions_without_variance_are_dropped(n, p):
     X = rng.normal(size=(n, p))
     X[:, 3] = X[:, 0] - X[:, 1]
     X[:, 5] = 1.0
-    end = find(X, code, np.ones(n), Plan(n_starts=3, max_iter=60))
+    end = search_manifold(X, code, np.ones(n), Plan(n_starts=3, max_iter=60))
     assert end.rank == np.linalg.matrix_rank(X - np.stack([X[c::2].mean(0) for c in (0, 1)])[code])
     assert np.isfinite(end.divergence) and end.separates == (n < p)
     X[:, 5] = code
-    assert find(X, code, np.ones(n), Plan(n_starts=2, max_iter=5)).separates
+    assert search_manifold(X, code, np.ones(n), Plan(n_starts=2, max_iter=5)).separates
 
 
 @pytest.mark.parametrize("penalty", [False, True])
@@ -236,10 +251,10 @@ def test_units_of_the_features_change_nothing(penalty):
     X, code, weight = two(200, p=3)
     unit = np.array([1e-6, 1e6, 1.0])
     plan = replace(QUICK, n_starts=8, penalty=penalty)
-    known = basis.learn(X * unit, code, weight, whiten=not penalty)
+    known = Basis.from_rows(X * unit, code, weight, whiten=not penalty)
     assert known.rank == 3 and not known.separates
     np.testing.assert_allclose(known.back @ known.into, np.eye(3), atol=1e-9)
-    rest = basis.within(X, code, weight)[0]
+    rest = center_by_class(X, code, weight)[0]
     cov = rest.T @ rest / 200.0
     if penalty:
         # Variances along axes multiply to the determinant, 1e12 of it in one and 1e-12 in another.
@@ -247,7 +262,7 @@ def test_units_of_the_features_change_nothing(penalty):
     else:
         white = known.into * unit[:, None]
         np.testing.assert_allclose(white.T @ cov @ white, np.eye(3), atol=1e-9)
-        one, other = find(X, code, weight, plan), find(X * unit, code, weight, plan)
+        one, other = (search_manifold(rows, code, weight, plan) for rows in (X, X * unit))
         np.testing.assert_allclose(other.divergence, one.divergence, rtol=1e-8)
         same_span(other.V * unit[:, None], one.V, 1e-4)
 
@@ -259,7 +274,7 @@ def test_a_direction_of_little_variance(small, rank):
     own = np.random.default_rng(1).normal(size=200)
     for apart in (5.0, 0.0):
         last = X[:, 0] + small * (own + apart * code)
-        end = find(np.column_stack([X, last]), code, weight, replace(QUICK, n_starts=4))
+        end = search_manifold(np.column_stack([X, last]), code, weight, replace(QUICK, n_starts=4))
         assert end.rank == rank
         assert end.separates == (rank == 3 and small * apart > 0.0)
         assert (end.divergence > 10.0) == (rank == 4 and apart > 0.0)
@@ -269,13 +284,13 @@ def test_dependent_features_in_single_precision():
     """What rounding leaves of a feature that depends on others is no direction."""
     X, code, weight = two(300)
     X = np.column_stack([X, X[:, 0] - X[:, 1]]).astype(np.float32).astype(np.float64)
-    known = basis.learn(X, code, weight)
+    known = Basis.from_rows(X, code, weight)
     assert known.rank == 4 and not known.separates
 
 
 def test_fewer_dimensions_than_asked_for():
     X, code, weight = rings(p=2)
-    assert find(X[:, :1], code, weight, QUICK).V.shape == (1, 1)
+    assert search_manifold(X[:, :1], code, weight, QUICK).V.shape == (1, 1)
 
 
 def test_shrunk_covariance():
@@ -288,8 +303,8 @@ def test_shrunk_covariance():
 def test_flat_classes_are_raised_to_the_floor():
     X, code, weight = rings(n=100)
     X[code == 1, 0] = X[code == 1, 1]
-    known = basis.learn(X, code, weight)
-    values = np.linalg.eigvalsh(Sample.of(X, code, weight, known).cov[1])
+    known = Basis.from_rows(X, code, weight)
+    values = np.linalg.eigvalsh(Sample.from_rows(X, code, weight, known).cov[1])
     np.testing.assert_allclose(values[0], FLOOR, rtol=1e-6)
     np.testing.assert_allclose(
         values[1:], np.linalg.eigvalsh(np.cov((X[code == 1] @ known.into).T, bias=True))[1:]
@@ -314,6 +329,10 @@ def log_density(Z, code, weight, c, at, gamma=1.0):
     return logsumexp(np.array(logs), axis=0, b=(w / w.sum())[:, None])
 
 
+def densities_of(Z, code, weight, **options):
+    return density.fit_densities(Z, code, weight, DensityOptions(**options))[0]
+
+
 def posterior(known, at):
     """Bayes' rule."""
     return softmax(density.log_densities(known, at) + known.log_prior, axis=1)
@@ -322,7 +341,7 @@ def posterior(known, at):
 def test_densities_are_sums_of_normals():
     Z, code, weight = plane(400)
     at = np.concatenate([Z[:40], 8.0 * np.random.default_rng(1).normal(size=(40, 2))])
-    known = density.learn(Z, code, weight, gamma=1.4)
+    known = densities_of(Z, code, weight, gamma=1.4)
     logs = density.log_densities(known, at)
     expected = [log_density(Z, code, weight, c, at, 1.4) for c in range(3)]
     np.testing.assert_allclose(logs, np.transpose(expected), rtol=1e-11, atol=1e-11)
@@ -336,7 +355,7 @@ def test_densities_are_sums_of_normals():
 @pytest.mark.parametrize("equal", [False, True])
 def test_priors(equal):
     Z, code, weight = plane()
-    prior = np.exp(density.learn(Z, code, weight, equal=equal).log_prior)
+    prior = np.exp(densities_of(Z, code, weight, equal=equal).log_prior)
     shares = np.bincount(code, weight) / weight.sum()
     np.testing.assert_allclose(prior, np.full(3, 1 / 3) if equal else shares)
 
@@ -344,7 +363,7 @@ def test_priors(equal):
 @pytest.mark.parametrize("far", [1e2, 1e4, 1e8, 1e150])
 def test_a_point_far_from_all(far):
     Z, code, weight = plane()
-    p = posterior(density.learn(Z, code, weight), np.array([[far, far], [-far, 0.0]]))
+    p = posterior(densities_of(Z, code, weight), np.array([[far, far], [-far, 0.0]]))
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
@@ -352,8 +371,8 @@ def test_a_point_far_from_all(far):
 def test_rows_left_out():
     """Each row's density without it is that of the others."""
     Z, code, weight = plane(60)
-    known, tile, place = density.placed(Z, code, weight, 1.0, "empirical", False)
-    logs = density.log_densities(known, Z, 1, tile, place)
+    known, place = density.fit_densities(Z, code, weight, DensityOptions(), cells=False)
+    logs = density.log_densities(known, Z, 1, place)
     whole = density.log_densities(known, Z)
     for i in range(0, 60, 7):
         c = code[i]
@@ -369,11 +388,10 @@ def test_rows_left_out():
 
 def test_a_class_of_one_row_left_out_has_no_density():
     Z, code, weight = plane(40, C=2)
-    known, tile, place = density.placed(
-        np.vstack([Z, [[9.0, 9.0]]]), np.append(code, 2), np.append(weight, 1.0), 1.0, "empirical",
-        False,
-    )  # fmt: skip
-    logs = density.log_densities(known, np.array([[9.0, 9.0]]), 1, tile[-1:], place[-1:])
+    rows = np.vstack([Z, [[9.0, 9.0]]]), np.append(code, 2), np.append(weight, 1.0)
+    known, (tile, position) = density.fit_densities(*rows, DensityOptions(), cells=False)
+    place = tile[-1:], position[-1:]
+    logs = density.log_densities(known, np.array([[9.0, 9.0]]), 1, place)
     assert logs[0, 2] == -np.inf and np.isfinite(logs[0, :2]).all()
 
 
@@ -381,26 +399,26 @@ def test_a_class_of_one_row_left_out_has_no_density():
 def test_width_of_least_loss_of_rows_left_out(equal):
     Z, code, weight = plane(120)
     size = np.bincount(code, weight)
-    rows, background = Rows(Z, code, weight, size), Background.learn(Z, code, weight)
+    rows, background = Rows(Z, code, weight, size), Background.from_rows(Z, code, weight)
     judged = weight / size[code] if equal else weight
     loss = [
         judged @ [-one_left_out(Z, code, weight, equal, width, r) for r in range(120)]
-        for width in widths.WIDTHS[::3]
+        for width in density.WIDTHS[::3]
     ]
-    options = {"gamma": 1.0, "covariance": "empirical", "equal": equal}
-    for width, expected in zip(widths.WIDTHS[::3], loss, strict=True):
-        score = widths.left_out(rows, background, width, options, 1)
+    options = DensityOptions(equal=equal)
+    for width, expected in zip(density.WIDTHS[::3], loss, strict=True):
+        score = density.leave_one_out_scores(rows, background, width, options, 1)
         found = judged @ -log_softmax(score, axis=1)[np.arange(120), code]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
-    chosen = widths.choose(rows, background, options, 1)
+    chosen = density.select_width(rows, background, options, 1)
     of_all = [
         judged
-        @ -log_softmax(widths.left_out(rows, background, w, options, 1), axis=1)[
+        @ -log_softmax(density.leave_one_out_scores(rows, background, w, options, 1), axis=1)[
             np.arange(120), code
         ]
-        for w in widths.WIDTHS
+        for w in density.WIDTHS
     ]
-    assert chosen == widths.WIDTHS[np.argmin(of_all)]
+    assert chosen == density.WIDTHS[np.argmin(of_all)]
 
 
 def one_left_out(Z, code, weight, equal, width, r):
@@ -425,9 +443,9 @@ def one_left_out(Z, code, weight, equal, width, r):
 
 def test_cells_are_nearly_their_rows(monkeypatch):
     Z, code, weight = plane(6000)
-    exact = density.learn(Z, code, weight, gamma=1.0)
+    exact = densities_of(Z, code, weight, gamma=1.0)
     monkeypatch.setattr(density, "MANY", 500)
-    cells = density.learn(Z, code, weight, gamma=1.0)
+    cells = densities_of(Z, code, weight, gamma=1.0)
     assert len(cells.U) < 0.6 * len(exact.U)
     p, q = (posterior(d, Z) for d in (exact, cells))
     assert np.abs(p - q).max() < 0.02
@@ -436,11 +454,11 @@ def test_cells_are_nearly_their_rows(monkeypatch):
 def test_neighbours_vote():
     """Shares of the classes among the nearest in the metric of the spread within classes."""
     Z, code, weight = plane(200)
-    known = neighbours.learn(Rows(Z, code, weight, np.bincount(code, weight)))
+    known = Neighbours.from_rows(Rows(Z, code, weight, np.bincount(code, weight)))
     rest = Z - np.stack([np.average(Z[code == c], 0, weight[code == c]) for c in range(3)])[code]
     cov = (rest.T * weight) @ rest / weight.sum()
     at = np.random.default_rng(1).normal(size=(20, 2)) * 4
-    votes, count = neighbours.votes(known, neighbours.nearest(known, at, 7), 7)
+    votes, count = known.votes(known.nearest(at, 7), 7)
     np.testing.assert_allclose(count, 7.0)
     for z, p in zip(at, votes, strict=True):
         d = np.einsum("ij,ij->i", (Z - z) @ np.linalg.inv(cov), Z - z)
@@ -454,8 +472,8 @@ def test_number_of_neighbours():
     clear = (Z[:, 0] > 0).astype(int)
     noisy = np.where(rng.random(300) < 0.35, 1 - clear, clear)
     rows = Rows(Z, noisy, np.ones(300), np.bincount(noisy))
-    assert neighbours.choose_count(rows) > neighbours.COUNTS[2]
+    assert neighbours.select_count(rows) > neighbours.COUNTS[2]
     twins = np.repeat(Z, 2, axis=0)
     label = np.tile([0, 1], 300)
     # A twin of the other class is always nearest: with one neighbour nothing would be right.
-    assert neighbours.choose_count(Rows(twins, label, np.ones(600), np.bincount(label))) > 1
+    assert neighbours.select_count(Rows(twins, label, np.ones(600), np.bincount(label))) > 1

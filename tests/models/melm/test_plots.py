@@ -102,11 +102,9 @@ def test_names_do_not_overlap(fits):
 
 def test_contours_hold_their_share_of_the_rows(fits, wine):
     """The levels drawn are those that half, and nine tenths, of a class's rows are above."""
-    from lodim.models.melm.plots import _levels
-
     rule = fits[2].estimates.rule
     own = np.exp(rule.log_density(rule.rows.Z))
-    levels = _levels(own, rule.rows)
+    levels = plots._contour_levels(own, rule.rows)
     for c in range(3):
         f = own[rule.rows.code == c, c]
         for level, share in zip(levels[c], HELD, strict=True):

@@ -6,10 +6,9 @@ import pytest
 
 import lodim as ld
 from lodim.engine import row_keys as keys
-from lodim.models.melm.classify import widths
-from lodim.models.melm.classify.classifiers import sample
-from lodim.models.melm.classify.neighbours import choose_count
-from lodim.models.melm.classify.rule import Rows, sharpness
+from lodim.models.melm.classify import density
+from lodim.models.melm.classify.neighbours import select_count
+from lodim.models.melm.classify.rule import Rows, sample_rows, select_sharpness
 from lodim.models.melm.view import orient, upright
 
 SONAR = ld.data("sonar")[["echo", *(f"band_{j:02d}" for j in range(1, 41, 2))]]
@@ -75,8 +74,8 @@ def test_folds_choose_the_same_under_noise_and_other_columns():
     fit, other = (ld.melm("echo ~ .", each, **call) for each in (df, shaken(df, 5).sort_index()))
     assert fit.settings.gamma == other.settings.gamma
     same(fit, other, df)
-    np.testing.assert_allclose(other.measures["held_deviance"], fit.measures["held_deviance"],
-                               rtol=1e-4)  # fmt: skip
+    held, again = (each.measures["held_deviance"] for each in (fit, other))
+    np.testing.assert_allclose(again, held, rtol=1e-4)
 
 
 def many(n=2600):
@@ -101,12 +100,12 @@ def test_rows_are_drawn_by_what_they_hold():
 def test_kept_rows_do_not_depend_on_their_place_or_on_class_codes():
     rng = np.random.default_rng(9)
     Z, code = rng.normal(size=(5000, 2)), rng.choice(3, 5000, p=[0.7, 0.299, 0.001])
-    one, kept = np.ones(5000), sample(Z, code, np.ones(5000), 600, 0)
+    one, kept = np.ones(5000), sample_rows(Z, code, np.ones(5000), 600, 0)
     assert abs(len(kept) - 600) < 10 and (np.diff(kept) > 0).all()
     assert (code[kept] == 2).sum() == (code == 2).sum()
     order = rng.permutation(5000)
     turned = -Z[order, ::-1]
-    again = sample(turned, 2 - code[order], one, 600, 0)
+    again = sample_rows(turned, 2 - code[order], one, 600, 0)
     np.testing.assert_array_equal(np.sort(order[again]), kept)
 
 
@@ -133,8 +132,8 @@ def test_signs_hold_where_loadings_tie():
         assert (upright(V, X @ V, share), upright(-V, -X @ V, share)) == (1.0, -1.0)
     y = np.repeat([0, 1], 100)
     X = np.column_stack([X[:, :2] * np.where(y, 3.0, 1.0)[:, None], X[:, 2] + y])
-    views = [orient(np.array([[1.0, 0.0], [-1.0 + w, 0.0], [0.0, 1.0]]), X, y, np.ones(200))
-             for w in (-1e-12, 1e-12)]  # fmt: skip
+    spans = [np.array([[1.0, 0.0], [-1.0 + w, 0.0], [0.0, 1.0]]) for w in (-1e-12, 1e-12)]
+    views = [orient(V, X, y, np.ones(200)) for V in spans]
     np.testing.assert_allclose(*views, atol=1e-9)
 
 
@@ -159,25 +158,22 @@ class Flat:
 
 def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     y, weight = np.zeros(4), np.full(4, 0.25)
-    assert sharpness(Flat, y, weight, np.ones((4, 1))) == 0.02
+    assert select_sharpness(Flat, y, weight, np.ones((4, 1))) == 0.02
     rows = Rows(np.ones((4, 1)), np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0]))
     score = np.log([[0.7, 0.3]] * 4)
     monkeypatch.setattr(
-        widths,
-        "left_out",
+        density,
+        "leave_one_out_scores",
         lambda rows, _, width, *rest: score * (1.0 + 1e-13 * np.sin(1e3 * width)),
     )
-    assert widths.choose(rows, None, {"equal": False}, 1) == widths.WIDTHS[0]
+    assert density.select_width(rows, None, density.DensityOptions(), 1) == density.WIDTHS[0]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 55, 207, 325])
 def test_the_number_of_neighbours_is_not_chosen_by_order_or_names(seed):
     rng = np.random.default_rng(seed)
-    Z, code, order = (
-        rng.normal(size=(30, 2)),
-        rng.permutation(np.arange(30) % 3),
-        rng.permutation(30),
-    )
+    Z, code = rng.normal(size=(30, 2)), rng.permutation(np.arange(30) % 3)
+    order = rng.permutation(30)
     ways = [(Z, code), (Z, 2 - code), (Z[order], code[order])]
     made = [Rows(z, c, np.ones(30), np.bincount(c).astype(float)) for z, c in ways]
-    assert len({choose_count(rows) for rows in made}) == 1
+    assert len({select_count(rows) for rows in made}) == 1

@@ -6,12 +6,11 @@ from dataclasses import replace
 from lodim import forms
 from lodim.errors import ConvergenceWarning
 from lodim.fitting.fit import shared
-from lodim.models.melm.classify.classifiers import Nearest
 from lodim.models.melm.classify.density import Densities
-from lodim.models.melm.classify.neighbours import Neighbours
+from lodim.models.melm.classify.neighbours import Nearest, Neighbours
 from lodim.models.melm.classify.rule import Background, Rows, Rule
+from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.held import held_out, training
 from lodim.models.melm.settings import Settings
 from lodim.models.melm.view import View
 
@@ -20,7 +19,7 @@ HELD = ("held_deviance", "held_balanced_accuracy")  # there where probabilities 
 
 
 def assemble(problem, view, log, selection, for_path):
-    """The fit of a view; all but one of a path are calibrated on held-out rows."""
+    """The MelmFit of a view, calibrated on held-out rows unless it is for a path."""
     settings, family = problem.settings, problem.family
     if not view.converged:
         warnings.warn(
@@ -31,17 +30,17 @@ def assemble(problem, view, log, selection, for_path):
     measures = {}
     if family.name != "none":
         if settings.calibrate and not for_path:
-            rule, measures = held_out(problem, view)
+            rule, measures = calibrate(problem, view)
             view = replace(view, rule=rule)
-        measures = {**training(problem, view), "null_deviance": _null(problem), **measures}
-    return MelmFit(
-        design=problem.design, family=family, settings=settings, estimates=view, log=log,
-        measures=measures, selection=selection, n=problem.batch.n, call=problem.call,
-        arguments=problem.arguments, chosen=problem.chosen,
-    )  # fmt: skip
+        trained = training_measures(problem, view)
+        measures = {**trained, "null_deviance": _null_deviance(problem), **measures}
+    names = "design", "family", "settings", "call", "arguments", "chosen"
+    common = {name: getattr(problem, name) for name in names}
+    results = {"estimates": view, "log": log, "measures": measures, "selection": selection}
+    return MelmFit(n=problem.batch.n, **common, **results)
 
 
-def _null(problem):
+def _null_deviance(problem):
     """Mean deviance of the class shares."""
     batch, family = problem.batch, problem.family
     null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
@@ -55,40 +54,32 @@ def from_state(state):
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
     view.check(len(design.names), len(design.levels or ()), common["family"].n_scores)
     _check_rest(view, state, design.levels)
-    return MelmFit(
-        settings=Settings(**state["settings"]), estimates=view, log=state["log"],
-        measures=state["measures"], n=state["n"], **common,
-    )  # fmt: skip
+    results = {name: state[name] for name in ("log", "measures", "n")}
+    return MelmFit(settings=Settings(**state["settings"]), estimates=view, **results, **common)
 
 
 def _rule(state):
     """The Rule that `MelmFit.to_state` has written."""
-    other = state["other"]
-    parts = {
-        "rows": Rows(**state["rows"]), "densities": Densities(**state["densities"]),
-        "background": Background(**state["background"]),
-        "other": None if other is None else _nearest(other),
-    }  # fmt: skip
+    kinds = {"rows": Rows, "densities": Densities, "background": Background}
+    parts = {name: record(**state[name]) for name, record in kinds.items()}
+    if state["other"] is not None:
+        known = Neighbours(**state["other"]["known"])
+        parts["other"] = Nearest(**state["other"] | {"known": known})
     return Rule(**state | parts)
-
-
-def _nearest(state):
-    return Nearest(**state | {"known": Neighbours(**state["known"])})
 
 
 def _check_rest(view, state, levels):
     """Raise ValueError unless what a file says beside the view fits it."""
     log = {
-        "start": forms.several("starts"), "divergence": forms.real("starts"),
-        "n_iter": forms.whole("starts"), "converged": forms.flags("starts"),
-    }  # fmt: skip
-    measures = {} if levels is None else {name: forms.real() for name in MEASURES}
-    measures |= {name: forms.real() for name in HELD if levels and name in state["measures"]}
-    known = {
-        "log": forms.table("starts", **log), "measures": forms.part(measures),
-        "n": forms.whole(least=1),
-    }  # fmt: skip
-    if not forms.check(state, known)["starts"] or len(set(HELD) & set(measures)) == 1:
+        "start": forms.several("starts"),
+        "divergence": forms.real("starts"),
+        "n_iter": forms.whole("starts"),
+        "converged": forms.flags("starts"),
+    }
+    names = () if levels is None else MEASURES + tuple(n for n in HELD if n in state["measures"])
+    measures = forms.part({name: forms.real() for name in names})
+    known = {"log": forms.table("starts", **log), "measures": measures, "n": forms.whole(least=1)}
+    if not forms.check(state, known)["starts"] or len(set(HELD) & set(names)) == 1:
         raise ValueError("the search has no start, or a measure is missing")
     settings = state["settings"]
     if levels is not None:

@@ -1,36 +1,46 @@
-"""From rows to a view: the search for directions, and the rule in their coordinates."""
+"""From rows to a view: search of directions, rule in their coordinates, and its calibration."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm.classify.learning import learn_rule
-from lodim.models.melm.search import whitening as basis
-from lodim.models.melm.search.overlap import kernel_widths, overlaps
+from lodim.models.melm.classify.density import evaluation_weights, leave_one_out_scores
+from lodim.models.melm.classify.neighbours import Nearest
+from lodim.models.melm.classify.rule import (
+    JUDGED,
+    Rows,
+    balanced_accuracy,
+    density_options,
+    fit_rule,
+)
+from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
-from lodim.models.melm.search.search import Plan, find
-from lodim.models.melm.view import View, moments, orient, project
+from lodim.models.melm.search.search import Plan, search_manifold
+from lodim.models.melm.search.whitening import Basis
+from lodim.models.melm.view import View, correlations, orient, project
+from lodim.selection import folds
+from lodim.selection.cv import quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
+PARTS = 5  # of a single fold held out, each calibrated by the others
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
     """The one stage of melm: (View, log, link scores of the batch `eval_batch`).
 
-    To be watched is to be a fold: one without a view has the scores of the null model.
+    Rows to score are those of a fold: where no view can be fitted they get the null model's scores.
     """
     if eval_batch is not None:
         yield None, None, fold_scores(batch, eval_batch, family, settings)
-    yield *search(batch, settings, family), None
+    yield *fit_view(batch, settings, family), None
 
 
 def fold_scores(train, test, family, settings):
-    """Link scores of the rows of `test` by a view of the rows of `train`."""
+    """Link scores (n, K) of the rows of `test` by a view of the rows of `train`."""
     try:
-        view, _ = search(train, settings, family)
+        view, _ = fit_view(train, settings, family)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return np.repeat(null[:1], test.n, axis=0)
@@ -38,7 +48,7 @@ def fold_scores(train, test, family, settings):
 
 
 def combine(parts):
-    """The only part."""
+    """The only stage's estimates."""
     return parts[0]
 
 
@@ -47,36 +57,43 @@ def count_classes(family):
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
-def search(batch, settings, family):
-    """The view in which classes diverge most, or of most or least entropy, and its rule; the log.
+def fit_view(batch, settings, family):
+    """The View in which classes diverge most, or of most or least entropy, with its rule; the log.
 
     In the log are the ends of all starts, the best first.
     """
-    n_classes, i = count_classes(family), batch.positive_weight
+    n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma is for classes, and the formula has no response")
+    code, weight, i = _rows(batch)
     X = np.asarray(tiles.rows(batch.X, i), np.float64)
-    weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
-    code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     present, code = np.unique(code, return_inverse=True)
     if n_classes > 1 and len(present) < 2:
         raise DataError("a single class has rows that count")
-    within = _checked_rank(X, code, weight, settings.k)
-    found = find(X, code, weight, _plan(settings, len(present)))
-    V = found.V if n_classes == 1 else orient(found.V, X, code, weight)
+    within = _checked_basis(X, code, weight, settings.k)
+    manifold = search_manifold(X, code, weight, _plan(settings, len(present)))
+    V = manifold.V if n_classes == 1 else orient(manifold.V, X, code, weight)
     Z = project(V, batch.X, batch.n)[i]
-    view = _view(V, X, Z, weight, np.bincount(code, weight), found)
+    view = _view(V, X, Z, weight, np.bincount(code, weight), manifold)
     if n_classes > 1:
-        sample = Sample.of(X, code, weight, within, settings.covariance)
+        sample = Sample.from_rows(X, code, weight, within, settings.covariance)
         width = kernel_widths(sample, within.of_directions(V), settings.gamma)
         view = replace(view, overlap=overlaps(Z, code, weight, width, view.potential))
-    rule = learn_rule(settings, Z, code, weight, present, n_classes, family.n_scores)
-    return replace(view, rule=rule), _log(found, settings.entropy == "min" and n_classes == 1)
+    rule = fit_rule(settings, Z, code, weight, present, n_classes, family.n_scores)
+    return replace(view, rule=rule), _log(manifold, settings.entropy == "min" and n_classes == 1)
 
 
-def _checked_rank(X, code, weight, k):
-    """The basis within classes; raises where a density has no width along one of k directions."""
-    within = basis.learn(X, code, weight, whiten=False)
+def _rows(batch):
+    """Class codes, weights and positions (m,) of the rows of positive weight."""
+    i = batch.positive_weight
+    weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
+    code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
+    return code, weight, i
+
+
+def _checked_basis(X, code, weight, k):
+    """The Basis within classes; raises where a density has no width along one of k directions."""
+    within = Basis.from_rows(X, code, weight, whiten=False)
     share = weight / weight.sum()
     if (within.scale**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
@@ -91,35 +108,113 @@ def _checked_rank(X, code, weight, k):
 
 
 def _plan(settings, n_present):
-    s = settings
+    """The Plan of the search that settings ask for."""
+    s, same = settings, ("k", "covariance", "n_starts", "seed", "max_iter", "tol", "engine")
     return Plan(
-        k=s.k, gamma=s.gamma or 1.0, covariance=s.covariance, penalty=s.penalty and n_present > 1,
-        average=s.divergence == "mean", smallest=s.entropy == "min", n_starts=s.n_starts,
-        seed=s.seed, max_iter=s.max_iter, tol=s.tol, threads=s.threads or available_threads(),
-        engine=s.engine,
-    )  # fmt: skip
+        gamma=s.gamma or 1.0,
+        penalty=s.penalty and n_present > 1,
+        average=s.divergence == "mean",
+        smallest=s.entropy == "min",
+        threads=s.n_threads,
+        **{name: getattr(s, name) for name in same},
+    )
 
 
-def _view(V, X, Z, weight, size, found):
-    """The View of directions V, what is of its densities not known yet."""
+def _view(V, X, Z, weight, size, manifold):
+    """The View of directions V, its overlaps and its rule not known yet."""
     share = weight / weight.sum()
-    deviation, correlation = moments(X, Z, share)
+    deviation, correlation = correlations(X, Z, share)
     # Potentials are of densities: they change with the unit of the coordinates.
-    unit = np.linalg.slogdet(found.V.T @ V)[1]
+    unit = np.linalg.slogdet(manifold.V.T @ V)[1]
     return View(
-        V=V, deviation=deviation, correlation=correlation,
-        spread=np.sqrt(share @ (Z - share @ Z) ** 2), potential=found.potential - unit,
-        overlap=np.zeros_like(found.potential), size=size, rank=int(found.rank),
-        separates=bool(found.separates), total=float((share @ (X - share @ X) ** 2).sum()),
-        drawn=0 if found.rows == len(X) else int(found.rows), error=float(found.error),
-        converged=found.settled, rule=None,
-    )  # fmt: skip
+        V=V,
+        deviation=deviation,
+        correlation=correlation,
+        spread=np.sqrt(share @ (Z - share @ Z) ** 2),
+        potential=manifold.potential - unit,
+        overlap=np.zeros_like(manifold.potential),
+        size=size,
+        rank=int(manifold.rank),
+        separates=bool(manifold.separates),
+        total=float((share @ (X - share @ X) ** 2).sum()),
+        drawn=0 if manifold.rows == len(X) else int(manifold.rows),
+        error=float(manifold.error),
+        converged=manifold.settled,
+        rule=None,
+    )
 
 
-def _log(found, smallest):
-    """The ends of all starts, the best first."""
-    order = np.argsort(found.divergences if smallest else -found.divergences, kind="stable")
+def _log(manifold, smallest):
+    """The ends of all starts, the best first: arrays (n_starts,) by name."""
+    value = manifold.divergences
+    order = np.argsort(value if smallest else -value, kind="stable")
+    log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
+    return log | {"n_iter": manifold.n_iter[order], "converged": manifold.converged[order]}
+
+
+# How well the rule classifies --------------------------------------------------------------------
+
+
+def training_measures(problem, view):
+    """Deviance and balanced accuracy of training rows, of 10,000 at most.
+
+    Each is left out of the densities, or of the neighbours, that it is judged by; not of an
+    estimator of the user's.
+    """
+    rows, score = _leave_one_out(problem, view)
+    y = view.rule.present[rows.code].astype(float)
+    weight = rows.share / rows.share.sum()
     return {
-        "start": [found.starts[j] for j in order], "divergence": found.divergences[order],
-        "n_iter": found.n_iter[order], "converged": found.converged[order],
-    }  # fmt: skip
+        "deviance": float(weight @ problem.family.deviance(y, score)),
+        "balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
+
+
+def _leave_one_out(problem, view):
+    """Rows, and their link scores (m, K)."""
+    settings, rule, batch = problem.settings, view.rule, problem.batch
+    if isinstance(rule.other, Nearest):
+        return rule.rows, rule.link(rule.other.leave_one_out_scores(rule.rows.Z))
+    code, weight, i = _rows(batch)
+    Z = project(view.V, batch.X, batch.n)[i]
+    rows = Rows.draw(Z, np.searchsorted(rule.present, code), weight, JUDGED, settings.seed)
+    if rule.other is not None:
+        return rows, rule.scores(rows.Z, settings.n_threads)
+    arguments = rule.background, rule.width, density_options(settings), settings.n_threads
+    return rows, rule.link(leave_one_out_scores(rows, *arguments))
+
+
+def calibrate(problem, view):
+    """The rule of a view calibrated on rows held out, and measures of these rows.
+
+    Each fold is judged with the calibration of the others. They are not the folds that gamma was
+    chosen on: there, luck has chosen as well.
+    """
+    settings, family = problem.settings, problem.family
+    others = replace(settings, seed=settings.seed + 1)
+    splits = quick_splits(replace(problem, settings=others))
+    score = np.concatenate([fold_scores(*pair, family, settings) for pair in splits])
+    tests = [test for _, test in splits]
+    y = np.concatenate([test.y for test in tests])
+    weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
+    # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
+    judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
+
+    def calibrated(at):
+        return view.rule.calibrated(family, y[at], judged[at], score[at])
+
+    part, factor = _parts(tests, problem), np.empty((len(y), 1))
+    for k in range(part.max() + 1):
+        factor[part == k] = calibrated(part != k).sharpness
+    weight = evaluation_weights(y.astype(int), weight, False)
+    return calibrated(slice(None)), {
+        "held_deviance": float(weight @ family.deviance(y, factor * score)),
+        "held_balanced_accuracy": balanced_accuracy(y, weight, score),
+    }
+
+
+def _parts(tests, problem):
+    """Part (n,) of each row held out: its fold, or of a single fold one of PARTS."""
+    if len(tests) > 1:
+        return np.repeat(np.arange(len(tests)), [test.n for test in tests])
+    return folds.assign(tests[0], PARTS, problem.design.levels, problem.settings.seed)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.melm import report
@@ -22,8 +21,8 @@ class MelmFit(Fit):
     estimates : View
         The directions, on standardized features, and the rule that classifies along them.
     log : dict of arrays (n_starts,)
-        Of each start, the best first: start (what it was), divergence reached (the entropy without
-        a response; of many rows on a sample of them), n_iter, converged.
+        Of each start, the best first: start (its kind), divergence reached (the entropy without a
+        response; of many rows on a sample of them), n_iter, converged.
     measures : dict
         deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
         densities). Where probabilities are calibrated also held_deviance and
@@ -55,7 +54,7 @@ class MelmFit(Fit):
     def _score(self, batch):
         if self.levels is None:
             raise ArgumentError("this view has no classes: its formula has no response")
-        return self.estimates.rule.scores(self.coordinates(batch), self._threads)
+        return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
 
     def predict(
         self, data: Any, type: str | None = None, *, offset: None = None
@@ -79,20 +78,29 @@ class MelmFit(Fit):
         -------
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            An offset is given, or `type` needs classes and the formula has no response.
         """
         return super().predict(data, self.types[0] if type is None else type, offset=offset)
 
     def _predict(self, batch, type):
         if type == "projection":
-            return self.coordinates(batch), self.axes
+            return self._coordinates(batch), self.axes
         if type == "density":
-            Z = self.coordinates(batch)
-            f = self.estimates.rule.log_density(Z, self._threads)
+            Z = self._coordinates(batch)
+            f = self.estimates.rule.log_density(Z, self.settings.n_threads)
             return (f[:, 0], "density") if self.levels is None else (f, list(self.levels))
         return super()._predict(batch, type)
 
+    def _coordinates(self, batch):
+        """Coordinates (n, k) of the rows of a batch."""
+        return project(self.estimates.V, batch.X, batch.n)
+
     def tidy(self) -> pd.DataFrame:
-        """A row a dimension and feature: the loading of the feature.
+        """Loadings, a row for each dimension and feature.
 
         estimate is the change of the coordinate per unit of the feature, std_estimate per standard
         deviation; correlation is that of feature and coordinate over the training rows.
@@ -120,24 +128,37 @@ class MelmFit(Fit):
         df = k (rank - k), the parameters of a subspace. Without a response: entropy, and as
         dev_ratio the share of the variance of all features.
         """
-        s, v = self.settings, self.estimates
-        row = {
-            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
-            "p": len(self.design.names), "k": v.k, "gamma": s.gamma, "df": v.df,
-        }  # fmt: skip
+        v, d, gamma = self.estimates, self.design, self.settings.gamma
+        row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
+        row |= {"p": len(d.names), "k": v.k, "gamma": gamma, "df": v.df}
         if self.levels is None:
             row |= {"gamma": np.nan, "entropy": self.entropy, "dev_ratio": self.dev_ratio}
         else:
             fitting, regularizing = self.terms
-            row |= {"divergence": fitting - regularizing, "fitting": fitting,
-                    "regularizing": regularizing, "dev_ratio": self.dev_ratio}  # fmt: skip
-            row |= self.measures
+            row |= {"divergence": fitting - regularizing, "fitting": fitting}
+            row |= {"regularizing": regularizing, "dev_ratio": self.dev_ratio} | self.measures
         return pd.DataFrame([row | {"converged": self.converged}])
 
     def augment(self, data: Any, *, offset: None = None) -> pd.DataFrame:
-        """`data` with .fitted, .resid, .loss, .class and coordinates .x1, ..., .xk beside its own.
+        """`data` with predictions and coordinates beside its columns.
 
-        Without a response with the coordinates alone.
+        Parameters
+        ----------
+        data : frame
+            Needs the columns of the formula; columns of the new names are replaced.
+        offset : None
+            Refused: see `melm`.
+
+        Returns
+        -------
+        DataFrame
+            `data` (pandas) with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a
+            response with the coordinates alone. Of other frames the new columns alone.
+
+        Raises
+        ------
+        ArgumentError
+            An offset is given.
         """
         Z = pd.DataFrame(self.predict(data, "projection")).add_prefix(".")
         if self.levels is not None:
@@ -149,8 +170,26 @@ class MelmFit(Fit):
     def evaluate(self, data: Any, *, offset: None = None) -> pd.DataFrame:
         """Loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
 
-        balanced_accuracy is the mean over classes of the share of their rows that is classified
-        rightly; those of no row do not count.
+        Parameters
+        ----------
+        data : frame
+            Needs the columns of the formula, the response among them.
+        offset : None
+            Refused: see `melm`.
+
+        Returns
+        -------
+        DataFrame
+            One row: n, deviance, dev_ratio, accuracy, log_loss and balanced_accuracy, the mean over
+            classes of the share of their rows that is classified rightly; classes without rows do
+            not count.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has no response, or an offset is given.
+        DataError
+            No complete row, or none of weight above zero.
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
@@ -169,38 +208,49 @@ class MelmFit(Fit):
 
     def to_state(self):
         view = vars(self.estimates) | {"rule": self._rule_state()}
-        return self._shared_state() | {
-            "settings": asdict(self.settings), "view": view,
-            "log": self.log, "measures": self.measures,
-            "n": self.n,
-        }  # fmt: skip
+        state = self._shared_state() | {"settings": asdict(self.settings), "view": view}
+        return state | {"log": self.log, "measures": self.measures, "n": self.n}
 
     def _rule_state(self):
-        rule = self.estimates.rule
-        if not self.settings.own_classifier:
+        rule, classifier = self.estimates.rule, self.settings.classifier
+        if not self.settings.has_builtin_classifier:
             raise StoreError(
-                f"a file cannot hold the classifier {type(self.settings.classifier).__name__}: "
+                f"a file cannot hold the classifier {type(classifier).__name__}: "
                 "update(data, classifier='kde') makes a fit that can be saved"
             )
-        state = vars(rule) | {
-            n: vars(getattr(rule, n)) for n in ("rows", "densities", "background")
-        }
+        parts = {name: vars(getattr(rule, name)) for name in ("rows", "densities", "background")}
         if rule.other is not None:
-            state["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
-        return state
+            parts["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
+        return vars(rule) | parts
 
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.
 
-        kind : "view" (the default), rows with densities, decision boundary, and loadings as arrows
-        (of three dimensions rows and arrows alone); "loadings", of the features by dimension;
-        "starts", the divergence that each start of the search reached.
+        Parameters
+        ----------
+        kind : {"view", "loadings", "starts"}, optional
+            "view" (the default): rows with densities, decision boundary, and loadings as arrows (of
+            three dimensions rows and arrows alone). "loadings": of the features by dimension.
+            "starts": the divergence that each start of the search reached.
+        ax : Axes, optional
+            Its own by default. A view of three dimensions needs one with projection="3d", if any.
+        **arguments
+            Of "view": data, rows to draw instead of training rows; dimensions, one to three of
+            them, numbered from 1 (default: the first two, or all three); arrows, "loadings" (the
+            default), "correlations" or None; top, how many arrows, the longest (8); contours,
+            whether densities and boundary are drawn (True). Of "loadings": top (15); of, "loadings"
+            (the default) or "correlations".
 
-        Of "view": data, rows to draw instead of training rows; dimensions, one to three of them,
-        numbered from 1 (default: the first two, or all three); arrows, "loadings" (the default),
-        "correlations" or None; top, how many arrows, the longest (8); contours, whether densities
-        and boundary are drawn (True). Of "loadings": top (15); of, "loadings" (the default) or
-        "correlations". A view of three dimensions needs `ax` with projection="3d", if any.
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            An unknown kind or argument, or Axes without three dimensions.
+        DataError
+            `data` has no complete row.
         """
         from lodim.models.melm import plots
 
@@ -250,7 +300,7 @@ class MelmFit(Fit):
         return self.estimates.converged
 
     def pairs(self) -> pd.DataFrame:
-        """A row a pair of classes: divergence = fitting - regularizing, and bounds (Theorem 3).
+        """Divergence = fitting - regularizing of each pair of classes, and bounds (Theorem 3).
 
         overlap bounds from above the integral of the smaller of the two densities, the likelihood
         of balanced misclassification: within a box by sqrt(volume) exp(-H2x / 2), to which what the
@@ -260,33 +310,21 @@ class MelmFit(Fit):
         """
         if self.levels is None:
             raise ArgumentError("a view without a response has no classes")
-        v, names = self.estimates, [*self.levels]
-        rows = v.pairs()
-        frame = pd.DataFrame(
-            rows, columns=["first", "second", "divergence", "fitting", "regularizing", "overlap"]
-        )
+        v, names = self.estimates, np.array([*self.levels], object)
+        columns = ["first", "second", "divergence", "fitting", "regularizing", "overlap"]
+        frame = pd.DataFrame(v.pairs(), columns=columns)
         share = v.size[frame["first"]] * v.size[frame["second"]]
         mean = self.settings.divergence == "mean"
         frame["weight"] = share / share.sum() if mean else 1.0
         frame["balanced_accuracy"] = 1.0 - 0.5 * frame["overlap"]
         for side in ("first", "second"):
-            frame[side] = np.array(names, object)[frame[side]]
+            frame[side] = names[frame[side]]
         return frame
 
     def starts(self) -> pd.DataFrame:
-        """A row a start of the search, the best first: what it was, divergence, iterations.
+        """Starts of the search, the best first: kind, divergence reached, iterations.
 
         Without a response divergence is the entropy. Of more than 2,048 rows all starts are
         searched on so many, and it is the divergence of all rows where each of them ended.
         """
         return pd.DataFrame({name: list(values) for name, values in self.log.items()})
-
-    # Shared by the above -----------------------------------------------------------------------
-
-    def coordinates(self, batch):
-        """Coordinates (n, k) of the rows of a batch."""
-        return project(self.estimates.V, batch.X, batch.n)
-
-    @property
-    def _threads(self):
-        return self.settings.threads or available_threads()

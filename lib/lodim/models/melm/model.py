@@ -3,16 +3,16 @@
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.melm import estimate, suits
+from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.settings import Settings
+from lodim.models.melm.settings import Settings, validate
 from lodim.selection.cv import choose
 
 __all__ = ["from_state", "melm"]
 
-QUICK = (4.0, 2.0, 1.0, 0.5, 0.25)  # of gamma, tried where none is given
+GAMMAS = (4.0, 2.0, 1.0, 0.5, 0.25)  # of gamma, tried where none is given
 SMOOTHEST, SHARPEST = 8.0, 0.125  # of gamma, on a path
 
 
@@ -66,9 +66,8 @@ def melm(
         within all classes, as far as the rule of Ledoit and Wolf says; "ledoit-wolf" towards a
         multiple of the identity (the authors' code). With the former two the divergence does not
         change under affine maps of the features (Observation 1). Where a class hardly varies in
-        some direction, "empirical" has a large divergence there, whatever new rows are like: over
-        six data sets and three gammas the mean balanced accuracy of held-out rows is .763 with it,
-        .795 with "pooled" and .796 with "ledoit-wolf" (benchmarks/melm.py, covariances).
+        some direction, "empirical" has a large divergence there, whatever new rows are like: the
+        balanced accuracy of held-out rows is lower with it (benchmarks/melm.py, covariances).
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -76,14 +75,14 @@ def melm(
         Without a response: first or last principal components.
     penalty : bool
         Search by Eq. 2, D(V) - |V'V - I|^2 over the features, instead of over whitened coordinates,
-        where no penalty is needed. The maximum is the same; what a start ends in need not be.
+        where no penalty is needed. The maximum is the same; the end of a start need not be.
     n_starts : int
         Starts of the search: principal components, the directions of class means, those of class
         covariances, then random sums of rows; the best end is kept. `fit.starts()` has all.
     classifier : {"kde", "knn"} or estimator
-        What classifies in the view: the densities, with probabilities calibrated; the nearest
-        training rows; or an estimator with `fit` and `predict_proba` as scikit-learn's, of which a
-        copy is fitted to the coordinates.
+        In the view: the densities, with probabilities calibrated; the nearest training rows; or an
+        estimator with `fit` and `predict_proba` as scikit-learn's, of which a copy is fitted to the
+        coordinates.
     weights : column name or array (n,), optional
         Row weights: a row of weight 2 counts as two rows.
     offset : None
@@ -147,15 +146,15 @@ def melm(
     Few rows for the features: `ld.cv(ld.melm, ..., grid={"gamma": [0.5, 1, 2], "covariance":
     ["pooled", "ledoit-wolf"]})` chooses the covariance too.
 
-    The densities that classify are estimated anew in the view that was found, with kernels of the
-    width that serves training rows best when these are left out, judged on 10,000 at most; of
-    widths whose loss is equal but for rounding (1e-6) the widest. There a row is left out with all
-    its weight. A last search in each of five folds (beyond 4,000 rows in
-    one), with the gamma of the fit, calibrates the probabilities of "kde" and "knn" by one factor
-    of their scores, and gives the held-out balanced accuracy and log-loss of print and summary: of
-    rows that had no part in the search of the view that classifies them, nor in the factor that
-    their probabilities are judged with. Where gamma was chosen, it was on the same rows, though in
-    other folds: new rows may be classified a little worse.
+    The densities that classify are estimated anew in the view, with kernels of the width of least
+    log-loss of training rows that are left out, 10,000 at most and each with all its weight; of
+    widths whose loss is equal but for rounding (1e-6) the widest. A last search in each of five
+    folds (beyond 4,000 rows in one), with the gamma of the fit, calibrates the probabilities of
+    "kde" and "knn" by one factor of their scores, and gives the held-out balanced accuracy and
+    log-loss of print and summary: of rows that had no part in the search of the view that
+    classifies them, nor in the factor that their probabilities are judged with. Where gamma was
+    chosen, it was on the same rows, though in other folds: new rows may be classified a little
+    worse.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
     class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
@@ -165,12 +164,22 @@ def melm(
     ----------
     Czarnecki, W. M., Jozefowicz, R. & Tabor, J. (2015). Maximum Entropy Linear Manifold for
     Learning Discriminative Low-dimensional Representation. ECML PKDD.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> flowers = ld.data("iris")
+    >>> fit = ld.melm("species ~ .", flowers, gamma=1.0, n_starts=4, control={"calibrate": False})
+    >>> fit.axes, round(fit.divergence, 1)
+    (['x1', 'x2'], 298.3)
+    >>> fit.predict(flowers[49:52], "class").tolist()
+    ['setosa', 'versicolor', 'versicolor']
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(melm, formula, data, arguments)
     if gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    return SPEC.run(*choose(problem, {"gamma": QUICK}))
+    return SPEC.run(*choose(problem, {"gamma": GAMMAS}))
 
 
 SPEC = ModelSpec(
@@ -180,10 +189,8 @@ SPEC = ModelSpec(
     fit_stages=estimate.fit_stages,
     combine=estimate.combine,
     assemble=assemble,
-    penalties={
-        "gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST),
-    },
-    validate=suits.check,
+    penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},
+    validate=validate,
     cv_deviance=calibrated_deviance,
     response_optional=True,
     options=(

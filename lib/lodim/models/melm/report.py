@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the table of loadings
@@ -17,46 +17,38 @@ SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 def listing(fit):
     """Lines and table of the short print: the largest loadings."""
-    s = fit.settings
-    lines = [
-        f"Family: {fit.family.name}{_levels(fit)}",
-        wording.rows(fit),
-    ]
+    lines = [f"Family: {fit.family.name}{_levels(fit)}", phrases.rows(fit)]
     if fit.levels is None:
+        which = "First" if fit.settings.entropy == "max" else "Last"
         lines.append(
-            f"{_components(fit)}, entropy: {significant(fit.entropy)}, "
-            f"share of variance: {100.0 * fit.dev_ratio:.1f} %"
+            f"{which} {fit.estimates.k} principal components, entropy: "
+            f"{significant(fit.entropy)}, share of variance: {100.0 * fit.dev_ratio:.1f} %"
         )
     else:
         lines.append(
-            f"Dimensions: {fit.estimates.k}, gamma: {significant(s.gamma)}"
+            f"Dimensions: {fit.estimates.k}, gamma: {significant(fit.settings.gamma)}"
             f"{' (chosen by cross-validation)' if fit.chosen else ''}, "
             f"divergence: {significant(fit.divergence)}"
         )
         lines.append(f"Balanced accuracy: {_accuracies(fit)}")
     if not fit.converged:
         lines.append("Warning: the search did not converge; see summary()")
-    table, left = _loadings(fit, LISTED)
-    note = [f"{left} smaller ones: see tidy()"] if left else []
-    return lines, Table("Loadings per SD of the features", _named(table, LABEL), {}, note)
+    table, n_left = _loadings(fit, LISTED)
+    note = [f"{n_left} smaller ones: see tidy()"] if n_left else []
+    return lines, Table("Loadings per SD of the features", _shortened(table), {}, note)
 
 
 def summary(fit, full):
-    """Header, loadings, pairs of classes and starts."""
-    tables = [_loading_table(fit, full)]
+    """The Report: header, loadings, pairs of classes and starts."""
+    title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
-        tables += [_pairs(fit), _starts(fit, full)]
-    return Report(
-        title="Maximum Entropy Linear Manifold Results" if fit.levels is not None
-        else "Principal Components Results",
-        header=_header(fit),
-        tables=tuple(tables),
-        notes=_notes(fit),
-        full=full,
-    )  # fmt: skip
+        title = "Maximum Entropy Linear Manifold Results"
+        tables += [_pair_table(fit), _start_table(fit, full)]
+    return Report(title, _header(fit), tuple(tables), _notes(fit), full)
 
 
 def _header(fit):
+    """Rows (label, text) of the header."""
     s, d, v = fit.settings, fit.design, fit.estimates
     rows = [
         ("Response", "none" if fit.levels is None else d.response.name),
@@ -68,21 +60,20 @@ def _header(fit):
         ("Dimensions (k)", str(v.k)),
         ("Rank of the features", str(v.rank)),
     ]
-    if fit.levels is None:
-        return (
-            *rows, ("Components", "first" if s.entropy == "max" else "last"),
-            ("Entropy", significant(fit.entropy)),
-            ("Share of variance", f"{fit.dev_ratio:.4f}"),
-        )  # fmt: skip
-    return (*rows, *_measures(fit))
+    if fit.levels is not None:
+        return (*rows, *_class_rows(fit))
+    rows.append(("Components", "first" if s.entropy == "max" else "last"))
+    rows.append(("Entropy", significant(fit.entropy)))
+    rows.append(("Share of variance", f"{fit.dev_ratio:.4f}"))
+    return tuple(rows)
 
 
-def _measures(fit):
-    """The rows of the header that are of classes."""
+def _class_rows(fit):
+    """Rows (label, text) of the header that are of classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
-        ("Gamma", f"{significant(s.gamma)}{wording.how(fit, 'gamma')}"),
+        ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
         ("Covariances", s.covariance),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
@@ -92,43 +83,34 @@ def _measures(fit):
         ("Log-loss, training", significant(0.5 * fit.measures["deviance"])),
     ]
     if held is not None:
-        rows += [
-            ("Bal. accuracy, held out", f"{held:.4f}"),
-            ("Log-loss, held out", significant(0.5 * fit.measures["held_deviance"])),
-        ]
-    return (
-        *rows, ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
-        ("Converged", "yes" if fit.converged else "NO"),
-    )  # fmt: skip
+        rows.append(("Bal. accuracy, held out", f"{held:.4f}"))
+        rows.append(("Log-loss, held out", significant(0.5 * fit.measures["held_deviance"])))
+    rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
+    rows.append(("Converged", "yes" if fit.converged else "NO"))
+    return rows
 
 
 def _loadings(fit, most):
-    """Loadings per SD of the features with the largest, a column a dimension; how many are left."""
-    frame = fit.tidy()
-    wide = pd.DataFrame(
-        frame["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T,
-        index=list(fit.design.names), columns=fit.axes,
-    )  # fmt: skip
-    size = np.sqrt((wide**2).sum(axis=1).to_numpy())
+    """Loadings per SD, a row for each of the `most` largest features; how many are left out."""
+    loadings = fit.tidy()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
+    table = pd.DataFrame(loadings, index=list(fit.design.names), columns=fit.axes)
+    size = np.sqrt((table**2).sum(axis=1).to_numpy())
     order = np.argsort(-size, kind="stable")[:most]
-    return wide.iloc[order], len(wide) - len(order)
+    return table.iloc[order], len(table) - len(order)
 
 
-def _named(table, room):
-    """The table with names as its index that stay different where there is room for so much."""
-    return table.set_axis(wording.brief(table.index, room), axis=0)
+def _shortened(table):
+    """The table with its index in at most LABEL characters, different where the names are."""
+    return table.set_axis(phrases.brief(table.index, LABEL), axis=0)
 
 
 def _loading_table(fit, full):
-    shown, left = _loadings(fit, None if full else MOST_FEATURES)
+    shown, n_left = _loadings(fit, None if full else MOST_FEATURES)
     frame = fit.tidy().set_index(["term", "dimension"])
-    columns = {}
-    for axis in fit.axes:
-        columns[f"{axis} per SD"] = shown[axis].to_numpy()
-    for axis in fit.axes:
-        columns[f"{axis} per unit"] = [frame["estimate"][term, axis] for term in shown.index]
-    for axis in fit.axes:
-        columns[f"r with {axis}"] = [frame["correlation"][term, axis] for term in shown.index]
+    columns = {f"{axis} per SD": shown[axis].to_numpy() for axis in fit.axes}
+    for label, column in (("{} per unit", "estimate"), ("r with {}", "correlation")):
+        for axis in fit.axes:
+            columns[label.format(axis)] = [frame[column][term, axis] for term in shown.index]
     table = pd.DataFrame(columns, index=shown.index)
     notes = [
         "What one standard deviation, or one unit, of a feature adds to each coordinate, largest "
@@ -136,26 +118,27 @@ def _loading_table(fit, full):
     ]
     if fit.levels is not None:
         notes.append("Coordinates have unit variances within classes, without correlation.")
-    if left:
-        notes.append(f"{left} smaller loadings are left out; see tidy().")
+    if n_left:
+        notes.append(f"{n_left} smaller loadings are left out; see tidy().")
     formats = {c: ".3f" if c.startswith("r ") else significant for c in table}
-    return Table("Loadings", _named(table, LABEL), formats, tuple(notes))
+    return Table("Loadings", _shortened(table), formats, tuple(notes))
 
 
-def _pairs(fit):
+def _pair_table(fit):
     frame = fit.pairs()
-    table = pd.DataFrame(
-        {
-            "Divergence": frame["divergence"], "Fitting": frame["fitting"],
-            "Regularizing": frame["regularizing"], "Overlap <=": frame["overlap"],
-            "Bal. acc. >=": frame["balanced_accuracy"],
-        }
-    )  # fmt: skip
+    columns = {
+        "divergence": "Divergence",
+        "fitting": "Fitting",
+        "regularizing": "Regularizing",
+        "overlap": "Overlap <=",
+        "balanced_accuracy": "Bal. acc. >=",
+    }
     longest = sum(sorted(len(str(level)) for level in fit.levels)[-2:])
-    names = wording.brief(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
-    said = dict(zip(fit.levels, names, strict=True))
+    labels = phrases.brief(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
+    label = dict(zip(fit.levels, labels, strict=True))
     pairs = zip(frame["first"], frame["second"], strict=True)
-    table.index = [f"{said[a]} | {said[b]}" for a, b in pairs]
+    table = frame[list(columns)].rename(columns=columns)
+    table.index = [f"{label[a]} | {label[b]}" for a, b in pairs]
     notes = (
         "Divergence = fitting (2 H2x, twice the cross entropy) - regularizing (the sum of both "
         "entropies). Overlap: the integral of the smaller of the two densities is at most this, by "
@@ -166,17 +149,14 @@ def _pairs(fit):
     return Table("Pairs of classes", table, formats, notes)
 
 
-def _starts(fit, full):
+def _start_table(fit, full):
     frame = fit.starts()
-    top = frame["divergence"].iloc[0]
-    gap = (top - frame["divergence"]) / max(abs(top), 1e-300)
-    table = pd.DataFrame(
-        {
-            "Start": frame["start"], "Divergence": frame["divergence"],
-            "Below best %": 100.0 * gap, "Iter.": frame["n_iter"],
-            "Converged": np.where(frame["converged"], "yes", "no"),
-        }
-    ).head(len(frame) if full else MOST_STARTS)  # fmt: skip
+    best = frame["divergence"].iloc[0]
+    gap = (best - frame["divergence"]) / max(abs(best), 1e-300)
+    columns = {"Start": frame["start"], "Divergence": frame["divergence"]}
+    columns |= {"Below best %": 100.0 * gap, "Iter.": frame["n_iter"]}
+    columns["Converged"] = np.where(frame["converged"], "yes", "no")
+    table = pd.DataFrame(columns).head(len(frame) if full else MOST_STARTS)
     table.index = range(1, len(table) + 1)
     notes = [
         f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
@@ -188,29 +168,24 @@ def _starts(fit, full):
 
 
 def _notes(fit):
-    notes = []
     if fit.levels is None:
         which = "largest" if fit.settings.entropy == "max" else "smallest"
-        notes.append(
+        notes = [
             f"Of all orthonormal directions these have the {which} Renyi entropy of a normal "
             "density (Theorems 1 and 2)."
-        )
+        ]
     else:
-        notes += _notes_of_classes(fit)
-    notes += wording.choice(fit)
-    notes += wording.without_effect(fit.design)
-    return tuple(notes)
+        notes = _class_notes(fit)
+    return (*notes, *phrases.choice(fit), *phrases.without_effect(fit.design))
 
 
-def _notes_of_classes(fit):
-    own = fit.settings.own_classifier
-    notes = [_calibration(fit)] if own else []
-    notes.append(
-        f"Training: the view was made for these rows{LEFT_OUT if own else ', as the classifier'}."
-        f"{_held(fit)}"
-    )
+def _class_notes(fit):
+    builtin = fit.settings.has_builtin_classifier
+    notes = [_calibration(fit)] if builtin else []
+    how = LEFT_OUT if builtin else ", as the classifier"
+    notes.append(f"Training: the view was made for these rows{how}.{_held_out(fit)}")
     notes += _sums(fit.estimates)
-    flat = _flat(fit)
+    flat = _flat_classes(fit)
     if flat:
         notes.append(
             f"Hardly any variance along a direction of the view: {', '.join(flat)}. Such a class "
@@ -226,12 +201,12 @@ def _notes_of_classes(fit):
     return notes
 
 
-def _held(fit):
+def _held_out(fit):
     """What the held-out figures are of."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view that other rows gave"
-    if fit.settings.own_classifier:
+    if fit.settings.has_builtin_classifier:
         text += ", its probabilities calibrated by further rows"
     if "gamma" in fit.chosen:
         return (
@@ -254,8 +229,8 @@ def _sums(view):
     return []
 
 
-def _flat(fit):
-    """Classes whose variance along some direction is far below that within classes."""
+def _flat_classes(fit):
+    """Names of classes whose variance along some direction is far below that within classes."""
     rows, names = fit.estimates.rule.rows, []
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]
@@ -291,11 +266,6 @@ def _accuracies(fit):
     text = f"{fit.measures['balanced_accuracy']:.3f} (training rows)"
     held = fit.measures.get("held_balanced_accuracy")
     return text if held is None else f"{held:.3f} (held out), {text}"
-
-
-def _components(fit):
-    which = "First" if fit.settings.entropy == "max" else "Last"
-    return f"{which} {fit.estimates.k} principal components"
 
 
 def _levels(fit):

@@ -1,23 +1,31 @@
-"""The arguments of melm, checked."""
+"""The arguments of melm, checked, and whether the data suit them."""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from lodim.checks import check, check_choice, check_count, check_size
-from lodim.engine.blocks import ENGINES
-from lodim.errors import ArgumentError
-from lodim.models.melm.search.covariance import COVARIANCES
+import numpy as np
 
-DIVERGENCES = ("sum", "mean")
-ENTROPIES = ("max", "min")
+from lodim.checks import check, check_choice, check_count, check_size
+from lodim.engine.blocks import ENGINES, available_threads
+from lodim.errors import ArgumentError, DataError
+from lodim.models.melm.search.whitening import COVARIANCES
+
 CLASSIFIERS = ("kde", "knn")
-PRIORS = ("shares", "equal")
+CHOICES = {
+    "covariance": COVARIANCES,
+    "divergence": ("sum", "mean"),
+    "entropy": ("max", "min"),
+    "prior": ("shares", "equal"),
+    "engine": ENGINES,
+}
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
+FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of melm is asked for; `melm` says what each means. gamma may be open."""
+    """The model's own arguments, as `melm` describes them; gamma may be open."""
 
     k: int
     gamma: float | None
@@ -47,22 +55,24 @@ class Settings:
         check_count(self, "seed", 0)
         if self.gamma is not None:
             least, most = GAMMA
-            check(self, "gamma", (int, float), lambda v: least <= v <= most,
-                  f"a positive number, from {least:g} to {most:g}")  # fmt: skip
+            wanted = f"a positive number, from {least:g} to {most:g}"
+            check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)
         check_size(self, "tol")
-        check(self, "penalty", bool, lambda v: True, "True or False")
-        check(self, "calibrate", bool, lambda v: True, "True or False")
-        check_choice(self, "covariance", COVARIANCES)
-        check_choice(self, "divergence", DIVERGENCES)
-        check_choice(self, "entropy", ENTROPIES)
-        check_choice(self, "prior", PRIORS)
-        check_choice(self, "engine", ENGINES)
+        for name in ("penalty", "calibrate"):
+            check(self, name, bool, lambda v: True, "True or False")
+        for name, choices in CHOICES.items():
+            check_choice(self, name, choices)
         _check_classifier(self.classifier)
 
     @property
-    def own_classifier(self):
+    def has_builtin_classifier(self):
         """Whether the classifier is one of lodim's, which a file can hold."""
         return isinstance(self.classifier, str)
+
+    @property
+    def n_threads(self):
+        """Number of threads: all that are available by default."""
+        return self.threads or available_threads()
 
 
 def _check_classifier(classifier):
@@ -87,4 +97,62 @@ def _check_classifier(classifier):
         raise ArgumentError(
             f"the classifier {type(classifier).__name__} has no predict_proba, and lodim needs "
             "probabilities: wrap it in sklearn.calibration.CalibratedClassifierCV"
+        )
+
+
+def validate(problem):
+    """The problem as it is; raises where its data and arguments do not suit melm."""
+    if problem.arguments["offset"] is not None:
+        raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
+    if problem.family.name == "gaussian":
+        raise DataError(
+            f"melm parts classes, and the response {problem.design.response.name!r} is a number: "
+            "give family='multinomial' if its values are classes"
+        )
+    if problem.family.name == "none":
+        _check_without_classes(problem)
+    else:
+        _check_with_classes(problem.settings)
+        _check_class_sizes(problem)
+    _check_dimensions(problem)
+    return problem
+
+
+def _check_without_classes(problem):
+    parameters = inspect.signature(problem.model).parameters
+    for name in FOR_CLASSES:
+        if problem.arguments[name] != parameters[name].default:
+            raise ArgumentError(f"{name} is for classes, and the formula has no response")
+
+
+def _check_with_classes(settings):
+    if settings.entropy != "max":
+        raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
+    if settings.n_neighbours is not None and settings.classifier != "knn":
+        raise ArgumentError("n_neighbours is for classifier='knn'")
+    if settings.prior != "shares" and not settings.has_builtin_classifier:
+        raise ArgumentError("prior='equal' is for the classifiers 'kde' and 'knn'")
+
+
+def _check_class_sizes(problem):
+    batch, levels, needed = problem.batch, problem.design.response.levels, problem.settings.k + 1
+    counts = np.bincount(batch.y[batch.positive_weight].astype(int), minlength=len(levels))
+    least = int(counts.argmin())
+    if counts[least] < needed:
+        raise DataError(
+            f"rows of class {levels[least]!r} that count: {counts[least]}, and for k="
+            f"{problem.settings.k} a density needs {needed}: leave the class out, or join it "
+            "with another"
+        )
+
+
+def _check_dimensions(problem):
+    varying = len(problem.design.names) - len(problem.design.constant)
+    k = problem.settings.k
+    if varying < k:
+        raise DataError(
+            f"k={k} dimensions need {k} features that vary, and there are {varying}: "
+            f"give k={max(1, varying)}"
+            if varying
+            else "no feature varies: there is nothing to see"
         )

@@ -60,19 +60,26 @@ class View:
     def check(self, p, n_classes, n_scores):
         """Raise ValueError unless the fields fit each other, p features and the classes."""
         known = {
-            "V": forms.real(p, "k"), "deviation": forms.real(p, least=0),
-            "correlation": forms.real(p, "k", least=-2, most=2), "spread": forms.real("k", least=0),
-            "potential": forms.real("C", "C"), "overlap": forms.real("C", "C", least=0),
-            "size": forms.real("C", least=forms.TINY), "rank": forms.whole(most=p),
-            "separates": forms.flags(), "total": forms.real(least=0), "drawn": forms.whole(),
-            "error": forms.real(least=0), "converged": forms.flags(),
-        }  # fmt: skip
+            "V": forms.real(p, "k"),
+            "deviation": forms.real(p, least=0),
+            "correlation": forms.real(p, "k", least=-2, most=2),
+            "spread": forms.real("k", least=0),
+            "potential": forms.real("C", "C"),
+            "overlap": forms.real("C", "C", least=0),
+            "size": forms.real("C", least=forms.TINY),
+            "rank": forms.whole(most=p),
+            "separates": forms.flags(),
+            "total": forms.real(least=0),
+            "drawn": forms.whole(),
+            "error": forms.real(least=0),
+            "converged": forms.flags(),
+        }
         C = max(1, n_classes)
         k = forms.check(self, known, C=C)["k"]
         self.rule.check(k, C, n_scores)
 
     def pairs(self):
-        """Of each pair of classes A < B: (A, B, divergence, fitting, regularizing, overlap)."""
+        """Tuples (A, B, divergence, fitting, regularizing, overlap) of the classes A < B."""
         P, out = self.potential, []
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
@@ -82,27 +89,27 @@ class View:
 
 
 def project(V, tiles, n):
-    """Coordinates of the first n rows of tiles, (n, k): the same bits whatever rows are beside."""
+    """Coordinates (n, k) of the first n rows of tiles: the same bits whatever rows are beside."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
 
 
-def moments(X, Z, weight):
-    """Standard deviations (p,) of features X, and their correlation (p, k) with coordinates Z.
+def correlations(X, Z, share):
+    """Standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
 
-    weight sums to one. What is constant has no correlation.
+    Shares (n,) of the rows sum to one. The correlation of what is constant is zero.
     """
-    X, Z = X - weight @ X, Z - weight @ Z
-    cross = (X * weight[:, None]).T @ Z
-    deviation, spread = np.sqrt(weight @ X**2), np.sqrt(weight @ Z**2)
+    X, Z = X - share @ X, Z - share @ Z
+    cross = (X * share[:, None]).T @ Z
+    deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ Z**2)
     both = np.outer(deviation, spread)
     vary = both > 1e-12 * both.max(initial=1e-300)
     return deviation, np.divide(cross, both, out=np.zeros_like(cross), where=vary)
 
 
 def orient(V, X, code, weight):
-    """V in the coordinates that are reported: any basis of its span has the same divergence.
+    """V (p, k) in the basis that is reported: any basis of its span has the same divergence.
 
     Rows vary by one within classes, without correlation. The first axes are those along which class
     means differ most, and the last class is on their positive side; the others are those along
@@ -112,15 +119,15 @@ def orient(V, X, code, weight):
     size = np.bincount(code, weight, C)
     share = size / size.sum()
     means = np.stack([weight[code == c] @ Z[code == c] for c in range(C)]) / size[:, None]
-    rest = (Z - means[code]) * np.sqrt(weight / weight.sum())[:, None]
-    values, vectors = np.linalg.eigh(rest.T @ rest)
+    residual = (Z - means[code]) * np.sqrt(weight / weight.sum())[:, None]
+    values, vectors = np.linalg.eigh(residual.T @ residual)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-300))
-    means, rest = (means - share @ means) @ whiten, rest @ whiten
-    covariances = [rest[code == c].T @ rest[code == c] / share[c] for c in range(C)]
-    axes, n_apart = _axes(means, share, covariances)
+    means, residual = (means - share @ means) @ whiten, residual @ whiten
+    covariances = [residual[code == c].T @ residual[code == c] / share[c] for c in range(C)]
+    axes, n_mean_axes = _axes(means, share, covariances)
     V, sides = V @ whiten @ axes, means @ axes
     decided = np.abs(sides[-1]) > TIE * np.abs(sides).max(axis=0)
-    decided &= np.arange(V.shape[1]) < n_apart
+    decided &= np.arange(V.shape[1]) < n_mean_axes
     sign = np.where(decided, np.sign(sides[-1]), upright(V, X @ V, weight / weight.sum()))
     return V * sign
 
@@ -138,16 +145,20 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Orthonormal axes (k, k), and along how many of them class means differ."""
-    values, vectors = _principal((means.T * share) @ means)
-    n_apart = int((values > FLAT * max(values[0], 1e-300)).sum())
-    rest = vectors[:, n_apart:]
+    """Orthonormal axes (k, k), and along how many of them class means differ.
+
+    means (C, k) and covariances (C, k, k) of the classes are whitened.
+    """
+    values, vectors = _eigen((means.T * share) @ means)
+    n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
+    others = vectors[:, n_mean_axes:]
     unlike = [S - np.eye(len(S)) for S in covariances]
     spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))
-    return np.hstack([vectors[:, :n_apart], rest @ _principal(rest.T @ spread @ rest)[1]]), n_apart
+    spread_axes = others @ _eigen(others.T @ spread @ others)[1]
+    return np.hstack([vectors[:, :n_mean_axes], spread_axes]), n_mean_axes
 
 
-def _principal(S):
-    """Eigenvalues and eigenvectors, the largest first."""
+def _eigen(S):
+    """Eigenvalues (k,) and eigenvectors (k, k) of a symmetric matrix, the largest first."""
     values, vectors = np.linalg.eigh(S)
     return values[::-1], vectors[:, ::-1]

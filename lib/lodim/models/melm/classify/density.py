@@ -1,20 +1,44 @@
-"""The classifier of a projection: kernel densities of the classes, and Bayes' rule."""
+"""Kernel densities of the classes in a view, and the width of their kernels by leaving rows out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import log_softmax
 
-from lodim.engine.blocks import for_blocks
+from lodim import forms
 from lodim.models.melm.kernels.cpu import LOG_TAU
-from lodim.models.melm.kernels.kde import TILE, log_sums
-from lodim.models.melm.search.covariance import EMPIRICAL, empirical, estimated
+from lodim.models.melm.kernels.kde import TILE, class_log_sums, neighbours_first, pack_tiles
 from lodim.models.melm.search.sample import bandwidths
-from lodim.models.melm.search.whitening import within
+from lodim.models.melm.search.whitening import (
+    EMPIRICAL,
+    center_by_class,
+    class_covariance,
+    empirical,
+)
 
-STEP = 256  # rows of a block
 MANY = 2**15  # rows of a class from which they are kept as cells
 FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
+SAME = 1e-6  # relative difference up to which losses are equal
+WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in that of the search; of equals the widest
+
+
+@dataclass(frozen=True)
+class DensityOptions:
+    """Settings of densities.
+
+    gamma : times Silverman's bandwidths
+    covariance : kind, see `whitening`
+    equal : whether classes have equal priors instead of their shares
+    """
+
+    gamma: float = 1.0
+    covariance: str = EMPIRICAL
+    equal: bool = False
+
+    def widened(self, width):
+        """The options with kernels `width` times as wide."""
+        return replace(self, gamma=width * self.gamma)
 
 
 @dataclass(frozen=True)
@@ -35,47 +59,46 @@ class Densities:
     scale: np.ndarray
     log_prior: np.ndarray
 
-    @property
-    def n_classes(self):
-        """Number of classes."""
-        return len(self.log_prior)
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        C, start = n_classes, forms.whole(n_classes + 1)
+        known = {
+            "U": forms.real("T", k, TILE),
+            "w": forms.real("T", TILE, least=0),
+            "low": forms.real("T", k),
+            "high": forms.real("T", k),
+            "start": forms.ascending(start, strictly=True),
+            "root": forms.real(C, k, k),
+            "scale": forms.real(C),
+            "log_prior": forms.real(C, most=0),
+        }
+        forms.check(self, known, "densities")
+        if self.start[0] != 0 or self.start[-1] != len(self.U):
+            raise ValueError("the rows of the classes are not where the densities are")
 
 
-def learn(Z, code, weight, *, gamma=1.0, covariance=EMPIRICAL, equal=False, cells=True):
-    """Densities of projected rows.
+def fit_densities(Z, code, weight, options, cells=True):
+    """Densities of rows Z (n, k) of classes code (n,) and weights (n,), and where the rows are.
 
-    Parameters
-    ----------
-    Z : array (n, k)
-    code : int array (n,)
-        Classes 0, ..., C - 1.
-    weight : array (n,)
-        Counts of rows, as in `manifold.find`.
-    gamma : float
-        Times Silverman's bandwidths.
-    covariance : str
-        As in `covariance`.
-    equal : bool
-        Equal priors instead of the classes' shares.
-    cells : bool
-        Whether classes of many rows are kept as the mean points of small cells.
+    `cells`: a class of many rows is kept as the mean points of small cells.
+
+    Returns
+    -------
+    densities : Densities
+    place : tuple of int arrays (n,)
+        Tile of each row and its position there, -1 where rows share cells.
     """
-    return placed(Z, code, weight, gamma, covariance, equal, cells)[0]
-
-
-def placed(Z, code, weight, gamma, covariance, equal, cells=True):
-    """Densities, and for each row its tile and place there (-1 where rows share cells)."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
-    h2 = bandwidths(size, k, gamma)
-    rest = within(Z, code, weight)[0]
-    root = np.linalg.cholesky(empirical(rest, weight))
+    h2 = bandwidths(size, k, options.gamma)
+    residual = center_by_class(Z, code, weight)[0]
+    root = np.linalg.cholesky(empirical(residual, weight))
     white = np.linalg.inv(root).T
-    tile, place = np.full((2, len(Z)), -1)
+    tile, position = np.full((2, len(Z)), -1)
     tiles, roots, scale, start = [], [], [], [0]
     for c in range(C):
         rows = np.flatnonzero((code == c) & (weight > 0))
-        cov = root @ estimated(Z[rows], weight[rows], covariance, white) @ root.T
+        cov = root @ class_covariance(Z[rows], weight[rows], options.covariance, white) @ root.T
         L = np.linalg.inv(np.linalg.cholesky(h2[c] * cov))
         u, w = Z[rows] @ L.T, weight[rows]
         if cells and len(rows) > MANY:
@@ -83,24 +106,22 @@ def placed(Z, code, weight, gamma, covariance, equal, cells=True):
             # Rows are spread about their cell's mean: the kernel is that much wider.
             wider = np.sqrt(1.0 + CELL**2 / 12.0)
             L, u, rows = L / wider, u / wider, None
-        order = _neighbours_first(u)
+        order = neighbours_first(u)
         if rows is not None:
             tile[rows[order]] = start[-1] + np.arange(len(rows)) // TILE
-            place[rows[order]] = np.arange(len(rows)) % TILE
-        tiles.append(_tiled(u[order], w[order]))
+            position[rows[order]] = np.arange(len(rows)) % TILE
+        tiles.append(pack_tiles(u[order], w[order]))
         roots.append(L)
         scale.append(np.linalg.slogdet(L)[1] - 0.5 * k * LOG_TAU - np.log(size[c]))
         start.append(start[-1] + len(tiles[-1][0]))
     U, w, low, high = (np.concatenate(part) for part in zip(*tiles, strict=True))
-    prior = np.full(C, 1.0 / C) if equal else size / size.sum()
-    made = Densities(
-        U, w, low, high, np.array(start), np.stack(roots), np.array(scale), np.log(prior)
-    )
-    return made, tile, place
+    prior = np.full(C, 1.0 / C) if options.equal else size / size.sum()
+    kernels = np.stack(roots), np.array(scale)
+    return Densities(U, w, low, high, np.array(start), *kernels, np.log(prior)), (tile, position)
 
 
 def _cells(u, w):
-    """Mean points and weights of the cells that are not empty."""
+    """Mean points (m, k) and weights (m,) of the cells that are not empty."""
     at = np.floor(u / CELL).astype(np.int64)
     at -= at.min(axis=0)
     key = np.ravel_multi_index(at.T, at.max(axis=0) + 1)
@@ -110,52 +131,44 @@ def _cells(u, w):
     return np.column_stack(means), total
 
 
-def _neighbours_first(u):
-    """An order in which rows of one tile lie together: strips across each dimension in turn."""
-    order, n = np.arange(len(u)), len(u)
-    group = np.zeros(n, np.int64)
-    for j in range(u.shape[1]):
-        order = order[np.lexsort((u[order, j], group[order]))]
-        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
-        size = max(TILE, int(n / strips ** (j + 1)))
-        group[order] = np.arange(n) // size
-    return order
+def log_densities(densities, Z, threads=1, place=None):
+    """log f_c at each row of Z (m, k), (m, C); `place` of rows that are left out of their class."""
+    d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
+    tiles = d.root, d.U, d.w, d.low, d.high, d.start
+    return class_log_sums(P, *tiles, place, threads) + d.scale
 
 
-def _tiled(u, w):
-    """Tiles of rows (n, k): U (T, k, 64), w (T, 64), and their boxes; the last row fills up."""
-    n, k = u.shape
-    count = -(-n // TILE)
-    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
-    U = filled.reshape(count, TILE, k)
-    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
-    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
+# Width of the kernels ----------------------------------------------------------------------------
 
 
-def log_densities(densities, Z, threads=1, tile=None, place=None):
-    """log f_c at each row of Z (m, k), (m, C)."""
-    d, m = densities, len(Z)
-    none = np.full(m, -1)
-    tile, place = (none, none) if tile is None else (tile, place)
-    P = np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
-    out = np.empty((m, d.n_classes))
-    for_blocks(
-        log_sums, -(-m // STEP), STEP, P, d.root, d.U, d.w, d.low, d.high,
-        d.start, tile, place, out, threads=threads,
-    )  # fmt: skip
-    return out + d.scale
+def evaluation_weights(code, weight, equal):
+    """Weights (n,) that sum to one, by which rows judge a rule; `equal`: classes weigh the same."""
+    weight = weight / np.bincount(code, weight)[code] if equal else weight
+    return weight / max(weight.sum(), 1e-300)
 
 
-def exact_sums(P, Q, w, S, threads=1):
-    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
-    L = np.linalg.inv(np.linalg.cholesky(S))
-    u = (L @ Q).T
-    order = _neighbours_first(u)
-    U, weight, low, high = _tiled(u[order], w[order])
-    m, start, none = P.shape[1], np.array([0, len(U)]), np.full(P.shape[1], -1)
-    out = np.empty((m, 1))
-    for_blocks(
-        log_sums, -(-m // STEP), STEP, np.ascontiguousarray(P), L[None], U, weight, low, high,
-        start, none, none, out, threads=threads,
-    )  # fmt: skip
-    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)
+def leave_one_out_scores(rows, background, width, options, threads):
+    """Scores (m, C) of training Rows by Bayes' rule, each left out of the densities.
+
+    `width` multiplies the gamma of `options`.
+    """
+    wide = options.widened(width)
+    densities, place = fit_densities(rows.Z, rows.code, rows.weight, wide, cells=False)
+    log_f = log_densities(densities, rows.Z, threads, place)
+    if options.equal:
+        # With the shares of classes as priors, that of the row's class is smaller by as much.
+        of_class = np.arange(len(rows.Z)), rows.code
+        others = 1.0 - rows.weight / np.bincount(rows.code, rows.weight)[rows.code]
+        log_f[of_class] -= np.log(np.maximum(others, 1e-300))
+    share = np.log(rows.size / rows.size.sum())
+    return (densities.log_prior if options.equal else share) + background.mixed(log_f, rows.Z)
+
+
+def select_width(rows, background, options, threads):
+    """The width of least log-loss; of those that are equal but for rounding the widest."""
+    of_class = np.arange(len(rows.Z)), rows.code
+    share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
+    for width in WIDTHS:
+        score = leave_one_out_scores(rows, background, width, options, threads)
+        loss.append(-(share @ log_softmax(score, axis=1)[of_class]))
+    return float(WIDTHS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])

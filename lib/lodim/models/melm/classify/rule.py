@@ -1,19 +1,85 @@
 """The rule that classifies in the coordinates of a view, and how it is judged."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from lodim import forms
-from lodim.models.melm.classify.classifiers import Estimator, Nearest
-from lodim.models.melm.classify.density import FARTHEST, Densities, log_densities
-from lodim.models.melm.kernels.kde import TILE
-from lodim.models.melm.search.whitening import within
+from lodim.engine import row_keys
+from lodim.errors import ArgumentError
+from lodim.models.melm.classify.density import (
+    FARTHEST,
+    SAME,
+    Densities,
+    DensityOptions,
+    fit_densities,
+    log_densities,
+    select_width,
+)
+from lodim.models.melm.classify.neighbours import Nearest, select_count
+from lodim.models.melm.search.whitening import center_by_class
 
 SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
-SAME = 1e-6  # of a loss: what is as near is no worse
 WIDE = 4.0  # variance of the background, in that within classes
+RAREST = 1e-12  # least probability that an estimator's class is given
+FEWEST = 30  # rows of a class that are kept, if it has them
+JUDGED = 10_000  # training rows that the width of the kernels is chosen on
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows, all or some: coordinates Z (m, k), class codes and weights (m,).
+
+    size (C,): sums of weights of the classes among all training rows
+    """
+
+    Z: np.ndarray
+    code: np.ndarray
+    weight: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def draw(cls, Z, code, weight, n_rows, seed):
+        """About `n_rows` random ones of the rows Z (n, k), of classes code (n,)."""
+        keep = sample_rows(Z, code, weight, n_rows, seed)
+        return cls(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
+
+    @property
+    def share(self):
+        """Weights (m,) with which each class counts as much as all of its training rows."""
+        return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
+
+    def check(self, k, n_classes):
+        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
+        known = {
+            "Z": forms.real("m", k),
+            "code": forms.whole("m", most=n_classes - 1),
+            "weight": forms.real("m", least=forms.TINY),
+            "size": forms.real(n_classes, least=forms.TINY),
+        }
+        forms.check(self, known, "rows")
+        if len(np.unique(self.code)) < n_classes:
+            raise ValueError("rows have none of some class")
+
+
+def sample_rows(Z, code, weight, n_rows, seed):
+    """Increasing positions of all rows Z (n, k), or of about `n_rows` in the shares of the classes.
+
+    Of rare classes more, for a density in k dimensions.
+    """
+    n, k = Z.shape
+    if n <= n_rows:
+        return np.arange(n)
+    key = row_keys.keys(Z, weight, code, int(code.max()) + 1)
+    least, rows = max(FEWEST, k + 1), []
+    for c in np.unique(code):
+        of_class = np.flatnonzero(code == c)
+        count = max(least, round(n_rows * len(of_class) / n))
+        rows.append(of_class[row_keys.drawn(key[of_class], count, seed)])
+    return np.sort(np.concatenate(rows))
 
 
 @dataclass(frozen=True)
@@ -31,24 +97,22 @@ class Background:
     share: float
 
     @classmethod
-    def learn(cls, Z, code, weight):
+    def from_rows(cls, Z, code, weight):
         """From coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
-        rest, mean = within(Z, code, weight)
-        cov = (rest.T * weight) @ rest / weight.sum()
+        residual, mean = center_by_class(Z, code, weight)
+        cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
         root = np.linalg.inv(np.linalg.cholesky(WIDE * cov))
         return cls(mean, root, float(1.0 / (1.0 + weight.sum())))
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        known = {
-            "mean": forms.real(n_classes, k), "root": forms.real(k, k),
-            "share": forms.real(least=forms.TINY, most=1),
-        }  # fmt: skip
+        known = {"mean": forms.real(n_classes, k), "root": forms.real(k, k)}
+        known["share"] = forms.real(least=forms.TINY, most=1)
         forms.check(self, known, "background")
 
     def mixed(self, log_density, Z):
-        """Logarithms of the densities (n, C) with the background's share, at coordinates (n, k)."""
+        """Log densities (n, C) at coordinates Z (n, k), the background's share mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -56,32 +120,35 @@ class Background:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Training rows, all or some: coordinates Z (m, k), class codes and weights (m,).
+class Estimator:
+    """An estimator with predict_proba, fitted to coordinates and codes."""
 
-    size (C,): sums of weights of the classes among all training rows
-    """
+    estimator: Any
+    classes: np.ndarray
+    n_classes: int
 
-    Z: np.ndarray
-    code: np.ndarray
-    weight: np.ndarray
-    size: np.ndarray
+    @classmethod
+    def from_rows(cls, estimator, Z, code, weight, n_classes):
+        """A fitted copy of the estimator; weights are passed on where rows differ in them."""
+        copy, arguments = deepcopy(estimator), {}
+        if (weight != weight[0]).any():
+            arguments["sample_weight"] = weight
+        try:
+            copy.fit(Z, code, **arguments)
+        except (TypeError, ValueError) as error:
+            wrong = f"cannot be fitted to {len(Z)} rows in the view"
+            if arguments and "sample_weight" in str(error):
+                wrong = "takes no weights"
+            raise ArgumentError(f"the classifier {type(copy).__name__} {wrong}: {error}") from error
+        return cls(copy, np.asarray(getattr(copy, "classes_", np.arange(n_classes))), n_classes)
 
-    @property
-    def share(self):
-        """Weights (m,) with which each class counts as much as all of its training rows."""
-        return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
-
-    def check(self, k, n_classes):
-        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        known = {
-            "Z": forms.real("m", k), "code": forms.whole("m", most=n_classes - 1),
-            "weight": forms.real("m", least=forms.TINY),
-            "size": forms.real(n_classes, least=forms.TINY),
-        }  # fmt: skip
-        forms.check(self, known, "rows")
-        if len(np.unique(self.code)) < n_classes:
-            raise ValueError("rows have none of some class")
+    def scores(self, Z):
+        """Logarithms of the classes' probabilities (n, C) at coordinates (n, k)."""
+        out = np.full((len(Z), self.n_classes), np.log(RAREST))
+        if len(Z):
+            share = np.asarray(self.estimator.predict_proba(Z), np.float64)
+            out[:, self.classes.astype(int)] = np.log(np.clip(share, RAREST, 1.0))
+        return out
 
 
 @dataclass(frozen=True)
@@ -109,37 +176,38 @@ class Rule:
 
     def check(self, k, n_classes, n_scores):
         """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
+        codes = forms.whole(n_classes, most=n_classes - 1)
         known = {
-            "present": forms.ascending(forms.whole(n_classes, most=n_classes - 1), strictly=True),
-            "n_classes": forms.choice(n_classes), "n_scores": forms.choice(n_scores),
-            "sharpness": forms.real(least=forms.TINY), "width": forms.real(least=forms.TINY),
-        }  # fmt: skip
+            "present": forms.ascending(codes, strictly=True),
+            "n_classes": forms.choice(n_classes),
+            "n_scores": forms.choice(n_scores),
+            "sharpness": forms.real(least=forms.TINY),
+            "width": forms.real(least=forms.TINY),
+        }
         forms.check(self, known, "rule")
-        self.rows.check(k, n_classes)
-        self.background.check(k, n_classes)
-        check_densities(self.densities, k, n_classes)
-        if self.other is not None:
-            self.other.check(k, n_classes)
+        for part in (self.rows, self.background, self.densities, self.other):
+            if part is not None:
+                part.check(k, n_classes)
 
     def log_density(self, Z, threads=1):
-        """Logarithms of the classes' densities, (n, n_classes)."""
-        return self._spread(log_densities(self.densities, Z, threads), -np.inf)
+        """Logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""
+        return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Logarithms of the classes' probabilities up to a constant, (n, n_classes)."""
+        """Logarithms of the classes' probabilities up to a constant (n, n_classes)."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
-            return self._spread(self.other.scores(Z), ABSENT)
+            return self._of_all_classes(self.other.scores(Z), ABSENT)
         log_f = self.background.mixed(log_densities(self.densities, Z, threads), Z)
-        return self._spread(self.densities.log_prior + log_f, ABSENT)
+        return self._of_all_classes(self.densities.log_prior + log_f, ABSENT)
 
     def scores(self, Z, threads=1):
-        """Link scores (n, K)."""
+        """Link scores (n, K) at coordinates (n, k)."""
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
         """Link scores (n, K) of scores (n, C) of the classes that are present."""
-        return self._link(self._spread(score, ABSENT))
+        return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
         return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_scores == 1 else score)
@@ -151,44 +219,59 @@ class Rule:
         """
         if isinstance(self.other, Estimator):
             return self
-        return replace(self, sharpness=sharpness(family, y, weight, score))
+        return replace(self, sharpness=select_sharpness(family, y, weight, score))
 
-    def _spread(self, values, rest):
-        """Columns of the classes that are present among those of all."""
+    def _of_all_classes(self, values, absent):
+        """Values (n, n_classes) from those of the classes that are present, (n, C)."""
         if len(self.present) == self.n_classes:
             return values
-        out = np.full((len(values), self.n_classes), rest)
+        out = np.full((len(values), self.n_classes), absent)
         out[:, self.present] = values
         return out
 
 
-def check_densities(densities, k, n_classes):
-    """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-    d, C = densities, n_classes
-    known = {
-        "U": forms.real("T", k, TILE), "w": forms.real("T", TILE, least=0),
-        "low": forms.real("T", k), "high": forms.real("T", k),
-        "start": forms.ascending(forms.whole(C + 1), strictly=True), "root": forms.real(C, k, k),
-        "scale": forms.real(C), "log_prior": forms.real(C, most=0),
-    }  # fmt: skip
-    forms.check(d, known, "densities")
-    if d.start[0] != 0 or d.start[-1] != len(d.U):
-        raise ValueError("the rows of the classes are not where the densities are")
+def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
+    """The Rule that classifies in the coordinates Z (n, k)."""
+    rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
+    background = Background.from_rows(Z, code, weight)
+    options, width = density_options(settings), 1.0
+    if settings.calibrate and len(present) > 1:
+        judged = Rows.draw(Z, code, weight, JUDGED, settings.seed)
+        width = select_width(judged, background, options, settings.n_threads)
+    densities = fit_densities(Z, code, weight, options.widened(width))[0]
+    other = _other_classifier(settings, rows, Z, code, weight)
+    classes = present, n_classes, n_scores
+    return Rule(rows, densities, width, background, other, 1.0, *classes)
 
 
-def sharpness(family, y, weight, score):
+def density_options(settings):
+    """The DensityOptions of settings."""
+    return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
+
+
+def _other_classifier(settings, rows, Z, code, weight):
+    """The Nearest or the Estimator that classifies instead of the densities, or None."""
+    if settings.classifier == "knn":
+        equal = settings.prior == "equal"
+        return Nearest.from_rows(rows, settings.n_neighbours or select_count(rows, equal), equal)
+    if settings.has_builtin_classifier:
+        return None
+    return Estimator.from_rows(settings.classifier, Z, code, weight, int(code.max()) + 1)
+
+
+def select_sharpness(family, y, weight, score):
     """The factor of link scores (n, K) of least deviance; of equals the smallest."""
     loss = [weight @ family.deviance(y, b * score) for b in SHARPNESS]
     return float(SHARPNESS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Deviance of each row once the scores are calibrated on these rows, of these weights.
+    """Deviance (n,) of each row once the scores are calibrated on these rows, of these weights.
 
     Densities of a view that was made for the training rows are too sure of others: the deviance
     itself would say little but how wide the kernels are.
     """
-    return family.deviance(y, sharpness(family, y, weight, score) * score)
+    return family.deviance(y, select_sharpness(family, y, weight, score) * score)
 
 
 def balanced_accuracy(y, weight, score):

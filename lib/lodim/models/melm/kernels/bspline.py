@@ -1,4 +1,4 @@
-"""Rows on a grid and back, by cubic B-splines: what sums over all pairs cost where rows are many.
+"""Rows on a grid and back by cubic B-splines, instead of sums over all pairs of many rows.
 
 Rows are columns of Z (r, n), sorted by class; stripe s of T has rows [n s / T, n (s + 1) / T). The
 grid has three axes, those beyond k of one node, and is periodic.
@@ -15,7 +15,7 @@ SUPPORT = 4  # nodes that a row touches along an axis
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def project(lo, hi, stripes, Z, V, P, ends):
-    """P (k, n) = V'Z, and the least and greatest of each stripe, ends (stripes, 2, k)."""
+    """Fill P (k, n) = V'Z, and ends (stripes, 2, k), the least and greatest of each stripe."""
     n, k = P.shape[1], V.shape[1]
     for s in range(lo, hi):
         ends[s, 0], ends[s, 1] = np.inf, -np.inf
@@ -35,7 +35,7 @@ def project(lo, hi, stripes, Z, V, P, ends):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def spline(x, nodes, at, value, slope):
-    """The four nodes about x on an axis of `nodes`, their cubic B-splines and the derivatives."""
+    """Fill the nodes about x on an axis of `nodes`, their cubic B-splines and the derivatives."""
     if nodes == 1:
         at[0], value[0], slope[0] = 0, 1.0, 0.0
         return 1
@@ -55,8 +55,8 @@ def spline(x, nodes, at, value, slope):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def nodes_of(P, i, low, step, shape, at, value, slope):
-    """Nodes and splines of row i on the three axes; low is a node, and step their distance."""
+def set_splines(P, i, low, step, shape, at, value, slope):
+    """Fill nodes and splines of row i on the three axes; low is a node, and step their distance."""
     for j in range(3):
         x = (P[j, i] - low[j]) / step if j < P.shape[0] else 0.0
         if spline(x, shape[j], at[j], value[j], slope[j]) == 1:
@@ -77,7 +77,7 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
             grid = grids[s, c]
             first, stop = max(start[c], n * s // stripes), min(start[c + 1], n * (s + 1) // stripes)
             for i in range(first, stop):
-                nodes_of(P, i, low, step, shape, at, value, slope)
+                set_splines(P, i, low, step, shape, at, value, slope)
                 for a in range(SUPPORT if shape[0] > 1 else 1):
                     for b in range(SUPPORT if shape[1] > 1 else 1):
                         x = w[i] * value[0, a] * value[1, b]
@@ -87,8 +87,8 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def slopes_at(field, shape, at, value, slope, out):
-    """Derivatives of the interpolated field along the three axes."""
+def field_slopes(field, shape, at, value, slope, out):
+    """Fill out (3,) with the derivatives of the interpolated field along the axes."""
     out[:] = 0.0
     for a in range(SUPPORT if shape[0] > 1 else 1):
         for b in range(SUPPORT if shape[1] > 1 else 1):
@@ -115,7 +115,7 @@ def add_products(Z, first, g, size, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
-    """partials (stripes, r, k): sum over rows of z_i times the slope of their class' field."""
+    """Fill partials (stripes, r, k): sum over rows of z_i times the slope of their class' field."""
     k, n = P.shape
     shape = np.array(fields.shape[1:])
     at = np.empty((3, SUPPORT), np.int64)
@@ -128,22 +128,22 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
             for first in range(begin, end, BLOCK):
                 size = min(BLOCK, end - first)
                 for i in range(size):
-                    nodes_of(P, first + i, low, step, shape, at, value, slope)
-                    slopes_at(fields[c], shape, at, value, slope, x)
+                    set_splines(P, first + i, low, step, shape, at, value, slope)
+                    field_slopes(fields[c], shape, at, value, slope, x)
                     for j in range(k):
                         g[j, i] = w[first + i] * x[j] / step
                 add_products(Z, first, g, size, partials[s])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def look_up(P, rows, low, step, field):
-    """The interpolated field at some rows."""
+def interpolate(P, rows, low, step, field):
+    """The interpolated field at the positions `rows`, (m,)."""
     out = np.zeros(rows.size)
     shape = np.array(field.shape)
     at = np.empty((3, SUPPORT), np.int64)
     value, slope = np.empty((3, SUPPORT)), np.empty((3, SUPPORT))
     for e in range(rows.size):
-        nodes_of(P, rows[e], low, step, shape, at, value, slope)
+        set_splines(P, rows[e], low, step, shape, at, value, slope)
         for a in range(SUPPORT if shape[0] > 1 else 1):
             for b in range(SUPPORT if shape[1] > 1 else 1):
                 line, x = field[at[0, a], at[1, b]], value[0, a] * value[1, b]

@@ -3,7 +3,7 @@
 Rows are columns here: Z (r, n) holds the coordinates searched, rows sorted by class, class c in
 [start[c], start[c + 1]). A problem is one V (r, k); q of them share the arrays. With S = L L' the
 kernel between classes A and B is exp(-1/2 |u_a - u_b|^2), u = L^-1 V'z, and the sum over pairs
-that the gradient needs is made of sums over partners: each pair is looked at once.
+that the gradient needs is made of sums over partners: each pair is visited once.
 
 Functions of a block are inlined by force: else the process that compiles a kernel may run another
 compilation of them than one that loads the kernel from the cache, with other rounding.
@@ -30,20 +30,20 @@ def invert_root(S, root):
     k, log_det = S.shape[0], 0.0
     for i in range(k):
         for j in range(i + 1):
-            rest = S[i, j]
+            remainder = S[i, j]
             for m in range(j):
-                rest -= root[i, m] * root[j, m]
-            root[i, j] = math.sqrt(rest) if i == j else rest / root[j, j]
+                remainder -= root[i, m] * root[j, m]
+            root[i, j] = math.sqrt(remainder) if i == j else remainder / root[j, j]
         for j in range(i + 1, k):
             root[i, j] = 0.0
         log_det += 2.0 * math.log(root[i, i])
     for j in range(k):
         root[j, j] = 1.0 / root[j, j]
         for i in range(j + 1, k):
-            rest = 0.0
+            remainder = 0.0
             for m in range(j, i):
-                rest -= root[i, m] * root[m, j]
-            root[i, j] = rest / root[i, i]
+                remainder -= root[i, m] * root[m, j]
+            root[i, j] = remainder / root[i, i]
     return log_det
 
 
@@ -107,7 +107,7 @@ def kernel(x):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def squares(x, U, e):
+def add_squares(x, U, e):
     """e += (x - U)^2."""
     for i in range(e.size):
         t = x - U[i]
@@ -115,8 +115,8 @@ def squares(x, U, e):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def kernels(scale, w, shift, e):
-    """e = scale w exp(shift - e / 2), and its sum."""
+def weigh_kernels(scale, w, shift, e):
+    """e = scale w exp(shift - e / 2); return its sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -126,8 +126,8 @@ def kernels(scale, w, shift, e):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def pulls(x, U, e, T):
-    """T -= e (x - U), and the sum of what is taken."""
+def subtract_forces(x, U, e, T):
+    """T -= e (x - U); return the sum of what is subtracted."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -137,26 +137,26 @@ def pulls(x, U, e, T):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def sums(u, scale, U, w, shift, e, T, R):
+def row_sums(u, scale, U, w, shift, e, T, R):
     """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a and columns i.
 
     R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows and columns are as many
     as scale and w have; u, U, T and R may be wider.
     """
-    k, m, n, whole = len(u), scale.size, w.size, 0.0
+    k, m, n, total = len(u), scale.size, w.size, 0.0
     for a in range(m):
         e[:] = 0.0
         for j in range(k):
-            squares(u[j, a], U[j][:n], e)
-        whole += kernels(scale[a], w, shift, e)
+            add_squares(u[j, a], U[j][:n], e)
+        total += weigh_kernels(scale[a], w, shift, e)
         for j in range(k):
-            R[j, a] += pulls(u[j, a], U[j][:n], e, T[j][:n])
-    return whole
+            R[j, a] += subtract_forces(u[j, a], U[j][:n], e, T[j][:n])
+    return total
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, scratch, forces_a, forces_b):
-    """`sums` between rows [a0, a1) and [b0, b1), times a factor, forces added to the rows'."""
+    """`row_sums` between rows [a0, a1) and [b0, b1), times a factor; adds their forces."""
     u, U, v, e, T, R, scale = scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -172,7 +172,7 @@ def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, scratch, forces_a, for
         for j in range(k):
             U[j, size:wide] = U[j, 0]
         T[:] = 0.0
-        total += sums(u, scale[:rows], U, v[:wide], shift, e[:wide], T, R)
+        total += row_sums(u, scale[:rows], U, v[:wide], shift, e[:wide], T, R)
         for j in range(k):
             for i in range(size):
                 forces_b[j, first + i] += T[j, i]
@@ -191,10 +191,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes.
     """
     k, C = P.shape[1], start.size - 1
-    scratch = (
-        np.empty((k, BLOCK)), np.empty((k, CHUNK)), np.empty(CHUNK), np.empty(CHUNK),
-        np.empty((k, CHUNK)), np.empty((k, BLOCK)), np.empty(BLOCK),
-    )  # fmt: skip
+    u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    U, T = np.empty((k, CHUNK)), np.empty((k, CHUNK))
+    scratch = u, U, np.empty(CHUNK), np.empty(CHUNK), T, R, np.empty(BLOCK)
     for unit in range(lo, hi):
         q, stripe = unit // stripes, unit % stripes
         forces[unit] = 0.0
@@ -273,15 +272,17 @@ def multiply(A, B, transposed, out):
 
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
-def finish(
-    lo, hi, active, stripes, Z, P, start, size, h2, share, spread, root, log_det, shift, totals,
-    forces, potential, gradient,
-):  # fmt: skip
-    """Logarithms of the potentials, and the gradient of what they add up to.
+def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
+    """Logarithms of the potentials, and the gradient of their weighted sum.
 
-    size (C,) sums of weights; share (C, C) of log ip_AB in the objective, A <= B. Fills potential
-    (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
+    rows : Z, P, start, size, h2, share; size (C,) sums of weights, share (C, C) of log ip_AB in
+        the objective, A <= B
+    sums : spread, root, log_det of `prepare`, then shift, totals, forces of `pair_sums`
+
+    Fills potential (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
     """
+    Z, P, start, size, h2, share = rows
+    spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
     g, M, N, inverse = np.empty((k, n)), np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
     K = np.empty((C, k, k))
@@ -298,10 +299,8 @@ def finish(
                 L, total = root[q, a, b], 0.0
                 for unit in range(q * stripes, (q + 1) * stripes):
                     total += totals[unit, a, b]
-                potential[q, a, b] = (
-                    math.log(total) - shift[q, a, b] - 0.5 * (log_det[q, a, b] + k * LOG_TAU)
-                    - math.log(size[a] * size[b])
-                )  # fmt: skip
+                unit = shift[q, a, b] + 0.5 * (log_det[q, a, b] + k * LOG_TAU)
+                potential[q, a, b] = math.log(total) - unit - math.log(size[a] * size[b])
                 M[:] = 0.0
                 add_moment(P[q], F[b], start[a], start[a + 1], M)
                 add_pull(-share[a, b] / total, L, F[b], start[a], start[a + 1], g)

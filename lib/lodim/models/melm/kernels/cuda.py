@@ -1,9 +1,9 @@
-"""CUDA twins of `kernels`: sums over the pairs of rows, from tiles that stay on the GPU.
+"""CUDA twins of `kernels.cpu`: sums over the pairs of rows, from tiles that stay on the GPU.
 
 Each class fills tiles of 64 rows of its own, the last one up with rows without weight. A block of
 threads takes one tile, one class of partners and one problem: a row belongs to four threads, each
-with every fourth run of 16 partners in its registers, and gathers what pulls at it. So every pair
-is looked at from both sides: twice the exponentials of `kernels`, but nothing that blocks share.
+with every fourth run of 16 partners in its registers, and gathers the forces on it. So every pair
+is visited from both sides: twice the exponentials of `kernels.cpu`, but nothing that blocks share.
 
 All is in float64, summed in an order that shapes alone decide; no atomics. In float32 the gradient
 would be right to 1e-7 at a start and to three digits at the end of a search, which goes on to 1e-6.
@@ -11,10 +11,12 @@ What leaves the GPU has been summed over rows.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numba import float64
 
+from lodim.engine import tiles
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 
@@ -29,8 +31,23 @@ ROOM = 2**28  # bytes of coordinates and of forces on the GPU, up to which probl
 PROBLEMS = 32  # that run together at most
 
 
+def upload_classes(sample):
+    """Weights and classes of the rows of a Sample, on the GPU.
+
+    Returns weight (n_tiles, 64), owner (n_tiles,), the class of a tile, and begin (C + 1,), the
+    first tile of each class.
+    """
+    bounds = list(pairwise(sample.start))
+    counts = [tiles.count(stop - start) for start, stop in bounds]
+    parts = zip(bounds, counts, strict=True)
+    weight = [tiles.pad(sample.weight[start:stop], count) for (start, stop), count in parts]
+    owner = np.repeat(np.arange(len(counts)), counts)
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    return upload(np.concatenate(weight)), upload(owner), upload(begin)
+
+
 def together(n_tiles, C, k):
-    """How many problems run together; none sees the others."""
+    """Number of problems that run together, none of which sees the others."""
     return int(min(PROBLEMS, max(1, ROOM // (16 * C * k * n_tiles * TILE))))
 
 
@@ -43,7 +60,7 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     a r + d] the sum over the rows of class a of feature d times the force of class b.
     """
     (q, r, k), C = V.shape, root.shape[1]
-    U = _place(X, owner, V, root)
+    U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
     moments = X.scratch("moments", (len(U), C, k, C * r))
     launch(
@@ -57,14 +74,14 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 def closest(X, weight, owner, begin, V, root):
     """Half the least squared distance between rows of two classes, (q, C, C) for A < B."""
     q, C = len(V), root.shape[1]
-    U = _place(X, owner, V, root)
+    U = _project(X, owner, V, root)
     ends = _ends(X, U)
     launch(_closest, (len(X), C, q), THREADS, U, weight, owner, begin, ends)
     least = np.minimum.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
     return 0.5 * np.where(np.triu(np.ones((C, C)), 1) > 0, least.transpose(0, 2, 1), 0.0)
 
 
-def _place(X, owner, V, root):
+def _project(X, owner, V, root):
     """U (., C, k, n_tiles, 64): coordinates of the rows in the units of each pair of classes."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
@@ -81,8 +98,8 @@ def _ends(X, U):
 def _coordinates(X, owner, into, U):
     """u = L^-1 V'z of a tile, for one class of partners and one problem."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
-    row, own = cuda.threadIdx.x, owner[t]
-    a, b = min(own, c), max(own, c)
+    row, tile_class = cuda.threadIdx.x, owner[t]
+    a, b = min(tile_class, c), max(tile_class, c)
     for j in range(U.shape[2]):
         u = 0.0
         for d in range(X.shape[1]):
@@ -91,7 +108,7 @@ def _coordinates(X, owner, into, U):
 
 
 @cuda.jit(device=True)
-def _squares(U, q, c, own, t, s, last, point, E):
+def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Squared distances of this thread's row of tile t from its partners in tile s, in E.
 
     Dimensions are staged a chunk at a time: that of number `last` comes last, and stays.
@@ -106,7 +123,7 @@ def _squares(U, q, c, own, t, s, last, point, E):
         size = min(CHUNK, k - lead)
         cuda.syncthreads()
         for e in range(thread, size * TILE, THREADS):
-            point[e // TILE, e % TILE] = U[q, own, lead + e // TILE, s, e % TILE]
+            point[e // TILE, e % TILE] = U[q, tile_class, lead + e // TILE, s, e % TILE]
         cuda.syncthreads()
         for j in range(size):
             x = U[q, c, lead + j, t, row]
@@ -116,8 +133,8 @@ def _squares(U, q, c, own, t, s, last, point, E):
 
 
 @cuda.jit(device=True)
-def _across(room, x):
-    """Sum of the x of the threads of a row, for the first of them."""
+def _sum_over_segments(room, x):
+    """Sum of x over the threads of a row, for the first of them."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -138,20 +155,20 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     room = cuda.shared.array((SEGMENTS, TILE), float64)
     E, pull = cuda.local.array(EACH, float64), cuda.local.array(CHUNK, float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
-    thread, own, k = cuda.threadIdx.x, owner[t], U.shape[2]
+    thread, tile_class, k = cuda.threadIdx.x, owner[t], U.shape[2]
     row, first = thread % TILE, thread // TILE * EACH
-    lift, w = shift[q, min(own, c), max(own, c)], weight[t, row]
+    offset, w = shift[q, min(tile_class, c), max(tile_class, c)], weight[t, row]
     # Within a class a row is pulled at as the one and as the other of a pair.
-    sides = 2.0 if own == c else 1.0
+    sides = 2.0 if tile_class == c else 1.0
     for chunk in range((k + CHUNK - 1) // CHUNK):
         lead, total = chunk * CHUNK, 0.0
         size = min(CHUNK, k - lead)
         for j in range(size):
             pull[j] = 0.0
         for s in range(begin[c], begin[c + 1]):
-            _squares(U, q, c, own, t, s, chunk, point, E)
+            _squares(U, q, c, tile_class, t, s, chunk, point, E)
             for i in range(EACH):
-                E[i] = weight[s, first + i] * math.exp(min(0.0, lift - 0.5 * E[i]))
+                E[i] = weight[s, first + i] * math.exp(min(0.0, offset - 0.5 * E[i]))
                 total += E[i]
             for j in range(size):
                 x, force = U[q, c, lead + j, t, row], 0.0
@@ -159,11 +176,11 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
                     force += E[i] * (x - point[j, first + i])
                 pull[j] += force
         for j in range(size):
-            force = _across(room, pull[j])
+            force = _sum_over_segments(room, pull[j])
             if thread < TILE:
                 forces[q, c, lead + j, t, row] = sides * w * force
         if chunk == 0:
-            total = w * _across(room, total)
+            total = w * _sum_over_segments(room, total)
             cuda.syncthreads()
             if thread < TILE:
                 room[0, row] = total
@@ -211,12 +228,12 @@ def _closest(U, weight, owner, begin, ends):
     room = cuda.shared.array((SEGMENTS, TILE), float64)
     E = cuda.local.array(EACH, float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
-    thread, own, least = cuda.threadIdx.x, owner[t], math.inf
+    thread, tile_class, least = cuda.threadIdx.x, owner[t], math.inf
     row, segment = thread % TILE, thread // TILE
     # Rows that fill a tile up have no weight, and no place.
-    if own < c:
+    if tile_class < c:
         for s in range(begin[c], begin[c + 1]):
-            _squares(U, q, c, own, t, s, 0, point, E)
+            _squares(U, q, c, tile_class, t, s, 0, point, E)
             for i in range(EACH):
                 if weight[t, row] > 0.0 and weight[s, segment * EACH + i] > 0.0:
                     least = min(least, E[i])

@@ -6,16 +6,18 @@ the rows near by, and a point far from all still has a finite logarithm, that of
 
 import numpy as np
 
+from lodim.engine.blocks import for_blocks
 from lodim.engine.compiled import njit
-from lodim.models.melm.kernels.cpu import REASSOCIATE, kernel, whiten
+from lodim.models.melm.kernels.cpu import LOG_TAU, REASSOCIATE, kernel, whiten
 
 TILE = 64
+STEP = 256  # rows of a block
 DIGITS = 45.0  # exp(-DIGITS) is lost beside one, even a million times
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def squares_of(u, U, e):
-    """e = |u - U|^2 for each column of a tile, and the least."""
+    """e = |u - U|^2 for each column of a tile; return the least."""
     for i in range(TILE):
         e[i] = 0.0
     for j in range(u.size):
@@ -101,3 +103,51 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
             out[i, c] = log_sum(
                 at, U, w, low, high, start[c], start[c + 1], tile[i], place[i], gaps, e
             )
+
+
+def neighbours_first(u):
+    """Order (n,) in which rows of a tile lie together: strips across each dimension in turn."""
+    order, n = np.arange(len(u)), len(u)
+    group = np.zeros(n, np.int64)
+    for j in range(u.shape[1]):
+        order = order[np.lexsort((u[order, j], group[order]))]
+        strips = max(1.0, (n / TILE) ** (1.0 / u.shape[1]))
+        size = max(TILE, int(n / strips ** (j + 1)))
+        group[order] = np.arange(n) // size
+    return order
+
+
+def pack_tiles(u, w):
+    """Tiles of rows u (n, k): U (T, k, 64), w (T, 64), and boxes low, high (T, k); the last row
+    fills up.
+    """
+    n, k = u.shape
+    count = -(-n // TILE)
+    filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
+    U = filled.reshape(count, TILE, k)
+    weights = np.concatenate([w, np.zeros(count * TILE - n)]).reshape(count, TILE)
+    return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
+
+
+def class_log_sums(P, root, U, w, low, high, start, place=None, threads=1):
+    """Logarithms (m, C) of the kernels of each class summed at the columns of P (k, m).
+
+    `place` (2, m): tile and position of the point itself, which is left out of its class.
+    """
+    m = P.shape[1]
+    place = np.full((2, m), -1) if place is None else place
+    out = np.empty((m, len(root)))
+    tiles = root, U, w, low, high, start
+    for_blocks(log_sums, -(-m // STEP), STEP, P, *tiles, *place, out, threads=threads)
+    return out
+
+
+def exact_sums(P, Q, w, S, threads=1):
+    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
+    L = np.linalg.inv(np.linalg.cholesky(S))
+    u = (L @ Q).T
+    order = neighbours_first(u)
+    tiles = pack_tiles(u[order], w[order])
+    start, P = np.array([0, len(tiles[0])]), np.ascontiguousarray(P)
+    out = class_log_sums(P, L[None], *tiles, start, threads=threads)
+    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)

@@ -6,19 +6,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from lodim.engine import row_keys as keys
-from lodim.engine import tiles
-from lodim.models.melm.search.covariance import EMPIRICAL, estimated
+from lodim.engine import row_keys, tiles
+from lodim.models.melm.search.whitening import EMPIRICAL, class_covariance
 
-LEAST = 256  # rows of a class that are kept where rows are thinned
+MIN_CLASS_ROWS = 256  # of a class that are kept where rows are thinned
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in the coordinates searched, sorted by class.
+    """Rows in the coordinates of the search, sorted by class.
 
     Z (r, n); weight (n,); start (C + 1,) first row of each class; size (C,) sums of weights; cov
-    (C, r, r); order (n,) which row of the data is which; key (n,) see `keys`.
+    (C, r, r); key (n,) of each row, see `row_keys`.
     """
 
     Z: np.ndarray
@@ -26,7 +25,6 @@ class Sample:
     start: np.ndarray
     size: np.ndarray
     cov: np.ndarray
-    order: np.ndarray
     key: np.ndarray
 
     @property
@@ -40,8 +38,8 @@ class Sample:
         return np.concatenate([tiles.pack(self.Z[:, lo:hi].T) for lo, hi in pairwise(self.start)])
 
     @classmethod
-    def of(cls, X, code, weight, basis, covariance=EMPIRICAL):
-        """From rows X (n, p) with classes code (n,) and weights (n,); those without weight go."""
+    def from_rows(cls, X, code, weight, basis, covariance=EMPIRICAL):
+        """Rows X (n, p) of classes code (n,) and weights (n,), without those of weight zero."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -49,33 +47,31 @@ class Sample:
         white, cov = basis.into / basis.scale, []
         for c in range(C):
             rows = order[start[c] : start[c + 1]]
-            own = estimated(X[rows], weight[rows], covariance, white)
-            cov.append(own * np.outer(basis.scale, basis.scale))
+            white_cov = class_covariance(X[rows], weight[rows], covariance, white)
+            cov.append(white_cov * np.outer(basis.scale, basis.scale))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
-        key = keys.keys(X[order], w, code[order], C)
-        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), order, key)
+        key = row_keys.keys(X[order], w, code[order], C)
+        return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), key)
 
-    def thinned(self, most, seed):
-        """About `most` rows at random, as many of each class as it has a share, 256 if it has them.
+    def thinned(self, n_rows, seed):
+        """About `n_rows` random rows in the shares of the classes, at least 256 of each class.
 
         Covariances stay those of all rows.
         """
-        if len(self.weight) <= most:
+        if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)
         for lo, hi in pairwise(self.start):
-            wanted = max(LEAST, round(most * (hi - lo) / total))
-            rows.append(lo + keys.drawn(self.key[lo:hi], wanted, seed))
+            count = max(MIN_CLASS_ROWS, round(n_rows * (hi - lo) / total))
+            rows.append(lo + row_keys.drawn(self.key[lo:hi], count, seed))
         start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
         rows = np.concatenate(rows)
-        w = self.weight[rows]
-        return replace(
-            self, Z=np.ascontiguousarray(self.Z[:, rows]), weight=w, start=start,
-            size=np.add.reduceat(w, start[:-1]), order=self.order[rows], key=self.key[rows],
-        )  # fmt: skip
+        Z, w, key = np.ascontiguousarray(self.Z[:, rows]), self.weight[rows], self.key[rows]
+        size = np.add.reduceat(w, start[:-1])
+        return replace(self, Z=Z, weight=w, start=start, size=size, key=key)
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Silverman's rule in k dimensions, times gamma, of classes of sizes (C,): h^2."""
+    """Squared bandwidths (C,): gamma times Silverman's rule in k dimensions, of class sizes."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2

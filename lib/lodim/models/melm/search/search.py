@@ -4,48 +4,46 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search import starts as begin
-from lodim.models.melm.search import whitening as bases
-from lodim.models.melm.search.covariance import EMPIRICAL
-from lodim.models.melm.search.divergence import Divergence, shares, terms
-from lodim.models.melm.search.entropy import NormalEntropy
-from lodim.models.melm.search.fourier import Approximation, Rough
+from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
+from lodim.models.melm.search.fourier import Approximation, NoGridError
 from lodim.models.melm.search.sample import Sample, bandwidths
+from lodim.models.melm.search.whitening import EMPIRICAL, Basis
 from lodim.models.melm.view import upright
-from lodim.solve import lbfgs as solve
+from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample that all starts are searched on
 REFINED = 3  # ends that go on to all rows
 SAME = 1e-4  # relative difference of divergences up to which two ends are one
 FINE = 2**14  # rows at most that sums are exact over
-PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_nodes`
+PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_grid_nodes`
 TOLERANCE = 1e-3  # error of a divergence: what is farther off is summed exactly
+PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
+LOST = 1e-6  # of the rows: a sum of them that is rounding
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is searched for.
+    """Settings of a search.
 
     k : int
         Dimensions of the projection.
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical", "ledoit-wolf" or "pooled", see `covariance`.
+        "empirical", "ledoit-wolf" or "pooled", see `whitening`.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
     average : bool
         Of more than two classes: whether pairs weigh as the products of their shares.
-    density : str
-        Of one class: "normal" (Theorems 1 and 2) or "kernel".
     smallest : bool
         Of one class: seek the smallest entropy.
     exact_rows : int
-        Up to so many rows sums over pairs are exact. Of more they are `approximate.Approximation`s
-        where k is three at most, these cost less than exact sums and their measured error is small;
-        else exact over all rows, or over a random sample where that takes too long.
+        Up to so many rows sums over pairs are exact. Of more they are an `Approximation` where k
+        is three at most, this costs less than exact sums and its measured error is small; else
+        exact over all rows, or over a random sample where that takes too long.
     n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
     engine : str
         Where exact sums over pairs run: "cpu", "cuda" or "auto".
@@ -56,7 +54,6 @@ class Plan:
     covariance: str = EMPIRICAL
     penalty: bool = False
     average: bool = False
-    density: str = "normal"
     smallest: bool = False
     exact_rows: int = 5000
     n_starts: int = 17
@@ -70,18 +67,19 @@ class Plan:
 
 @dataclass(frozen=True)
 class Manifold:
-    """Where the search ended.
+    """The projection in which a search ended.
 
-    V (p, k) orthonormal, for centred features; divergence (the entropy, of one class) with its
-    fitting and regularizing terms, and potential (C, C), log ip_AB for A <= B, all of which belong
-    to V. Of each start: names, divergences, n_iter, converged. n_eval passes; separates as in
-    `basis.Basis`. rows is how many the divergence was summed over, error its measured error there
-    (zero: exact); divergences of starts are those of the ends on these rows; settled, whether the
-    last search converged.
+    V : (p, k) orthonormal, for centred features
+    fitting, regularizing : terms of its divergence; of one class the latter is the entropy
+    potential : (C, C) log ip_AB, for A <= B
+    starts, divergences, n_iter, converged : of each start, on the rows of the last search
+    rank, separates : of the `Basis`
+    rows : number of rows that the divergence is summed over
+    error : of the divergence, measured; zero where it is exact
+    settled : whether the last search converged
     """
 
     V: np.ndarray
-    divergence: float
     fitting: float
     regularizing: float
     potential: np.ndarray
@@ -89,16 +87,20 @@ class Manifold:
     divergences: np.ndarray
     n_iter: np.ndarray
     converged: np.ndarray
-    n_eval: int
     rank: int
     separates: bool
     rows: int
     error: float
     settled: bool
 
+    @property
+    def divergence(self):
+        """The divergence; the entropy of one class."""
+        return self.fitting + self.regularizing
 
-def find(X, code, weight, plan):
-    """Search the projection in which the classes overlap least.
+
+def search_manifold(X, code, weight, plan):
+    """The Manifold in which the classes overlap least; of one class that of most or least entropy.
 
     All starts are searched on a sample of 2,048 rows, and the best ends of these on more.
 
@@ -110,116 +112,193 @@ def find(X, code, weight, plan):
     weight : array (n,)
         Counts of rows: their sum is the size that bandwidths are made for.
     plan : Plan
-
-    Returns
-    -------
-    Manifold
     """
     with single_blas():
-        one = not code.any()
-        basis = bases.learn(X, code, weight, whiten=not (plan.penalty or one))
-        sample = Sample.of(X, code, weight, basis, plan.covariance)
+        one_class = not code.any()
+        basis = Basis.from_rows(X, code, weight, whiten=not (plan.penalty or one_class))
+        sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
         plan = replace(plan, k=min(plan.k, basis.rank))
-        theta, names = begin.starts(sample, basis, plan.k, plan.n_starts, plan.seed, plan.smallest)
-        if one and plan.density == "normal":
-            few = sample
-        else:
-            few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
-        objective = _objective(few, plan, one)
-        ends = _ends(objective, theta.reshape(len(theta), -1), plan)
-        made = _manifold(few, objective, ends, names, basis, plan)
-        return made if few is sample else _refined(sample, ends, names, basis, plan, one)
+        theta, names = starting_projections(sample, basis, plan)
+        few = sample if one_class else sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
+        objective = make_objective(few, plan)
+        ends = _minimize(objective, theta.reshape(len(theta), -1), plan)
+        if few is sample:
+            return _manifold(few, objective, ends, names, basis, plan)
+        return _refined(sample, ends, names, basis, plan)
 
 
-def _refined(sample, ends, names, basis, plan, one):
-    """The best of the ends on more rows, by sums that cost less and are near enough."""
-    most = max(FINE, plan.exact_rows)
+def _refined(sample, ends, names, basis, plan):
+    """The Manifold of the best ends on more rows, by the cheapest sums that are near enough."""
+    n_exact = max(FINE, plan.exact_rows)
     if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
         try:
-            objective = _near(sample, plan, _nodes(len(sample.weight), most))
-            near = _manifold(sample, objective, _on(objective, ends, plan), names, basis, plan)
-            if near.error <= TOLERANCE:
-                return near
-        except Rough:
+            nodes = _grid_nodes(len(sample.weight), n_exact)
+            objective = Approximation(*_arguments(sample, plan), plan.penalty, nodes)
+            best = _continue(objective, ends, plan)
+            approximate = _manifold(sample, objective, best, names, basis, plan)
+            if approximate.error <= TOLERANCE:
+                return approximate
+        except NoGridError:
             pass
-    sample = sample.thinned(most, plan.seed + 1)
-    objective = _objective(sample, plan, one)
-    return _manifold(sample, objective, _on(objective, ends, plan), names, basis, plan)
+    sample = sample.thinned(n_exact, plan.seed + 1)
+    objective = make_objective(sample, plan)
+    return _manifold(sample, objective, _continue(objective, ends, plan), names, basis, plan)
 
 
-def _on(objective, ends, plan):
-    """The ends with their values by another objective, of which the best are searched further."""
+def _continue(objective, ends, plan):
+    """The ends with their values by another objective, the best of them searched further."""
     value = objective(ends.theta, np.arange(len(ends.theta)))[0]
-    best = _distinct(value)[:REFINED]
-    more = _ends(objective, ends.theta[best], plan)
+    best = distinct(value)[:REFINED]
+    more = _minimize(objective, ends.theta[best], plan)
     theta, n_iter, converged = ends.theta.copy(), ends.n_iter.copy(), ends.converged.copy()
     value[best], theta[best], converged[best] = more.value, more.theta, more.converged
     n_iter[best] += more.n_iter
-    return replace(
-        ends, theta=theta, value=value, n_iter=n_iter, converged=converged,
-        n_eval=ends.n_eval + len(value) + more.n_eval,
-    )  # fmt: skip
+    return replace(ends, theta=theta, value=value, n_iter=n_iter, converged=converged)
 
 
-def _distinct(value):
+def distinct(value):
     """Positions of the values that differ, the lowest first."""
     order = np.argsort(value, kind="stable")
-    sorted_ = value[order]
-    return order[np.diff(sorted_, prepend=-np.inf) > SAME * np.abs(sorted_)]
+    increasing = value[order]
+    return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
 
 
-def _ends(objective, theta, plan):
-    return solve.lbfgs(
-        objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=plan.ftol
-    )  # fmt: skip
+def _minimize(objective, theta, plan):
+    """The Minimum of an objective from each start theta (q, r k)."""
+    return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=plan.ftol)
 
 
-def _objective(sample, plan, one):
-    """The objective by sums over all pairs, or by no sums at all."""
-    if one and plan.density == "normal":
+def make_objective(sample, plan):
+    """The exact objective of a plan: entropy of one class, or divergence of several."""
+    if sample.n_classes == 1:
         return NormalEntropy(sample.cov[0], plan.k, -1.0 if plan.smallest else 1.0)
-    return Divergence(sample, *_terms(sample, plan), plan.penalty, plan.engine)
+    return Divergence(*_arguments(sample, plan), plan.penalty, plan.engine)
 
 
-def _nodes(n, most):
+def _arguments(sample, plan):
+    """What Divergence and Approximation have in common: sample, share, h2, k, threads."""
+    h2 = bandwidths(sample.size, plan.k, plan.gamma)
+    return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
+
+
+def _grid_nodes(n, n_exact):
     """Nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
-    return max(min(n, most) ** 2 / PAIRS, ROWS * n)
-
-
-def _near(sample, plan, nodes):
-    return Approximation(sample, *_terms(sample, plan), plan.penalty, nodes)
-
-
-def _terms(sample, plan):
-    share = (-1.0 if plan.smallest else 1.0) * shares(sample.size, plan.average)
-    return share, bandwidths(sample.size, plan.k, plan.gamma), plan.k, plan.threads
+    return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """The record of the lowest of the ends."""
-    first = int(np.argmin(ends.value))
-    V = axes(basis.directions(ends.theta[first].reshape(-1, plan.k)), basis, sample)
+    """The Manifold of the lowest of the ends."""
+    best = int(np.argmin(ends.value))
+    V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
     potential = objective.potentials(theta)
-    fitting, regularizing = terms(potential, shares(sample.size, plan.average))
-    return Manifold(
-        V=V, divergence=fitting + regularizing, fitting=fitting, regularizing=regularizing,
-        potential=potential, starts=tuple(names),
-        divergences=(1.0 if plan.smallest else -1.0) * ends.value, n_iter=ends.n_iter,
-        converged=ends.converged, n_eval=ends.n_eval, rank=basis.rank, separates=basis.separates,
-        rows=len(sample.weight), error=objective.error(theta),
-        settled=bool(ends.converged[first]),
-    )  # fmt: skip
+    both_terms = terms(potential, shares(sample.size, plan.average))
+    sign = 1.0 if plan.smallest else -1.0
+    log = tuple(names), sign * ends.value, ends.n_iter, ends.converged
+    of_rows = basis.rank, basis.separates, len(sample.weight), objective.error(theta)
+    return Manifold(V, *both_terms, potential, *log, *of_rows, bool(ends.converged[best]))
 
 
-def axes(V, basis, sample):
+def principal_axes(V, basis, sample):
     """The orthonormal basis of a span (p, k) along the principal axes of the projected rows.
 
     Signs are those of `view.upright`.
     """
     Q = np.linalg.qr(V)[0]
-    total = begin.total_covariance(*begin.moments(sample), sample.size)
+    total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
     turned = Q @ np.linalg.eigh(theta.T @ total @ theta)[1][:, ::-1]
     coordinates = sample.Z.T @ basis.of_directions(turned)
     return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())
+
+
+# Starts ------------------------------------------------------------------------------------------
+
+
+def starting_projections(sample, basis, plan):
+    """Starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
+
+    The first are made of principal components (the last ones for the smallest entropy), of the
+    directions in which class means differ, and of those in which class covariances do; the others
+    are random sums of rows, so that no basis in which the rows are given makes a difference.
+    """
+    k, n_starts = plan.k, plan.n_starts
+    mean, cov = class_moments(sample)
+    starts = [(PCA, _principal_components(mean, cov, sample, basis, k, plan.smallest))]
+    if sample.n_classes > 1:
+        of_means = _mean_directions(mean, sample, basis)[:, : sample.n_classes - 1]
+        of_covariances = _covariance_directions(cov, sample, basis)
+        starts.append((LDA, np.column_stack([of_means, of_covariances])[:, :k]))
+        starts.append((COVARIANCES, of_covariances[:, :k]))
+    rng = np.random.default_rng(plan.seed)
+    while len(starts) < n_starts:
+        starts.append((RANDOM, _random_directions(sample, basis, k, rng)))
+    starts = starts[:n_starts]
+    theta = np.stack([_orthonormal(theta) for _, theta in starts])
+    return theta, [name for name, _ in starts]
+
+
+def _random_directions(sample, basis, k, rng):
+    """Random sums of the rows (r, k), isotropic; zero where rows cancel."""
+    Z = sample.Z * (sample.weight / sample.weight.sum())
+    theta = Z @ row_keys.waves(sample.key, k, rng)
+    lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
+    return np.where(lost, 0.0, theta) / basis.scale[:, None]
+
+
+def class_moments(sample):
+    """Means (C, r) and empirical covariances (C, r, r) of the classes."""
+    mean, cov = [], []
+    for c in range(sample.n_classes):
+        rows = slice(sample.start[c], sample.start[c + 1])
+        z, w = sample.Z[:, rows], sample.weight[rows] / sample.size[c]
+        mean.append(z @ w)
+        centred = z - mean[-1][:, None]
+        cov.append((centred * w) @ centred.T)
+    return np.stack(mean), np.stack(cov)
+
+
+def total_covariance(mean, cov, size):
+    """Covariance (r, r) of all rows, from means and covariances of the classes."""
+    share = size / size.sum()
+    centred = mean - share @ mean
+    return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
+
+
+def _orthonormal(V):
+    """An orthonormal basis (r, k) of the columns of V, dependent ones replaced at random."""
+    Q, R = np.linalg.qr(V)
+    dependent = np.abs(np.diag(R)) <= 1e-12 * np.abs(R).max()
+    if not dependent.any():
+        return Q
+    rng = np.random.default_rng(0)
+    filled = np.where(dependent, rng.normal(size=V.shape), V)
+    return np.linalg.qr(np.column_stack([V[:, ~dependent], filled[:, dependent]]))[0]
+
+
+def _principal_components(mean, cov, sample, basis, k, smallest):
+    """theta (r, k) of the principal components of the features, in the directions that are kept."""
+    total = total_covariance(mean, cov, sample.size)
+    values, vectors = np.linalg.eigh(total)
+    root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    components = np.linalg.eigh(root.T @ root)[1]
+    return basis.back @ root @ (components[:, :k] if smallest else components[:, ::-1][:, :k])
+
+
+def _mean_directions(mean, sample, basis):
+    """Directions (r, r) in which class means differ, in units of the spread within: most first."""
+    share = sample.size / sample.size.sum()
+    centred = (mean - share @ mean) / basis.scale
+    return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1] / basis.scale[:, None]
+
+
+def _covariance_directions(cov, sample, basis):
+    """Directions (r, r) in which whitened class covariances differ from the pooled: most first.
+
+    For two classes they are the eigenvectors of the difference of the covariances.
+    """
+    share = sample.size / sample.size.sum()
+    white = np.stack([c / np.outer(basis.scale, basis.scale) for c in cov])
+    difference = white - np.einsum("c,cij->ij", share, white)
+    vectors = np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1]
+    return vectors[:, ::-1] / basis.scale[:, None]
