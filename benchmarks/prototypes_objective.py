@@ -23,8 +23,8 @@ from prototypes import split
 
 import lodim as ld
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.merge import merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.prototypes import merge
 
 SETTINGS = {"lambda_v": 1e-3, "lambda_w": 1e-8}
 

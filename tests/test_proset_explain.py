@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.explain import medoid, shapley
-from lodim.models.proset.explain.dominant import dominant_for_classes, dominant_for_numbers
+from lodim.models.proset.explain import reference, shapley
+from lodim.models.proset.explain.explanation import dominant_for_classes, dominant_for_numbers
+from lodim.models.proset.plots import batch_map
 
 
 def people(n=260, seed=0):
@@ -288,7 +288,7 @@ def test_mean_distances(seed, n, p):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, (n, p)) + rng.choice([0.0, 0.5, 1 / 3])
     naive = np.abs(x[:, None] - x).sum(axis=2).mean(axis=1)
-    np.testing.assert_allclose(medoid.mean_distances(x), naive, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(reference.mean_distances(x), naive, rtol=1e-12, atol=1e-12)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12))
@@ -301,9 +301,9 @@ def test_algorithm_4_2(seed, n):
     for z in (x, p):
         d = np.abs(z[:, None] - z).sum(axis=2).sum(axis=1).round(9)
         points += [(d > one).sum() + 0.5 * ((d == one).sum() - 1) for one in d]
-    tie = medoid.entropy(p)
+    tie = reference.entropy(p)
     best = max(range(n), key=lambda i: (points[i], round(tie[i], 9), -i))
-    assert medoid.reference_point(x, p, tie.round(9)) == best
+    assert reference.reference_point(x, p, tie.round(9)) == best
 
 
 @kinds

@@ -12,9 +12,8 @@ from lodim.engine import tiles
 from lodim.models.proset import distribution
 from lodim.models.proset import objective as objectives
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.merge import SAME, merge
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
-from lodim.models.proset.prototypes import Prototypes
+from lodim.models.proset.prototypes import SAME, Prototypes, merge
 from lodim.solve.lbfgs import bounded
 
 LOSSES = [CLASSES, SQUARED, DENSITY]

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.explain.attribution import reference_of
 from lodim.models.proset.explain.query import active, chosen
-from lodim.models.proset.surface import surface_over
+from lodim.models.proset.explain.reference import reference_of
+from lodim.models.proset.plots import batch_map, surface_over
 from test_proset_explain import fit_of, kinds, people
 
 pyplot = pytest.importorskip("matplotlib.pyplot")

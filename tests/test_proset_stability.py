@@ -6,7 +6,7 @@ import pytest
 
 import lodim as ld
 from lodim.engine import row_keys as keys
-from lodim.models.proset import optimum
+from lodim.models.proset import estimate
 
 
 def heart():
@@ -67,13 +67,13 @@ def test_names_of_classes_play_no_part():
 
 def test_a_feature_is_not_lost_to_a_long_first_step(monkeypatch):
     """Descent over v alone ends higher, where it has cut off features for good."""
-    solve, ends = optimum.bounded, {}
+    solve, ends = estimate.bounded, {}
 
     def at_once(function, theta, lower, **stop):  # no step of the first descent, which is over v^2
         return solve(function, theta, lower, **stop | ({"max_iter": 1} if lower[0] > 0 else {}))
 
     for way in (solve, at_once):
-        monkeypatch.setattr(optimum, "bounded", way)
+        monkeypatch.setattr(estimate, "bounded", way)
         fits = [ld.proset("disease ~ .", heart(), seed=seed) for seed in range(4)]
         ends[way] = np.mean([fit.log["objective"][0] for fit in fits])
     assert ends[solve] < 0.985 * ends[at_once]
@@ -83,7 +83,7 @@ def test_a_feature_is_not_lost_to_a_long_first_step(monkeypatch):
 @pytest.mark.parametrize("lambda_v", [None, 0.03])
 def test_converged_means_the_criterion_holds(name, response, lambda_v, monkeypatch):
     """No projected gradient above tol, or the last five steps flat: watched at the solver."""
-    ends, values, solve = [], [], optimum.bounded
+    ends, values, solve = [], [], estimate.bounded
 
     def watched(function, theta, lower, **stop):
         values.append([])
@@ -99,7 +99,7 @@ def test_converged_means_the_criterion_holds(name, response, lambda_v, monkeypat
         ends.append((end, np.abs(slope).max(), stop))
         return end
 
-    monkeypatch.setattr(optimum, "bounded", watched)
+    monkeypatch.setattr(estimate, "bounded", watched)
     penalty = {} if lambda_v is None else {"lambda_v": lambda_v}
     fit = ld.proset(f"{response} ~ .", ld.data(name), **penalty)
     end, slope, stop = ends[-1]

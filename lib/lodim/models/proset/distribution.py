@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lodim.engine.tiles import TILE
-from lodim.models.proset.held import moments
 from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
-from lodim.models.proset.prototypes import impacts, sums
+from lodim.models.proset.prototypes import impacts, moments, sums
 
 HALVINGS = 50  # by which distribution functions are inverted
 LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart

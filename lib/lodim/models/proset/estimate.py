@@ -1,6 +1,6 @@
 """Growing prototypes batch by batch: each fitted to what the earlier ones left."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -8,13 +8,12 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
-from lodim.models.proset.held import HeldOut
-from lodim.models.proset.merge import merge
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
-from lodim.models.proset.optimum import minimum
-from lodim.models.proset.prototypes import Prototypes, join
+from lodim.models.proset.prototypes import HeldOut, Prototypes, join, merge
+from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import Training
-from lodim.solve.lbfgs import Minimum
+from lodim.solve.lbfgs import Minimum, bounded
 
 FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
 
@@ -154,3 +153,82 @@ def _again(prototypes, c, training):
     if not all(np.allclose(new, old, rtol=1e-8, atol=1e-8) for new, old in near):
         raise DataError("batches can be added with the response of the fit alone; this is another")
     return part.over_all(x)
+
+
+START_V, START_W, START_U = 10.0, 1.0, 3.0
+HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
+CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
+LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
+LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
+
+
+def minimum(objective, loss, features, J, settings):
+    """theta = (v (p,), w (J,), u), zero for all but `features` (p,) bool, and a Minimum.
+
+    At v_d = 0 the gradient by v_d is the penalty's alone, whatever the data say: a feature that one
+    long step has cut off would never come back, and which ones are cut hangs on rounding. So the
+    first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
+    zero. The second, from its end and over v_d, minimizes the objective itself.
+    """
+    on = np.flatnonzero(features)
+    D = len(on)
+    w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
+    unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
+    enters = np.concatenate([features, np.ones(J + 1, bool)])
+    l1 = settings.lambda_v * settings.l1_ratio_v
+
+    def plain(t):
+        theta = np.zeros(len(enters))
+        theta[enters] = t * unit
+        value, gradient = objective(theta)
+        return value, gradient[enters] * unit
+
+    def squared(t):
+        v = np.sqrt(t[:D])
+        value, gradient = plain(np.concatenate([v, t[D:]]))
+        size = np.hypot(v, CORNER)
+        gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / (2.0 * v)
+        return value + l1 * (size - CORNER - v).sum(), gradient
+
+    start = np.full(D + J + 1, START_W) / unit
+    start[:D] = (START_V / max(1, D)) ** 2
+    start[-1] = START_U if loss == DENSITY else 0.0
+    lower = np.zeros(len(start))
+    lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
+    stop = {
+        "tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE,
+        "precision": float(np.finfo(settings.precision).eps),
+    }  # fmt: skip
+    first = bounded(squared, start, lower, max_iter=settings.max_iter, **stop)
+    t = first.theta[0]
+    t[:D] = np.where(t[:D] > lower[:D], np.sqrt(t[:D]), 0.0)
+    left = max(1, settings.max_iter - first.n_eval)
+    lower[:D] = 0.0
+    end = bounded(plain, t, lower, max_iter=left, **stop)
+    theta = np.zeros(len(enters))
+    theta[enters] = end.theta[0] * unit
+    return theta, replace(end, n_eval=first.n_eval + end.n_eval, n_iter=first.n_iter + end.n_iter)
+
+
+def largest_v(batch, family, settings):
+    """A feature weight of 0.3, below which kernels are nearly flat, costs the whole null loss."""
+    training = Training(batch, family, settings)
+    loss = training.weight @ training.losses(training.a, training.b)
+    least = 0.3
+    cost = 0.5 * (1.0 - settings.l1_ratio_v) * least**2 + settings.l1_ratio_v * least
+    return float(max(loss / cost, 1e-8))
+
+
+def largest_w(batch, family, settings):
+    """The slope of the loss by a prototype's weight, at weights zero, is at most its L1 penalty.
+
+    For classes the slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class, so
+    below one; for squares at most 2 mean |y| max |y|. Under a ridge alone a share of 0.01 stands
+    for its part.
+    """
+    training = Training(batch, family, settings)
+    bound = 1.0
+    if training.loss == SQUARED:
+        size = np.abs(training.y)
+        bound = 2.0 * float(training.weight @ size) * float(size.max())
+    return max(1.000001 * bound, 1e-8) / max(settings.l1_ratio_w, 0.01)

@@ -5,9 +5,9 @@ from itertools import islice
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.proset import candidates, penalties
+from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
-from lodim.models.proset.estimate import combine, fit_stages
+from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
 from lodim.selection.cv import choose
@@ -201,8 +201,8 @@ SPEC = ModelSpec(
     combine=combine,
     assemble=assemble,
     penalties={
-        "lambda_v": Penalty(penalties.largest_v),
-        "lambda_w": Penalty(penalties.largest_w, ratio=1e-9),
+        "lambda_v": Penalty(largest_v),
+        "lambda_w": Penalty(largest_w, ratio=1e-9),
     },
     stage_setting="n_batches",
     validate=candidates.check,

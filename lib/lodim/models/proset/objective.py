@@ -75,11 +75,11 @@ class BatchObjective:
         self._x, self._target = x.astype(scoring.X.dtype), target.astype(scoring.X.dtype)
         self._by_target = np.argsort(target, kind="stable")
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
-        X, self._resident = place(scoring.X, engine), None
-        if not on_host(X):
-            from lodim.models.proset.kernels.resident import Resident  # loads CUDA
+        self._X, self._on_device = place(scoring.X, engine), None
+        if not on_host(self._X):
+            from lodim.models.proset.kernels.cuda import upload_rows  # loads CUDA
 
-            self._resident = Resident.of(X, scoring, self._x, self._target)
+            self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta):
         """Value and gradient at theta = (v (p,), w (J,), u)."""
@@ -88,8 +88,11 @@ class BatchObjective:
         active, order = np.flatnonzero(v), self._by_target
         live = w[order].astype(self._x.dtype) > 0
         order = np.concatenate([order[live], order[~live]])
-        sums_of = self._sums if self._resident is None else self._resident.sums
-        sums = sums_of(v[active], w[order], u, active, order, self._loss)
+        arguments = v[active], w[order], u, active, order, self._loss
+        if self._on_device is None:
+            sums = self._sums(*arguments)
+        else:
+            sums = self._X.run(loss_gradient, *self._on_device, *arguments)
         D = active.size
         value, gradient = self._penalty(theta)
         gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0

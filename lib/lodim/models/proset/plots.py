@@ -1,12 +1,12 @@
 """What each kind of plot of a ProsetFit shows; `lodim.plot.axes` and `lodim.plot.points` draw."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lodim.checks import among
 from lodim.errors import ArgumentError
-from lodim.models.proset.batchmap import batch_map
 from lodim.models.proset.explain import query as queries
-from lodim.models.proset.explain.attribution import REFERENCE, reference_of, shapley_values
 from lodim.models.proset.explain.query import (
     active,
     active_names,
@@ -15,7 +15,9 @@ from lodim.models.proset.explain.query import (
     query,
     zero_offset,
 )
-from lodim.models.proset.surface import surface_over
+from lodim.models.proset.explain.reference import reference_of
+from lodim.models.proset.explain.shapley import REFERENCE, shapley_values
+from lodim.models.proset.prototypes import Mixture, sums_at
 from lodim.plot import axes as plot
 from lodim.plot import points as planes
 from lodim.plot.points import Key, Points
@@ -217,3 +219,65 @@ def _valued(one, name):
         return name
     value = one[name].iloc[0]
     return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+
+
+@dataclass(frozen=True)
+class BatchMap:
+    """Doubly weighted principal components of the prototypes of one batch.
+
+    v : (A,) feature weights, by which features are scaled (Eq. 4.1)
+    centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
+    axes : (A, R) directions U in decreasing order of variance, R their rank (Eq. 4.4)
+    share : (R,) of the weighted variance
+    """
+
+    v: np.ndarray
+    centre: np.ndarray
+    axes: np.ndarray
+    share: np.ndarray
+
+    def __call__(self, x):
+        """Coordinates of points x (n, A) on the first two directions, (n, 2); zero on a missing."""
+        out = np.zeros((len(x), 2))
+        at = (x * self.v - self.centre) @ self.axes[:, :2]
+        out[:, : at.shape[1]] = at
+        return out
+
+
+def batch_map(x, w, v):
+    """The BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    Z = x * v
+    centre = w @ Z / w.sum()
+    # The eigenvectors of Z' W Z are the right singular vectors of W^(1/2) Z: half the digits lost.
+    s, U = np.linalg.svd(np.sqrt(w)[:, None] * (Z - centre), full_matrices=False)[1:]
+    rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
+    axes = U[:rank].T
+    # A direction and its opposite are one: the largest entry is positive.
+    largest = np.abs(axes).argmax(axis=0) if rank else np.zeros(0, int)
+    axes = axes * np.where(axes[largest, np.arange(rank)] < 0, -1.0, 1.0)
+    return BatchMap(v, centre, axes, s[:rank] ** 2 / max((s**2).sum(), 1e-300))
+
+
+GRID = 121  # points along each axis
+ROOM = 0.08  # of the prototypes' range, beyond its ends
+
+
+def surface_over(fit, two, r):
+    """Original units x (G,) and y (G,), estimates (G, G, K) by [y, x], familiarity (G, G).
+
+    two : positions of two active features; r : (A,) standardized active features
+    """
+    t = fit.estimates
+    on = t.features[two]
+    low = np.minimum(t.x[:, two].min(axis=0), r[two])
+    high = np.maximum(t.x[:, two].max(axis=0), r[two])
+    room = ROOM * np.maximum(high - low, 1e-9)
+    grid = [np.linspace(*ends, GRID) for ends in zip(low - room, high + room, strict=True)]
+    x = np.repeat(r[None], GRID * GRID, axis=0)
+    x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)
+    total, mass = sums_at(t, x, fit._threads)
+    mixture = Mixture.of(t, np.zeros((len(x), fit.family.n_scores)))
+    Z = mixture.estimate(total, mass).reshape(GRID, GRID, -1)
+    first, second = (g * s + m for g, s, m in zip(grid, fit.design.scale[on],
+                                                  fit.design.mean[on], strict=True))  # fmt: skip
+    return first, second, Z, mass.reshape(GRID, GRID)

@@ -3,9 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from scipy.special import expit, softmax
 
 from lodim import forms
+from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.proset.kernels.cpu import (
@@ -213,3 +217,107 @@ def class_scores(q, n_scores):
     if n_scores == 1:
         return (log[:, 1] - log[:, 0])[:, None]
     return log - np.log(q.sum(axis=1, keepdims=True))
+
+
+SAME = 1e-6  # largest difference, in features times their weights and in the target
+CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
+
+
+def merge(points, w):
+    """One prototype for each group of equal ones: connected components of max-norm <= SAME.
+
+    Parameters
+    ----------
+    points : array (J, D + 1)
+        Active features times their weights, and the target.
+    w : array (J,)
+
+    Returns
+    -------
+    first, w, of : arrays (M,), (M,), (J,)
+        Position of the first member of each group, in increasing order; the sum of its weights; the
+        group of each prototype.
+    """
+    # However often a point is repeated, the tree sees it once: pairs would grow as the square.
+    cells = np.floor(points / CELL)
+    some, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
+    pairs = cKDTree(points[some]).query_pairs(SAME, p=np.inf, output_type="ndarray")
+    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(some), len(some)))
+    group = connected_components(graph, directed=False)[1][cell.ravel()]
+    first, group = np.unique(group, return_index=True, return_inverse=True)[1:]
+    order = np.argsort(first)
+    of = np.argsort(order)[group.ravel()]
+    # Without any weights NumPy's bincount gives whole numbers.
+    return first[order], np.bincount(of, w, len(first)).astype(np.float64), of
+
+
+class HeldOut:
+    """Running sums over the prototypes for the rows of a batch.
+
+    q (n, K): unnormalized probabilities of Eq. 2.6; of a numeric response (1 + sum_j w_j G_j,
+    sum_j w_j G_j y_j).
+    """
+
+    def __init__(self, batch, training):
+        self._batch, self._training = batch, training
+        base = batch.offset_matrix(training.family.n_scores)
+        self._base = base
+        if training.loss == CLASSES:
+            self._q = prior(training.level, base, training.n_classes)
+        else:
+            self._q = np.column_stack([np.ones(batch.n), np.zeros(batch.n)])
+
+    def add(self, part):
+        """Add a batch of prototypes."""
+        values = one_hot(part) if part.loss == CLASSES else moments(part)
+        batch = self._batch
+        self._q = self._q + sums(part, values, batch.X, batch.n, self._training.threads)
+
+    def score(self):
+        """Link scores, (n, n_scores)."""
+        t = self._training
+        if t.loss == CLASSES:
+            return class_scores(self._q, t.family.n_scores)
+        return self._base + t.level + t.scale * (self._q[:, 1:] / self._q[:, :1])
+
+
+def moments(prototypes):
+    """One and the target of each prototype, (M, 2)."""
+    return np.column_stack([np.ones(len(prototypes)), prototypes.y])
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), W_j = w_j G_j(x), for n rows.
+
+    Classes: the prior is p0, a target one where a prototype is of the class. Numbers: the shift is
+    the null model's mean (with each row's offset), a target the distance from it.
+
+    shift, prior : (n, K); targets : (M, K)
+    """
+
+    shift: np.ndarray
+    prior: np.ndarray
+    targets: np.ndarray
+
+    @classmethod
+    def of(cls, prototypes, base):
+        """The mixture of rows with an offset, base (n, n_scores)."""
+        if prototypes.loss == CLASSES:
+            p0 = prior(prototypes.level, base, prototypes.n_classes)
+            return cls(np.zeros_like(p0), p0, one_hot(prototypes))
+        shift = prototypes.level + base
+        return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
+
+    def estimate(self, total, mass):
+        """Estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
+        return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
+
+
+def sums_at(prototypes, x, threads):
+    """sum_j W_j targets_j and sum_j W_j at points x (n, A) of the active features alone."""
+    targets = Mixture.of(prototypes, np.zeros((1, len(prototypes.level)))).targets
+    narrow = replace(prototypes, features=np.arange(x.shape[1]))
+    values = np.column_stack([targets, np.ones(len(prototypes))])
+    S = sums(narrow, values, tiles.pack(x), len(x), threads)
+    return S[:, :-1], S[:, -1]

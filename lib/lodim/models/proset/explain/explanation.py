@@ -6,7 +6,18 @@ from os import PathLike
 import numpy as np
 import pandas as pd
 
+from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
+from lodim.models.proset.explain.query import (
+    active_names,
+    chosen,
+    importance,
+    original,
+    quantile_of,
+    query,
+    targets,
+)
+from lodim.models.proset.prototypes import Mixture
 from lodim.report.tables import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -172,3 +183,219 @@ def _blank(value):
 
 def _fixed(digits):
     return lambda v: "" if pd.isna(v) else f"{v:.{digits}f}"
+
+
+def explain(fit, data, *, features=None, least=1e-3, offset=None):
+    """The Explanation of one row of data by a fit."""
+    if not isinstance(least, int | float) or not 0 <= least <= 1:
+        raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
+    at, on = query(fit, data, offset), chosen(fit, features)
+    t = fit.estimates
+    mixture = Mixture.of(t, at.batch.offset_matrix(fit.family.n_scores))
+    impact = fit.impacts(at.batch)[0] if len(t) else np.zeros(0)
+    share = impact / (1.0 + impact.sum())
+    if fit.levels is None:
+        dominant = dominant_for_numbers(impact, t.y)
+    else:
+        dominant = dominant_for_classes(impact, t.y.astype(int), mixture.prior[0])
+    shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
+    shown = shown[np.argsort(-impact[shown], kind="stable")]
+    added = share[:, None] * mixture.targets
+    estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
+    rows = [
+        _query_rows(fit, at, estimate),
+        _prior_rows(fit, mixture, impact.sum(), dominant.any()),
+        _prototype_rows(fit, impact, dominant, added, shown),
+        _other_rows(fit, impact, added, np.setdiff1d(np.arange(len(t)), shown)),
+    ]
+    frame = _with_features(fit, _joined(fit, rows), at, shown, on)
+    return Explanation(
+        call=fit.call, response=fit.design.response.name, frame=frame, label=at.label,
+        prediction=_prediction(fit, estimate), familiarity=float(impact.sum()),
+        quantile=quantile_of(fit, impact.sum()), n_prototypes=len(t),
+        n_dominant=int(dominant.sum()), features=list(frame.columns[len(frame.columns) - len(on):]),
+    )  # fmt: skip
+
+
+def _columns(fit):
+    """Names of the columns that hold contributions."""
+    return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
+
+
+def _rows(fit, role, n, added, **columns):
+    frame = pd.DataFrame({"role": [role] * n, **columns})
+    return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
+
+
+def _query_rows(fit, at, estimate):
+    known = None if np.isnan(at.y) else at.y if fit.levels is None else fit.levels[int(at.y)]
+    return _rows(fit, QUERY, 1, estimate[None], row=[at.label], target=[known])
+
+
+def _prior_rows(fit, mixture, mass, dominant):
+    """The null model: a row a class, as the report has it; for numbers one, with its mean."""
+    if fit.levels is None:
+        weight, target, added = [1.0], mixture.shift[0], mixture.shift
+    else:
+        weight, target = mixture.prior[0], list(fit.levels)
+        added = np.diag(mixture.prior[0]) / (1.0 + mass)
+    n = len(weight)
+    return _rows(
+        fit, PRIOR, n, added, target=target, prototype_weight=weight, similarity=np.ones(n),
+        impact=weight, dominant=[bool(dominant)] * n,
+    )  # fmt: skip
+
+
+def _prototype_rows(fit, impact, dominant, added, j):
+    t = fit.estimates
+    target = targets(fit)
+    return _rows(
+        fit, PROTOTYPE, len(j), added[j], batch=t.batch[j], row=[fit.labels[k] for k in j],
+        target=[target[k] for k in j], prototype_weight=t.w[j], similarity=impact[j] / t.w[j],
+        impact=impact[j], dominant=dominant[j],
+    )  # fmt: skip
+
+
+def _other_rows(fit, impact, added, j):
+    n = min(1, len(j))
+    return _rows(
+        fit, OTHERS, n, added[j].sum(axis=0, keepdims=True)[:n], row=[f"{len(j)} prototypes"][:n],
+        prototype_weight=[fit.estimates.w[j].sum()][:n], impact=[impact[j].sum()][:n],
+        dominant=[False][:n],
+    )  # fmt: skip
+
+
+def _joined(fit, rows):
+    """All rows as one frame, with what they add up to so far."""
+    order = ["role", "batch", "row", "target", "prototype_weight", "similarity", "impact",
+             "dominant", *_columns(fit)]  # fmt: skip
+    whole = {
+        name: [v for part in rows for v in (part[name] if name in part else [None] * len(part))]
+        for name in order
+    }
+    frame = pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in whole.items()})
+    for name in ("prototype_weight", "similarity", "impact", *_columns(fit)):
+        frame[name] = frame[name].astype(float)
+    frame["batch"] = frame["batch"].astype("Int64")
+    frame["dominant"] = frame["dominant"].astype("boolean")
+    frame["target"] = frame["target"].infer_objects()
+    cumulative = frame[_columns(fit)].sum(axis=1).iloc[1:].cumsum()
+    frame["cumulative"] = cumulative.reindex(frame.index)
+    return frame
+
+
+def _with_features(fit, frame, at, shown, on):
+    """The features of the row and of prototypes beside the other columns."""
+    x = original(fit, np.vstack([at.x[None], fit.estimates.x[shown]]))[:, on]
+    places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
+    for k, name in enumerate(apart([active_names(fit)[a] for a in on], frame.columns)):
+        values = np.full(len(frame), np.nan)
+        values[places] = x[:, k]
+        frame[name] = values
+    return frame
+
+
+def apart(names, taken):
+    """Names of features; one that a table has already is marked."""
+    return [f"{name} (feature)" if name in taken else name for name in names]
+
+
+def _prediction(fit, estimate):
+    if fit.levels is None:
+        return float(estimate[0])
+    return pd.Series(estimate, index=pd.Index(fit.levels), name=fit.design.response.name)
+
+
+def dominant_for_classes(impact, code, prior):
+    """Which prototypes are in the dominant set, (M,) bool.
+
+    The most impactful ones, of equal impact all or none, with which the leading class stays ahead
+    of the second whatever classes the others are of. Empty where no class leads.
+
+    Parameters
+    ----------
+    impact : (M,) w_j G_j(x); code : (M,) int, classes; prior : (K,) probabilities of the null model
+    """
+    order, last = _ranks(impact)
+    each = np.eye(len(prior))[code[order]] * impact[order, None]
+    q = prior + np.cumsum(each, axis=0)[last]
+    second, first = np.partition(q, len(prior) - 2, axis=1)[:, -2:].T
+    return _up_to(order, last, first - second > _rest(impact[order])[last])
+
+
+def dominant_for_numbers(impact, y):
+    """The same for a numeric response, (M,) bool.
+
+    The most impactful prototypes with which the estimate stays on its side of the null model's
+    mean, whatever targets (within the range of all prototypes') the others have.
+
+    Parameters
+    ----------
+    impact : (M,); y : (M,) targets less the mean of the null model
+    """
+    order, last = _ranks(impact)
+    moved = np.cumsum(impact[order] * y[order])[last]
+    least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
+    rest = _rest(impact[order])[last]
+    return _up_to(order, last, (moved + rest * least > 0) | (moved + rest * most < 0))
+
+
+def _ranks(impact):
+    """Positions by falling impact, and where in them each rank of equal impacts ends."""
+    order = np.argsort(-impact, kind="stable")
+    falls = np.diff(impact[order]) < 0
+    return order, np.flatnonzero(np.append(falls, len(impact) > 0))
+
+
+def _rest(impact):
+    """What is left after each, summed from the end: exactly zero after the last."""
+    return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
+
+
+def _up_to(order, last, decided):
+    dominant = np.zeros(len(order), bool)
+    if decided.any():
+        dominant[order[: last[np.argmax(decided)] + 1]] = True
+    return dominant
+
+
+def export(fit, data=None):
+    """A row a prototype; see `Explained.export`."""
+    t, order = fit.estimates, importance(fit)
+    frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(fit.labels, dtype=object)})
+    frame["members"] = np.bincount(t.member_of, minlength=len(t))
+    frame["target"], frame["prototype_weight"] = targets(fit), t.w
+    names = apart([active_names(fit)[k] for k in order], frame.columns)
+    parts = [frame, pd.DataFrame(original(fit, t.x)[:, order], columns=names)]
+    if data is not None:
+        parts.append(_others(fit, data, [*frame.columns, *names]))
+    whole = pd.concat(parts, axis=1)
+    heaviest = np.lexsort([-t.w, t.batch])
+    return whole.iloc[heaviest].reset_index(drop=True)
+
+
+def _equal(column, values):
+    """Whether a column, or columns of one name, are these numbers (J,)."""
+    try:
+        given = column.to_numpy(float)
+    except (TypeError, ValueError):
+        return False
+    return given.shape == values.shape and np.allclose(given, values)
+
+
+def _others(fit, data, taken):
+    """The columns of the training data that are no active feature, at the prototypes' rows."""
+    t = fit.estimates
+    if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
+        raise DataError("data must be the pandas DataFrame that the fit was made of")
+    rows = data.iloc[t.row]
+    if [str(v) for v in rows.index] != [str(v) for v in fit.labels]:
+        raise DataError("the row labels of data are not those of the data the fit was made of")
+    active, names = original(fit, t.x), active_names(fit)
+    for k, name in enumerate(names):
+        if name in data and not _equal(rows[name], active[:, k]):
+            raise DataError(f"{name!r} in data has other values than in the data of the fit")
+    answer = fit.design.response
+    left_out = {*active_names(fit), *(() if answer.called else (answer.name,))}
+    rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)
+    return rows.set_axis(apart(list(rows.columns), taken), axis=1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lodim.checks import flag
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 
@@ -116,3 +117,33 @@ def _response(fit, data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     return float(batch.y[0]) if batch.n else np.nan
+
+
+def familiarity(fit, data, quantile, held_out):
+    """A Series with the rows of data; see `Explained.familiarity`."""
+    if held_out is not None and not flag("quantile", quantile):
+        raise ArgumentError("held_out is what quantiles are taken of: pass quantile=True with it")
+    batch = fit.design.apply(data, offset=zero_offset(fit))
+    values = fit.mass(batch)
+    if flag("quantile", quantile):
+        values = _share_below(_known(fit, held_out), values)
+    return fit._spread(batch, values, "familiarity")
+
+
+def quantile_of(fit, value):
+    """Share of the training rows that are no more familiar; NaN where the fit does not know."""
+    return np.nan if fit.calibration is None else float(_share_below(_known(fit, None), value))
+
+
+def _known(fit, held_out):
+    """Increasing familiarities of rows held out, or their percentiles over the training rows."""
+    if held_out is None:
+        return fit._calibrated().familiarity
+    values = fit.mass(fit.design.apply(held_out, offset=zero_offset(fit)))
+    if not len(values):
+        raise DataError("held_out has no complete row")
+    return np.sort(values)
+
+
+def _share_below(known, values):
+    return np.searchsorted(known, values, side="right") / len(known)

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
 
 from lodim.engine import tiles
-from lodim.models.proset.explain.medoid import entropy, reference_point
+from lodim.errors import ArgumentError, DataError
+from lodim.models.proset.explain.query import active, active_names, original, query, zero_offset
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.mixture import Mixture, sums_at
+from lodim.models.proset.prototypes import Mixture, sums_at
 
 MOST_ROWS = 20_000  # of the training data that are looked at
 
@@ -36,3 +39,87 @@ def central(prototypes, x, threads):
     estimate = Mixture.of(prototypes, base).estimate(*sums_at(prototypes, x, threads))
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
+
+
+DIGITS = 12  # to which two mean distances are taken for equal
+
+
+def reference_point(x, estimate, tie):
+    """Position of the row that is most central in features and in estimates together.
+
+    Rows are ranked by mean absolute distance to all others, once among features and once among
+    estimates; Borda's rule adds the ranks.
+
+    Parameters
+    ----------
+    x : (n, A) standardized features; estimate : (n, K)
+    tie : (n,)
+        Of rows with equal points the one with the largest is taken, then the first.
+    """
+    points = _points(x) + _points(estimate)
+    best = np.flatnonzero(points == points.max())
+    return int(best[np.argmax(tie[best])])
+
+
+def entropy(p):
+    """Entropy of each row of probabilities, (n, K) -> (n,)."""
+    return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
+
+
+def mean_distances(x):
+    """sum_d mean_i |x_d - x_id| of each row, (n,): by sorting, without a pair at a time."""
+    n = len(x)
+    out = np.zeros(n)
+    for column in x.T:
+        order = np.argsort(column, kind="stable")
+        ordered = column[order] - column[order[0]]
+        below = np.cumsum(ordered) - ordered
+        k = np.arange(n)
+        total = k * ordered - below + (below[-1] + ordered[-1] - below - ordered)
+        total -= (n - 1 - k) * ordered
+        # Equal values have equal distances, to the bit.
+        first = np.searchsorted(ordered, ordered, side="left")
+        out[order] += total[first] / n
+    return out
+
+
+def _points(x):
+    """Borda's points: one for each row that is farther out, half a one for each just as far."""
+    distance = mean_distances(x)
+    size = max(distance.max(initial=0.0), 1e-300)
+    return len(x) - rankdata(np.round(distance / size, DIGITS))
+
+
+def reference(fit, data=None):
+    """A frame of one row; see `ProsetFit.reference`."""
+    if data is None:
+        x, label = _own(fit)
+    else:
+        batch = fit.design.apply(data, offset=zero_offset(fit))
+        if not batch.n:
+            raise DataError("no complete row to choose a reference from")
+        i = central(fit.estimates, active(fit, batch), fit._threads)
+        x, label = active(fit, batch)[i], batch.index[batch.rows[i]]
+    return pd.DataFrame(original(fit, x[None]), index=[label], columns=active_names(fit))
+
+
+def reference_of(fit, given):
+    """Standardized active features (A,) of a reference: chosen, or given as a frame of one row."""
+    if given is None:
+        return _own(fit)[0]
+    names, on = active_names(fit), fit.estimates.features
+    if isinstance(given, pd.DataFrame) and set(names) <= set(given.columns):
+        values = given[names].to_numpy(float)
+        if values.shape[0] != 1 or not np.isfinite(values).all():
+            raise ArgumentError("reference must be one row without missing values")
+        return (values[0] - fit.design.mean[on]) / fit.design.scale[on]
+    return query(fit, given, zero_offset(fit), what="reference").x
+
+
+def _own(fit):
+    """The reference that the fit has chosen among its training rows: features, and label."""
+    if fit.typical is None:
+        raise ArgumentError(
+            "this fit knows no typical row (it is part of a path): pass data, or a reference"
+        )
+    return fit.typical.x, fit.typical.label

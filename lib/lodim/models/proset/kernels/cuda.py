@@ -307,3 +307,15 @@ def _kernel_sums(X, active, v, points, values, out):
                 for j in range(TILE):
                     total += values[q, first + j] * held[j, i]
                 out[t, q, i] += total
+
+
+def upload_rows(X, scoring, x, target):
+    """What `loss_gradient` takes beside tiles X: only parameters go in then, and sums come out.
+
+    rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; candidates (p + 1, J), from
+    x (J, p) and target (J,); points (p + 2, width(J)), room for the features in use times v, w and
+    target.
+    """
+    rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
+    room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
+    return upload(rows), upload(np.vstack([x.T, target])), upload(room)
