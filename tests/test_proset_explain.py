@@ -110,9 +110,9 @@ def test_explanations_print(kind):
 def test_printed_rows_add_up_too():
     fit = fit_of("dose")
     e = fit.explain(people(1, seed=2), least=0.0)
-    from lodim.models.proset.explain.explanation import _few
+    from lodim.models.proset.explain.explanation import _printed_rows
 
-    few = _few(e)
+    few = _printed_rows(e)
     assert len(few) < len(e.frame) and few["role"].iloc[-1] == "others"
     assert few["contribution"].iloc[1:].sum() == pytest.approx(e.prediction)
     assert few["impact"].iloc[2:].sum() == pytest.approx(e.familiarity)
@@ -387,15 +387,15 @@ def test_symmetry():
     def shared(S):
         return value(np.column_stack([S[:, 0] & S[:, 1], S[:, 2], S[:, 3]]))
 
-    phi = shapley.exact(shared, 4)
+    phi = shapley.exact_values(shared, 4)
     np.testing.assert_allclose(phi[0], phi[1], rtol=1e-12)
     assert not np.allclose(phi[0], phi[2])
 
 
 def test_sampled_values_are_near_the_exact_ones():
     value, P = game(1, 5), 5
-    exact = shapley.exact(value, P)
-    mean, error = shapley.sampled(value, P, 400, np.random.default_rng(0))
+    exact = shapley.exact_values(value, P)
+    mean, error = shapley.sampled_values(value, P, 400, np.random.default_rng(0))
     assert (np.abs(mean - exact) < 4.5 * error).all() and (error < 0.1).all()
     whole = value(np.ones((1, P), bool)) - value(np.zeros((1, P), bool))
     np.testing.assert_allclose(mean.sum(axis=0), whole[0], rtol=1e-12)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from lodim.engine import tiles
-from lodim.models.proset import distribution
-from lodim.models.proset import objective as objectives
+from lodim.models.proset import distribution, objective
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import SAME, Prototypes, merge
 from lodim.solve.lbfgs import bounded
 
@@ -34,8 +33,8 @@ class Case:
         shares = SimpleNamespace(
             lambda_v=0.02, lambda_w=0.01, lambda_u=0.03, l1_ratio_v=0.3, l1_ratio_w=0.6
         )
-        self.penalty = Penalty.of(p, J, shares)
-        self.scoring = Scoring.of(self.X, self.y, self.a, self.b, self.weight, dtype)
+        self.penalty = ElasticNet.from_settings(p, J, shares)
+        self.scoring = ScoringRows.from_rows(self.X, self.y, self.a, self.b, self.weight, dtype)
         self.theta = np.concatenate([rng.uniform(0.1, 1.5, p), rng.uniform(0, 2, J), [1.7]])
         self.theta[[1, p + 3, p + 4]] = 0.0
 
@@ -81,7 +80,7 @@ def test_single_precision(loss):
 
 @losses
 def test_bits_do_not_depend_on_threads(loss, monkeypatch):
-    monkeypatch.setattr(objectives, "SMALL", 0)
+    monkeypatch.setattr(objective, "SMALL", 0)
     case = Case(loss, n=900)
     f, g = case.objective(1)(case.theta)
     for threads in (2, 3, 7):
@@ -93,7 +92,7 @@ def test_bits_do_not_depend_on_threads(loss, monkeypatch):
 def test_sum_of_blocks_is_the_whole(loss, monkeypatch):
     case = Case(loss, n=900)
     f, g = case.objective()(case.theta)
-    monkeypatch.setattr(objectives, "MOST_BLOCKS", 1)
+    monkeypatch.setattr(objective, "MOST_BLOCKS", 1)
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-13)
     np.testing.assert_allclose(gradient, g, atol=1e-13)
@@ -105,7 +104,7 @@ def test_a_far_origin_does_no_harm(loss):
     case = Case(loss)
     f, g = case.objective()(case.theta)
     case.X, case.x = case.X + 3.0, case.x + 3.0
-    case.scoring = Scoring.of(case.X, case.y, case.a, case.b, case.weight, np.float64)
+    case.scoring = ScoringRows.from_rows(case.X, case.y, case.a, case.b, case.weight, np.float64)
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-11)
     np.testing.assert_allclose(gradient, g, atol=1e-11)
@@ -129,7 +128,7 @@ def test_quantiles_invert_mixtures_of_unlike_widths(u):
     equal = SimpleNamespace(levels=np.arange(101) / 100)
     q = distribution.quantiles(mixture, equal, X, n, levels, 1)
     for k, level in enumerate(levels):
-        F = distribution.below(mixture, X, n, q[:, k], 1)
+        F = distribution.cdf(mixture, X, n, q[:, k], 1)
         np.testing.assert_allclose(F, level, atol=1e-6)
     assert (np.diff(q, axis=1) > 0).all()
 

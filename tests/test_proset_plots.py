@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from lodim.models.proset.explain.query import active, chosen
-from lodim.models.proset.explain.reference import reference_of
+from lodim.models.proset.explain.query import active_values, select_features
+from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.plots import batch_map, surface_over
 from test_proset_explain import fit_of, kinds, people
 
@@ -47,9 +47,9 @@ def test_map_shows_prototypes_rows_and_query(kind):
     of = t.of_batch(1)
     to_plane = batch_map(t.x[of], t.w[of], t.v[0])
     assert holds(places(ax), to_plane(t.x[of]))
-    assert holds(places(ax), to_plane(active(fit, fit.design.apply(data))))
+    assert holds(places(ax), to_plane(active_values(fit, fit.design.apply(data))))
     assert len(ax.texts) == 4
-    impact = fit.impacts(fit.design.apply(data.iloc[[3]]))[0, of]
+    impact = fit._impacts(fit.design.apply(data.iloc[[3]]))[0, of]
     assert {x.get_text() for x in ax.texts} == {fit.labels[of[k]] for k in np.argsort(-impact)[:4]}
     words = [x.get_text() for x in ax.get_legend().get_texts()]
     assert "row p3" in words and "rows of data" in words
@@ -69,7 +69,7 @@ def test_scatter_is_in_original_units():
 def test_surface_is_the_prediction(kind):
     """Some places of it, against predict() with the other features at the reference."""
     fit = fit_of(kind)
-    two, r = chosen(fit, ["age", "weight"]), reference_of(fit, None)
+    two, r = select_features(fit, ["age", "weight"]), reference_values(fit, None)
     x, y, Z, _ = surface_over(fit, two, r)
     base = people().loc[fit.reference().index]
     for i, j in ((0, 0), (5, 100), (-1, -1)):

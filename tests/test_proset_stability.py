@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.engine import row_keys as keys
+from lodim.engine import row_keys
 from lodim.models.proset import estimate
 
 
@@ -137,7 +137,7 @@ def test_rows_are_drawn_by_what_they_hold():
     noise = 1 + 1e-12 * np.random.default_rng(2).normal(size=X.shape)
     chosen = []
     for Z in (X, X[order], X[:, ::-1], X * noise):
-        i = keys.shuffled(keys.keys(Z, np.ones(len(Z))), [0, 1])
+        i = row_keys.shuffled(row_keys.keys(Z, np.ones(len(Z))), [0, 1])
         assert np.array_equal(np.sort(i), np.arange(len(Z)))
         Z = Z[:, ::-1] if Z is not X and np.array_equal(Z, X[:, ::-1]) else Z
         chosen.append(np.round(Z[i], 6))
@@ -147,9 +147,9 @@ def test_rows_are_drawn_by_what_they_hold():
 
 def test_draws_are_even():
     """Equal rows are drawn apart, and each seed draws others."""
-    content = keys.keys(rows(), np.ones(400))
+    content = row_keys.keys(rows(), np.ones(400))
     assert len(np.unique(np.round(content, 9))) == 200
-    first = np.array([keys.shuffled(content, [s, 1])[:200] for s in range(200)])
+    first = np.array([row_keys.shuffled(content, [s, 1])[:200] for s in range(200)])
     share = np.bincount(first.ravel(), minlength=400) / 200
     assert abs(share.mean() - 0.5) < 1e-12 and share.min() > 0.3 and share.max() < 0.7
     both = np.mean([np.isin(np.arange(200), f) & np.isin(np.arange(200, 400), f) for f in first])
@@ -157,7 +157,7 @@ def test_draws_are_even():
 
 
 def test_frames_of_no_rows_draw_nothing():
-    assert keys.shuffled(np.empty(0), [0]).size == 0
+    assert row_keys.shuffled(np.empty(0), [0]).size == 0
 
 
 def test_pandas_order_does_not_matter_for_prototypes():

@@ -15,17 +15,19 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.proset.kernels.cpu import (
     CLASSES,
     DENSITY,
+    FOUR,
     SQUARED,
     kernel_rows,
     kernel_sums,
     scaled,
 )
-from lodim.models.proset.objective import padded
 
-KINDS = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
+LOSS_NAMES = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
 STEP = 4  # tiles that a thread takes at a time
 PART = 16 * TILES_PER_BLOCK  # tiles that are on a GPU at a time
 MOST_NUMBERS = 2**23  # of a temporary: bounds the memory of predictions
+SAME = 1e-6  # largest difference, in features times their weights and in the target
+CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
 
 
 @dataclass(frozen=True)
@@ -69,30 +71,18 @@ class Prototypes:
         """Positions of the prototypes of batch c, from 1."""
         return np.flatnonzero(self.batch == c)
 
-    def first(self, n_batches):
-        """The prototypes of the first batches; earlier ones do not depend on later ones."""
-        keep = self.batch <= n_batches
-        place = np.cumsum(keep) - 1
-        held = keep[self.member_of] if len(self.member_of) else np.zeros(0, bool)
-        parts = {name: getattr(self, name)[keep] for name in ("x", "y", "w", "batch", "row")}
-        return replace(
-            self, **parts, member=self.member[held], member_of=place[self.member_of[held]],
-            v=self.v[:n_batches], u=self.u[:n_batches],
-        )  # fmt: skip
-
-    def only(self, c):
-        """Batch c, from 1, by itself."""
+    def single_batch(self, c):
+        """The Prototypes of batch c, from 1, by itself."""
         of = self.of_batch(c)
-        place = np.full(len(self), -1)
-        place[of] = np.arange(len(of))
-        held = np.isin(self.member_of, of)
+        position = np.full(len(self), -1)
+        position[of] = np.arange(len(of))
+        merged = np.isin(self.member_of, of)
         parts = {name: getattr(self, name)[of] for name in ("x", "y", "w", "row")}
-        return replace(
-            self, **parts, batch=np.ones(len(of), np.int64), member=self.member[held],
-            member_of=place[self.member_of[held]], v=self.v[c - 1 : c], u=self.u[c - 1 : c],
-        )  # fmt: skip
+        parts |= {name: getattr(self, name)[c - 1 : c] for name in ("v", "u")}
+        parts |= {"member": self.member[merged], "member_of": position[self.member_of[merged]]}
+        return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
-    def over_all(self, x):
+    def with_all_features(self, x):
         """The same with all p features, x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
@@ -103,124 +93,44 @@ class Prototypes:
         K = family.n_scores
         n_classes = {"gaussian": 0, "binomial": 2}.get(family.name, K)
         M, B = len(self.w), len(self.v)
+        losses = (CLASSES,) if n_classes else (SQUARED, DENSITY)
         known = {
             "features": forms.ascending(forms.whole("A", most=p - 1), strictly=True),
-            "w": forms.real("M", least=0), "x": forms.real("M", "A"),
+            "w": forms.real("M", least=0),
+            "x": forms.real("M", "A"),
             "y": forms.codes("M", n_classes) if n_classes else forms.real("M"),
             "batch": forms.ascending(forms.whole("M", least=1, most=B)),
-            "row": forms.whole("M"), "member": forms.whole("R"),
-            "member_of": forms.whole("R", most=M - 1), "v": forms.real("B", "A", least=0),
-            "u": forms.real("B", least=0), "level": forms.real(K),
-            "scale": forms.real(least=forms.TINY), "n_classes": forms.choice(n_classes),
-            "loss": forms.choice(*((CLASSES,) if n_classes else (SQUARED, DENSITY))),
-        }  # fmt: skip
+            "row": forms.whole("M"),
+            "member": forms.whole("R"),
+            "member_of": forms.whole("R", most=M - 1),
+            "v": forms.real("B", "A", least=0),
+            "u": forms.real("B", least=0),
+            "level": forms.real(K),
+            "scale": forms.real(least=forms.TINY),
+            "n_classes": forms.choice(n_classes),
+            "loss": forms.choice(*losses),
+        }
         if not forms.check(self, known)["B"]:
             raise ValueError("there is no batch")
 
 
 def join(parts):
-    """One record of batches that hold all p features: those without weight are left out."""
-    first = parts[0]
+    """One Prototypes of batches that hold all p features: those without weight are left out."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
-    start = np.cumsum([0, *(len(part) for part in parts)])[:-1]
     whole = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("y", "w", "row", "member", "u")
     }
-    before = np.cumsum([0, *(part.n_batches for part in parts)])[:-1]
-    batch = [part.batch + b for part, b in zip(parts, before, strict=True)]
-    member_of = [part.member_of + s for part, s in zip(parts, start, strict=True)]
-    return replace(
-        first, **whole, features=features, v=v[:, features],
-        x=np.concatenate([part.x[:, features] for part in parts]),
-        batch=np.concatenate(batch), member_of=np.concatenate(member_of),
-    )  # fmt: skip
-
-
-def sums(prototypes, values, tiles, n, threads=1, engine="cpu"):
-    """sum_j w_j G_j(x) values_jq of each row, (n, Q); values (M, Q). All estimates are of these."""
-    out, kernels = np.zeros((len(tiles), values.shape[1], TILE)), []
-    for c, of in _batches(prototypes):
-        active, v, V = _kernel(prototypes, c, of)
-        weighted = padded((prototypes.w[of, None] * values[of]).T)
-        kernels.append((active, v, V, len(of), _widened(weighted, len(V))))
-    for lo in range(0, len(tiles), PART):
-        part = place(tiles[lo : lo + PART], engine)
-        for kernel in kernels:
-            _over(kernel_sums, part, threads, *kernel, out[lo : lo + PART])
-    return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
-
-
-def impacts(prototypes, tiles, n, threads=1):
-    """w_j G_j(x): what each prototype adds to its target in each row, (n, M)."""
-    out = np.empty((n, len(prototypes)))
-    for c, of in _batches(prototypes):
-        active, v, V = _kernel(prototypes, c, of)
-        step = max(1, MOST_NUMBERS // (TILE * len(of)))
-        for lo in range(0, len(tiles), step):
-            part = tiles[lo : lo + step]
-            one = np.empty((len(part), len(of), TILE))
-            _over(kernel_rows, part, threads, active, v, V, prototypes.w[of], one)
-            rows = slice(lo * TILE, min(n, (lo + step) * TILE))
-            flat = one.transpose(0, 2, 1).reshape(-1, len(of))
-            out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
-    return out
-
-
-def _batches(prototypes):
-    """Number and positions of each batch that has prototypes."""
-    numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
-    return [(c, of) for c, of in numbered if len(of)]
-
-
-def _kernel(prototypes, c, of):
-    """The kernels' view of a batch: active features, v, and the prototypes `scaled`."""
-    v = prototypes.v[c - 1]
-    on = np.flatnonzero(v)
-    return prototypes.features[on], v[on], scaled(prototypes.x, v[on], of, on)
-
-
-def _widened(values, width):
-    out = np.zeros((len(values), width))
-    out[:, : values.shape[1]] = values
-    return out
-
-
-def _over(kernel, tiles, threads, *args):
-    if on_host(tiles):
-        for_blocks(kernel, -(-len(tiles) // STEP), tiles, STEP, *args, threads=threads)
-    else:
-        tiles.run(kernel, *args)
-
-
-# Classes -----------------------------------------------------------------------------------------
-
-
-def prior(level, base, n_classes):
-    """p0_k: probabilities of the null model with each row's offset, (n, n_classes)."""
-    score = level + base
-    if n_classes > 2 or score.shape[1] > 1:
-        return softmax(score, axis=1)
-    p = expit(score[:, 0])
-    return np.column_stack([1.0 - p, p])
-
-
-def one_hot(prototypes):
-    """(M, n_classes), one where a prototype is of the class."""
-    return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
-
-
-def class_scores(q, n_scores):
-    """Scores of unnormalized probabilities q (n, K), Eq. 2.6: the logit, or logarithms."""
-    log = np.log(np.maximum(q, 1e-300))
-    if n_scores == 1:
-        return (log[:, 1] - log[:, 0])[:, None]
-    return log - np.log(q.sum(axis=1, keepdims=True))
-
-
-SAME = 1e-6  # largest difference, in features times their weights and in the target
-CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
+    whole["x"] = np.concatenate([part.x[:, features] for part in parts])
+    for name, sizes in (
+        ("batch", [part.n_batches for part in parts]),
+        ("member_of", map(len, parts)),
+    ):
+        start = np.cumsum([0, *sizes])[:-1]
+        shifted = [getattr(part, name) + s for part, s in zip(parts, start, strict=True)]
+        whole[name] = np.concatenate(shifted)
+    return replace(parts[0], **whole, features=features, v=v[:, features])
 
 
 def merge(points, w):
@@ -240,9 +150,9 @@ def merge(points, w):
     """
     # However often a point is repeated, the tree sees it once: pairs would grow as the square.
     cells = np.floor(points / CELL)
-    some, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
-    pairs = cKDTree(points[some]).query_pairs(SAME, p=np.inf, output_type="ndarray")
-    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(some), len(some)))
+    distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
+    pairs = cKDTree(points[distinct]).query_pairs(SAME, p=np.inf, output_type="ndarray")
+    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(distinct), len(distinct)))
     group = connected_components(graph, directed=False)[1][cell.ravel()]
     first, group = np.unique(group, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
@@ -251,47 +161,115 @@ def merge(points, w):
     return first[order], np.bincount(of, w, len(first)).astype(np.float64), of
 
 
-class HeldOut:
-    """Running sums over the prototypes for the rows of a batch.
+# Sums over prototypes ----------------------------------------------------------------------------
 
-    q (n, K): unnormalized probabilities of Eq. 2.6; of a numeric response (1 + sum_j w_j G_j,
-    sum_j w_j G_j y_j).
+
+def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
+    """sum_j w_j G_j(x) values_jq of the n rows in tiles X, (n, Q); values (M, Q).
+
+    All estimates are made of these.
     """
-
-    def __init__(self, batch, training):
-        self._batch, self._training = batch, training
-        base = batch.offset_matrix(training.family.n_scores)
-        self._base = base
-        if training.loss == CLASSES:
-            self._q = prior(training.level, base, training.n_classes)
-        else:
-            self._q = np.column_stack([np.ones(batch.n), np.zeros(batch.n)])
-
-    def add(self, part):
-        """Add a batch of prototypes."""
-        values = one_hot(part) if part.loss == CLASSES else moments(part)
-        batch = self._batch
-        self._q = self._q + sums(part, values, batch.X, batch.n, self._training.threads)
-
-    def score(self):
-        """Link scores, (n, n_scores)."""
-        t = self._training
-        if t.loss == CLASSES:
-            return class_scores(self._q, t.family.n_scores)
-        return self._base + t.level + t.scale * (self._q[:, 1:] / self._q[:, :1])
+    out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
+    for c, of in _nonempty_batches(prototypes):
+        weighted = _padded((prototypes.w[of, None] * values[of]).T)
+        kernels.append((*batch_kernel(prototypes, c, of), len(of), weighted))
+    for lo in range(0, len(X), PART):
+        part = place(X[lo : lo + PART], engine)
+        for kernel in kernels:
+            run_kernel(kernel_sums, part, threads, *kernel, out[lo : lo + PART])
+    return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
 
 
-def moments(prototypes):
-    """One and the target of each prototype, (M, 2)."""
+def impacts(prototypes, X, n, threads=1):
+    """w_j G_j(x), what each prototype adds to its target in each row of tiles X, (n, M)."""
+    out = np.empty((n, len(prototypes)))
+    for c, of in _nonempty_batches(prototypes):
+        kernel = batch_kernel(prototypes, c, of)
+        step = max(1, MOST_NUMBERS // (TILE * len(of)))
+        for lo in range(0, len(X), step):
+            part = X[lo : lo + step]
+            values = np.empty((len(part), len(of), TILE))
+            run_kernel(kernel_rows, part, threads, *kernel, prototypes.w[of], values)
+            rows = slice(lo * TILE, min(n, (lo + step) * TILE))
+            flat = values.transpose(0, 2, 1).reshape(-1, len(of))
+            out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
+    return out
+
+
+def batch_kernel(prototypes, c, of):
+    """Of batch c and its prototypes `of`: active features (D,), v (D,), and V as `scaled` gives."""
+    v = prototypes.v[c - 1]
+    on = np.flatnonzero(v)
+    return prototypes.features[on], v[on], scaled(prototypes.x, v[on], of, on)
+
+
+def run_kernel(kernel, X, threads, *args):
+    """Run a kernel over tiles X, where they are; it fills its last arguments."""
+    if on_host(X):
+        for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
+    else:
+        X.run(kernel, *args)
+
+
+def _nonempty_batches(prototypes):
+    """Number and positions of each batch that has prototypes, a list of pairs."""
+    numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
+    return [(c, of) for c, of in numbered if len(of)]
+
+
+def _padded(M):
+    """A matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
+    out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
+    out[: M.shape[0], : M.shape[1]] = M
+    return out
+
+
+# Estimates from sums -----------------------------------------------------------------------------
+
+
+def response_values(prototypes):
+    """The values whose sums are estimates: (M, n_classes) one-hot classes, or (M, 2) one and y."""
+    if prototypes.loss == CLASSES:
+        return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
+
+
+def null_sums(null, base):
+    """What the null model adds to the sums of `response_values`, (n, n_classes) or (n, 2).
+
+    null : Prototypes or BatchState, for level, loss and n_classes; base : (n, n_scores) offset
+    """
+    if null.loss == CLASSES:
+        return prior(null.level, base, null.n_classes)
+    return np.tile([1.0, 0.0], (len(base), 1))
+
+
+def link_scores(null, sums, base):
+    """Link scores (n, n_scores) from sums with those of the null model in them, Eq. 2.6."""
+    if null.loss != CLASSES:
+        return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
+    log = np.log(np.maximum(sums, 1e-300))
+    if base.shape[1] == 1:
+        return (log[:, 1] - log[:, 0])[:, None]
+    return log - np.log(sums.sum(axis=1, keepdims=True))
+
+
+def prior(level, base, n_classes):
+    """p0_k: probabilities of the null model with each row's offset, (n, n_classes)."""
+    score = level + base
+    if n_classes > 2 or score.shape[1] > 1:
+        return softmax(score, axis=1)
+    p = expit(score[:, 0])
+    return np.column_stack([1.0 - p, p])
 
 
 @dataclass(frozen=True)
 class Mixture:
     """shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), W_j = w_j G_j(x), for n rows.
 
-    Classes: the prior is p0, a target one where a prototype is of the class. Numbers: the shift is
-    the null model's mean (with each row's offset), a target the distance from it.
+    Eq. 2.4, taken apart into what the null model and each prototype bring. Classes: the prior is
+    p0, a target one where a prototype is of the class. Numbers: the shift is the null model's mean
+    (with each row's offset), a target the distance from it.
 
     shift, prior : (n, K); targets : (M, K)
     """
@@ -301,11 +279,11 @@ class Mixture:
     targets: np.ndarray
 
     @classmethod
-    def of(cls, prototypes, base):
+    def from_prototypes(cls, prototypes, base):
         """The mixture of rows with an offset, base (n, n_scores)."""
         if prototypes.loss == CLASSES:
-            p0 = prior(prototypes.level, base, prototypes.n_classes)
-            return cls(np.zeros_like(p0), p0, one_hot(prototypes))
+            p0 = null_sums(prototypes, base)
+            return cls(np.zeros_like(p0), p0, response_values(prototypes))
         shift = prototypes.level + base
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
@@ -314,10 +292,10 @@ class Mixture:
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
-def sums_at(prototypes, x, threads):
-    """sum_j W_j targets_j and sum_j W_j at points x (n, A) of the active features alone."""
-    targets = Mixture.of(prototypes, np.zeros((1, len(prototypes.level)))).targets
-    narrow = replace(prototypes, features=np.arange(x.shape[1]))
-    values = np.column_stack([targets, np.ones(len(prototypes))])
-    S = sums(narrow, values, tiles.pack(x), len(x), threads)
-    return S[:, :-1], S[:, -1]
+def estimates_at(prototypes, x, threads):
+    """Estimates (n, K) without an offset and sum_j W_j (n,), at points x (n, A)."""
+    mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
+    active = replace(prototypes, features=np.arange(x.shape[1]))
+    values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
+    sums = weighted_sums(active, values, tiles.pack(x), len(x), threads)
+    return mixture.estimate(sums[:, :-1], sums[:, -1]), sums[:, -1]

@@ -1,4 +1,4 @@
-"""The typical training row of a fit, to compare other rows with."""
+"""The typical training row of a fit, to compare other rows with: Algorithm 4.2 of Ruf (2022)."""
 
 from dataclasses import dataclass
 
@@ -8,40 +8,82 @@ from scipy.stats import rankdata
 
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
-from lodim.models.proset.explain.query import active, active_names, original, query, zero_offset
+from lodim.models.proset.explain.query import (
+    active_names,
+    active_values,
+    original_units,
+    read_query,
+    zero_offset,
+)
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.prototypes import Mixture, sums_at
+from lodim.models.proset.prototypes import estimates_at
 
 MOST_ROWS = 20_000  # of the training data that are looked at
+DIGITS = 12  # to which two mean distances are taken for equal
 
 
 @dataclass(frozen=True)
 class Typical:
-    """The reference point of Algorithm 4.2: x (A,) standardized active features, and its label."""
+    """The reference point of the training rows: x (A,) standardized active features, its label."""
 
     x: np.ndarray
     label: object
 
     @classmethod
-    def of(cls, batch, prototypes, seed, threads):
-        """That of the rows of a batch with a weight above zero."""
+    def from_batch(cls, batch, prototypes, seed, threads):
+        """The reference point of the rows of a batch with a weight above zero."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
         x = tiles.rows(batch.X, rows)[:, prototypes.features].astype(np.float64)
-        i = central(prototypes, x, threads)
+        i = central_row(prototypes, x, threads)
         return cls(x[i], batch.index[batch.rows[rows[i]]])
 
 
-def central(prototypes, x, threads):
+def reference(fit, data=None):
+    """The reference as a frame of one row, in original units; see `ProsetFit.reference`."""
+    if data is None:
+        typical = _typical(fit)
+    else:
+        batch = fit.design.apply(data, offset=zero_offset(fit))
+        if not batch.n:
+            raise DataError("no complete row to choose a reference from")
+        x = active_values(fit, batch)
+        i = central_row(fit.estimates, x, fit._threads)
+        typical = Typical(x[i], batch.index[batch.rows[i]])
+    values = original_units(fit, typical.x[None])
+    return pd.DataFrame(values, index=[typical.label], columns=active_names(fit))
+
+
+def reference_values(fit, data):
+    """Standardized active features (A,) of a reference: a frame of one row, or None for the fit's.
+
+    A frame has the columns of the formula, or the active features in original units.
+    """
+    if data is None:
+        return _typical(fit).x
+    names, on = active_names(fit), fit.estimates.features
+    if isinstance(data, pd.DataFrame) and set(names) <= set(data.columns):
+        values = data[names].to_numpy(float)
+        if values.shape[0] != 1 or not np.isfinite(values).all():
+            raise ArgumentError("reference must be one row without missing values")
+        return (values[0] - fit.design.mean[on]) / fit.design.scale[on]
+    return read_query(fit, data, zero_offset(fit), what="reference").x
+
+
+def _typical(fit):
+    if fit.typical is None:
+        raise ArgumentError(
+            "this fit knows no typical row (it is part of a path): pass data, or a reference"
+        )
+    return fit.typical
+
+
+def central_row(prototypes, x, threads):
     """Position of the reference point among rows x (n, A)."""
-    base = np.zeros((len(x), len(prototypes.level)))
-    estimate = Mixture.of(prototypes, base).estimate(*sums_at(prototypes, x, threads))
+    estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
-
-
-DIGITS = 12  # to which two mean distances are taken for equal
 
 
 def reference_point(x, estimate, tie):
@@ -56,18 +98,18 @@ def reference_point(x, estimate, tie):
     tie : (n,)
         Of rows with equal points the one with the largest is taken, then the first.
     """
-    points = _points(x) + _points(estimate)
+    points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie[best])])
 
 
 def entropy(p):
-    """Entropy of each row of probabilities, (n, K) -> (n,)."""
+    """Entropy of each row of probabilities p (n, K), (n,)."""
     return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
 
 
 def mean_distances(x):
-    """sum_d mean_i |x_d - x_id| of each row, (n,): by sorting, without a pair at a time."""
+    """sum_d mean_i |x_d - x_id| of each row, (n,), by sorting."""
     n = len(x)
     out = np.zeros(n)
     for column in x.T:
@@ -83,43 +125,8 @@ def mean_distances(x):
     return out
 
 
-def _points(x):
-    """Borda's points: one for each row that is farther out, half a one for each just as far."""
+def _borda_points(x):
+    """Borda's points, (n,): one for each row that is farther out, half a one for one as far."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))
-
-
-def reference(fit, data=None):
-    """A frame of one row; see `ProsetFit.reference`."""
-    if data is None:
-        x, label = _own(fit)
-    else:
-        batch = fit.design.apply(data, offset=zero_offset(fit))
-        if not batch.n:
-            raise DataError("no complete row to choose a reference from")
-        i = central(fit.estimates, active(fit, batch), fit._threads)
-        x, label = active(fit, batch)[i], batch.index[batch.rows[i]]
-    return pd.DataFrame(original(fit, x[None]), index=[label], columns=active_names(fit))
-
-
-def reference_of(fit, given):
-    """Standardized active features (A,) of a reference: chosen, or given as a frame of one row."""
-    if given is None:
-        return _own(fit)[0]
-    names, on = active_names(fit), fit.estimates.features
-    if isinstance(given, pd.DataFrame) and set(names) <= set(given.columns):
-        values = given[names].to_numpy(float)
-        if values.shape[0] != 1 or not np.isfinite(values).all():
-            raise ArgumentError("reference must be one row without missing values")
-        return (values[0] - fit.design.mean[on]) / fit.design.scale[on]
-    return query(fit, given, zero_offset(fit), what="reference").x
-
-
-def _own(fit):
-    """The reference that the fit has chosen among its training rows: features, and label."""
-    if fit.typical is None:
-        raise ArgumentError(
-            "this fit knows no typical row (it is part of a path): pass data, or a reference"
-        )
-    return fit.typical.x, fit.typical.label

@@ -1,4 +1,4 @@
-"""CUDA twins of `kernels`: the same sums from tiles that stay on the GPU.
+"""CUDA twins of `cpu`: the same sums from tiles that stay on the GPU.
 
 A block of threads takes a tile of 64 rows and goes through the points, 64 at a time: each thread
 has the similarities of four rows with four points in registers, made from features that the block
@@ -54,14 +54,10 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     index = upload(np.concatenate([active, order]))
     partials = X.scratch("partials", (n_blocks, 2 + D + J))
     sums = X.scratch("sums", (2 + D + J,))
-    launch(
-        _gather_points, (width(J) // TILE, D + 2), TILE,
-        candidates, theta, index, D, J, points,
-    )  # fmt: skip
-    launch(
-        _loss_gradient, n_blocks, THREADS,
-        X.array, rows, index, theta, points, D, J, live, loss, partials,
-    )  # fmt: skip
+    grid = width(J) // TILE, D + 2
+    launch(_gather_points, grid, TILE, candidates, theta, index, D, J, points)
+    arguments = X.array, rows, index, theta, points, D, J, live, loss, partials
+    launch(_loss_gradient, n_blocks, THREADS, *arguments)
     launch(_add_partials, -(-(2 + D + J) // TILE), TILE, partials, sums)
     out = sums.copy_to_host()
     # The kernel adds up C_ij (v_d (x_id - x_jd))^2 / 2.
@@ -70,16 +66,13 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host: `kernels.kernel_sums`."""
+    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host, as `cpu.kernel_sums` does."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
-    there = upload(out)
-    launch(
-        _kernel_sums, min(len(X), 16 * PROCESSORS), THREADS,
-        X.array, upload(active), upload((ROOT_HALF * v).astype(X.dtype)), upload(points),
-        upload(weights), there,
-    )  # fmt: skip
+    arrays = active, (ROOT_HALF * v).astype(X.dtype), points, weights, out
+    *inputs, there = map(upload, arrays)
+    launch(_kernel_sums, min(len(X), 16 * PROCESSORS), THREADS, X.array, *inputs, there)
     there.copy_to_host(out)
 
 
@@ -130,7 +123,7 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, one, narrow, height, peak, loss):
-    """What a prototype of this target says about a row's response, h_ij, and its slope by u."""
+    """Estimate h_ij of a row's response by a prototype with this target, and its slope by u."""
     if loss == CLASSES:
         return one if y == target else one - one, one - one
     if loss == SQUARED:
@@ -153,7 +146,7 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Sum of what SIDE threads have left for row or point i."""
+    """Sum of the parts that SIDE threads have left for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -219,11 +212,10 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
             _similarities(X, t, index, theta, D, points, first, row, point, G)
             for c in range(EACH):
                 j = first + yours + SIDE * c
+                target = points[D + 1, j]
                 for r in range(EACH):
-                    h, _ = _agreement(
-                        rows[t, 0, mine + SIDE * r], points[D + 1, j], one, narrow, height, peak,
-                        loss,
-                    )  # fmt: skip
+                    y = rows[t, 0, mine + SIDE * r]
+                    h, _ = _agreement(y, target, one, narrow, height, peak, loss)
                     g = points[D, j] * G[r, c]
                     A[r] += h * g
                     B[r] += g
@@ -233,12 +225,11 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
             room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
         cuda.syncthreads()
         if thread < TILE:
-            one_loss, by_a, by_b = _slopes(
-                float(rows[t, 0, thread]), float(rows[t, 1, thread]) + _column(room, 0, thread),
-                float(rows[t, 2, thread]) + _column(room, SIDE, thread),
-                float(rows[t, 3, thread]), loss,
-            )  # fmt: skip
-            value += one_loss
+            a = float(rows[t, 1, thread]) + _column(room, 0, thread)
+            b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
+            y_row, weight = float(rows[t, 0, thread]), float(rows[t, 3, thread])
+            row_loss, by_a, by_b = _slopes(y_row, a, b, weight, loss)
+            value += row_loss
             alpha[thread], beta[thread] = by_a, by_b
         for first in range(0, J, TILE):
             _similarities(X, t, index, theta, D, points, first, row, point, G)
@@ -246,12 +237,11 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
             part_u = zero
             for c in range(EACH):
                 j = first + yours + SIDE * c
-                w, part_w = points[D, j], zero
+                w, target, part_w = points[D, j], points[D + 1, j], zero
                 for r in range(EACH):
                     i = mine + SIDE * r
-                    h, change = _agreement(
-                        rows[t, 0, i], points[D + 1, j], one, narrow, height, peak, loss
-                    )
+                    y = rows[t, 0, i]
+                    h, change = _agreement(y, target, one, narrow, height, peak, loss)
                     part_u += w * G[r, c] * alpha[i] * change
                     slope = G[r, c] * (alpha[i] * h + beta[i])
                     part_w += slope
