@@ -1,6 +1,6 @@
 """Fitting of prototypes batch by batch: each batch to what the earlier ones left."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -21,7 +21,7 @@ from lodim.models.proset.prototypes import (
 )
 from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import BatchState
-from lodim.solve.lbfgs import Minimum, bounded
+from lodim.solve.lbfgs import bounded
 
 FEWEST_UNFITTED = 20  # candidates from which a gain and its standard error are judged
 START_V, START_W, START_U = 10.0, 1.0, 3.0
@@ -29,16 +29,6 @@ HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weig
 CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
 LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
 LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A fitted batch, the estimates a, b (n,) of all rows with it, and how the optimizer ended."""
-
-    part: Prototypes
-    a: np.ndarray
-    b: np.ndarray
-    minimum: Minimum
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
@@ -92,21 +82,20 @@ def _fit_batch(state, c, used):
     least looks best.)
     """
     split = state.split(c)
-    trial = _fit_features(state, split, state.varies)
-    if used.any() and (trial.part.v[0, ~used] > 0).any():
+    part, end = _fit_features(state, split, state.varies)
+    if used.any() and (part.v[0, ~used] > 0).any():
         narrow = _fit_features(state, split, used)
-        gain, error = _gain(state, split, narrow, trial)
+        gain, error = _gain(state, split, narrow[0], part)
         if gain <= state.settings.worth * error:
-            trial = narrow
-    end = trial.minimum
+            part, end = narrow
     log = {"objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0]}
     log |= {"n_eval": end.n_eval, "converged": end.converged[0]}
     log |= {"n_candidates": len(split.candidates), "n_scoring": len(split.scoring)}
-    return trial.part, log
+    return part, log
 
 
 def _fit_features(state, split, features):
-    """The Trial of a batch with some features (p,) bool: the weights of the others stay zero."""
+    """Prototypes of a batch with some features (p,) bool, the others without weight; a Minimum."""
     s, i, j = state.settings, split.scoring, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -116,8 +105,7 @@ def _fit_features(state, split, features):
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
     with single_blas():
         theta, end = minimize(objective, state.loss, features, J, s)
-    part = _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:])
-    return Trial(part, *state.estimates_with(part), end)
+    return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
 
 
 def _prototypes(state, split, x, v, w, u):
@@ -134,7 +122,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, split, before, after):
-    """How much lower the loss of unfitted candidates is after than before, and its standard error.
+    """Fall of the unfitted candidates' loss from one batch to another, and its standard error.
 
     Of a few the standard error is near zero, and any gain would pass: none is seen then.
     """
@@ -143,7 +131,8 @@ def _gain(state, split, before, after):
         return -np.inf, 0.0
     j, weight = split.candidates[unfitted], split.candidate_weight[unfitted]
     weight = weight / max(weight.sum(), 1e-300)
-    each = state.losses(before.a[j], before.b[j], j) - state.losses(after.a[j], after.b[j], j)
+    losses = [state.losses(*state.estimates_with(part))[j] for part in (before, after)]
+    each = losses[0] - losses[1]
     gain = weight @ each
     return gain, np.sqrt(weight**2 @ (each - gain) ** 2)
 

@@ -158,6 +158,16 @@ def proset(
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
     values in the active features and the prototypes' responses. No setting keeps none.
 
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.03)
+    >>> fit.shrink().design.features
+    ['petal_length', 'petal_width']
+    >>> fit.predict(iris.iloc[[0, 100]], "class").tolist()
+    ['setosa', 'virginica']
+
     References
     ----------
     Ruf, N. (2022). Prototype sets: supervised learning with automatic selection of prototypes and

@@ -61,10 +61,10 @@ class BatchState:
         """Class of each row, (n,) int; zero for numbers."""
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
-    def losses(self, a, b, i=slice(None)):
-        """Loss of each of the rows i with the estimates a / b."""
+    def losses(self, a, b):
+        """Loss of each row with the estimates a / b, (n,)."""
         if self.loss == SQUARED:
-            return (a / b - self.y[i]) ** 2
+            return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
 
     def deviance(self):

@@ -203,10 +203,7 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
     impact = fit._impacts(query.batch)[0] if len(t) else np.zeros(0)
     mass = impact.sum()
     share = impact / (1.0 + mass)
-    if fit.levels is None:
-        dominant = dominant_for_numbers(impact, t.y)
-    else:
-        dominant = dominant_for_classes(impact, t.y.astype(int), mixture.prior[0])
+    dominant = _dominant(fit, impact, mixture)
     shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
     shown = shown[np.argsort(-impact[shown], kind="stable")]
     added = share[:, None] * mixture.targets
@@ -230,6 +227,13 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
         n_dominant=int(dominant.sum()),
         features=list(frame.columns[len(frame.columns) - len(on) :]),
     )
+
+
+def _dominant(fit, impact, mixture):
+    """Prototypes in the dominant set of an estimate, (M,) bool."""
+    if fit.levels is None:
+        return dominant_for_numbers(impact, fit.estimates.y)
+    return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):

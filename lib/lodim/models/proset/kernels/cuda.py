@@ -122,8 +122,12 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 
 @cuda.jit(device=True)
-def _agreement(y, target, one, narrow, height, peak, loss):
-    """Estimate h_ij of a row's response by a prototype with this target, and its slope by u."""
+def _agreement(y, target, law, loss):
+    """Estimate h_ij of a row's response by a prototype with this target, and its slope by u.
+
+    law : one, and of the normal density sqrt(1/2) u, its height, and its height for u = 1
+    """
+    one, narrow, height, peak = law
     if loss == CLASSES:
         return one if y == target else one - one, one - one
     if loss == SQUARED:
@@ -142,6 +146,29 @@ def _slopes(y, a, b, weight, loss):
         r = a / b - y
         return weight * r * r, 2.0 * weight * r / b, -2.0 * weight * r * a / (b * b)
     return weight * (math.log(b) - math.log(a)), -weight / a, weight / b
+
+
+@cuda.jit(device=True)
+def _estimates(X, t, rows, index, theta, points, D, live, law, loss, row, point, G, A, B, room):
+    """Leave in room, by thread, the sums over points of h_ij w_j G_ij and of w_j G_ij, by row."""
+    mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
+    for r in range(EACH):
+        A[r], B[r] = 0.0, 0.0
+    for first in range(0, live, TILE):
+        _similarities(X, t, index, theta, D, points, first, row, point, G)
+        for c in range(EACH):
+            j = first + yours + SIDE * c
+            target = points[D + 1, j]
+            for r in range(EACH):
+                h, _ = _agreement(rows[t, 0, mine + SIDE * r], target, law, loss)
+                g = points[D, j] * G[r, c]
+                A[r] += h * g
+                B[r] += g
+    cuda.syncthreads()
+    for r in range(EACH):
+        room[yours * PITCH + mine + SIDE * r] = A[r]
+        room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -200,35 +227,18 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
     A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
-    one, narrow, height, peak = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
-    zero, out = one - one, partials[cuda.blockIdx.x]
+    law = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
+    zero, out = law[0] - law[0], partials[cuda.blockIdx.x]
     for e in range(thread, out.size, THREADS):
         out[e] = 0.0
     value, slope_u = 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-        for r in range(EACH):
-            A[r], B[r] = 0.0, 0.0
-        for first in range(0, live, TILE):
-            _similarities(X, t, index, theta, D, points, first, row, point, G)
-            for c in range(EACH):
-                j = first + yours + SIDE * c
-                target = points[D + 1, j]
-                for r in range(EACH):
-                    y = rows[t, 0, mine + SIDE * r]
-                    h, _ = _agreement(y, target, one, narrow, height, peak, loss)
-                    g = points[D, j] * G[r, c]
-                    A[r] += h * g
-                    B[r] += g
-        cuda.syncthreads()
-        for r in range(EACH):
-            room[yours * PITCH + mine + SIDE * r] = A[r]
-            room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
-        cuda.syncthreads()
+        _estimates(X, t, rows, index, theta, points, D, live, law, loss, row, point, G, A, B, room)
         if thread < TILE:
             a = float(rows[t, 1, thread]) + _column(room, 0, thread)
             b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
-            y_row, weight = float(rows[t, 0, thread]), float(rows[t, 3, thread])
-            row_loss, by_a, by_b = _slopes(y_row, a, b, weight, loss)
+            y, weight = float(rows[t, 0, thread]), float(rows[t, 3, thread])
+            row_loss, by_a, by_b = _slopes(y, a, b, weight, loss)
             value += row_loss
             alpha[thread], beta[thread] = by_a, by_b
         for first in range(0, J, TILE):
@@ -240,8 +250,7 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
                 w, target, part_w = points[D, j], points[D + 1, j], zero
                 for r in range(EACH):
                     i = mine + SIDE * r
-                    y = rows[t, 0, i]
-                    h, change = _agreement(y, target, one, narrow, height, peak, loss)
+                    h, change = _agreement(rows[t, 0, i], target, law, loss)
                     part_u += w * G[r, c] * alpha[i] * change
                     slope = G[r, c] * (alpha[i] * h + beta[i])
                     part_w += slope
