@@ -70,11 +70,9 @@ def prototype_set(M, p=3):
     rng = np.random.default_rng(4)
     none = np.zeros(0, np.int64)
     v = rng.uniform(0.2, 1.0, (2, p)) * [[1] * p, [0] + [1] * (p - 1)]
-    return Prototypes(
-        np.arange(p), rng.normal(size=(M, p)), rng.integers(0, 3, M) * 1.0, rng.random(M),
-        1 + (np.arange(M) >= M - 3), np.arange(M), none, none, v, np.zeros(2), np.zeros(3), 1.0,
-        CLASSES, 3,
-    )  # fmt: skip
+    points = rng.normal(size=(M, p)), rng.integers(0, 3, M) * 1.0, rng.random(M)
+    whose = 1 + (np.arange(M) >= M - 3), np.arange(M), none, none
+    return Prototypes(np.arange(p), *points, *whose, v, np.zeros(2), np.zeros(3), 1.0, CLASSES, 3)
 
 
 def test_the_grid_follows_the_shape():
@@ -100,13 +98,10 @@ def test_a_fit(response, loss):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 24))
     data = {"a": a, "b": b, "y": np.sin(a) + 0.1 * b, "kind": np.where(a > 0, "u", "v")}
-    fits = []
+    fits, few = [], {"n_candidates": 8, "control": {"max_iter": 2, "precision": "float64"}}
     for name in blocks.ENGINES[1:]:
         with pytest.warns(ld.ConvergenceWarning):
-            fits.append(
-                ld.proset(f"{response} ~ a + b", data, loss=loss, n_candidates=8, engine=name,
-                          control={"max_iter": 2, "precision": "float64"})
-            )  # fmt: skip
+            fits.append(ld.proset(f"{response} ~ a + b", data, loss=loss, engine=name, **few))
     here, there = fits
     assert "engine='cuda'" in there.call and len(there.estimates)
     np.testing.assert_allclose(there.log["objective"], here.log["objective"], rtol=1e-10)

@@ -240,9 +240,8 @@ def test_export(kind):
 def test_shrink_keeps_predictions(kind, tmp_path):
     fit, new = fit_of(kind), people(90, seed=3)
     small = fit.shrink()
-    assert "noise" not in small.design.features and set(small.design.features) == {
-        "age", "weight", "arm",
-    }  # fmt: skip
+    features = small.design.features
+    assert "noise" not in features and set(features) == {"age", "weight", "arm"}
     few = new[["age", "weight", "arm"]]
     for type_ in ("response", "link", "familiarity"):
         assert small.predict(few, type_).equals(fit.predict(new, type_))
@@ -252,9 +251,8 @@ def test_shrink_keeps_predictions(kind, tmp_path):
     assert back.predict(few).equals(fit.predict(new)) and str(back) == str(small)
     assert small.shrink() is small
     assert list(small.coef().index) == [k for k in fit.coef().index if k != "noise"]
-    frames = [f.explain(few.iloc[[0]] if f is small else new.iloc[[0]].drop(columns=kind)).frame
-              for f in (fit, small)]  # fmt: skip
-    pd.testing.assert_frame_equal(*frames)
+    whole = fit.explain(new.iloc[[0]].drop(columns=kind)).frame
+    pd.testing.assert_frame_equal(whole, small.explain(few.iloc[[0]]).frame)
 
 
 def test_shrink_of_code_and_odd_names():
@@ -410,9 +408,9 @@ def test_sampled_values_do_not_depend_on_other_rows():
 
 def test_shapley_refusals():
     fit, new = fit_of("ill"), people(3, seed=1)
+    several = new.assign(age=1.0)[["age", "weight", "arm", "noise"]]
     with pytest.raises(ld.ArgumentError, match="reference must be one row and has 3"):
-        fit.shapley(new, reference=new.drop(columns="age").assign(age=1.0)[["age", "weight", "arm",
-                    "noise"]])  # fmt: skip
+        fit.shapley(new, reference=several)
     with pytest.raises(ld.ArgumentError, match="n_permutations must be a whole number from 2"):
         fit.shapley(new, n_permutations=1)
     for seed in (-1, 0.5, None, True):

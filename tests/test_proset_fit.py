@@ -102,10 +102,10 @@ def test_merging_keeps_predictions():
 # Candidates ------------------------------------------------------------------------------------
 
 
-@given(
-    st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 1500),
-    st.floats(0.05, 0.95),
-)  # fmt: skip
+SIZES = st.lists(st.integers(0, 500), min_size=1, max_size=12)
+
+
+@given(SIZES, st.integers(1, 1500), st.floats(0.05, 0.95))
 @settings(max_examples=200, deadline=None)
 def test_algorithm_2_1(sizes, n_candidates, eta):
     """No group gives more than its share, and none less than a smaller one or half a row off."""
@@ -150,13 +150,12 @@ def test_weights_are_repeated_rows():
     i = np.repeat(np.arange(20), np.resize([1, 2, 3], 20))
     shares = ElasticNet.from_settings(3, 60, one.settings)
     theta = np.concatenate([np.ones(3), weight, [0.0]])
-    values = [
-        BatchObjective(
-            ScoringRows.from_rows(X[at], y[at], 0.5 + 0 * y[at], 1 + 0 * y[at], w / 40, np.float64),
-            x, np.arange(60) % 2.0, CLASSES, shares, 1,
-        )(theta)
-        for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i))))
-    ]  # fmt: skip
+    values = []
+    for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i)))):
+        half, one = np.full(len(at), 0.5), np.ones(len(at))
+        scoring = ScoringRows.from_rows(X[at], y[at], half, one, w / 40, np.float64)
+        objective = BatchObjective(scoring, x, np.arange(60) % 2.0, CLASSES, shares, 1)
+        values.append(objective(theta))
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
     np.testing.assert_allclose(values[0][1], values[1][1], rtol=1e-9, atol=1e-14)
 
@@ -452,10 +451,9 @@ def test_files_with_other_numbers_are_refused(moons, tmp_path):
     from dataclasses import replace
 
     t = moons.estimates
-    for change in (
-        {"features": t.features + 5}, {"w": -t.w}, {"batch": t.batch + 2}, {"y": t.y + 0.5},
-        {"v": t.v[:, :1]}, {"level": np.zeros(2)}, {"loss": 1}, {"w": t.w * np.nan},
-    ):  # fmt: skip
+    changes = [{"features": t.features + 5}, {"w": -t.w}, {"batch": t.batch + 2}, {"y": t.y + 0.5}]
+    changes += [{"v": t.v[:, :1]}, {"level": np.zeros(2)}, {"loss": 1}, {"w": t.w * np.nan}]
+    for change in changes:
         with pytest.raises(ValueError):
             replace(t, **change).check(len(moons.design.names), moons.family)
     moons.save(tmp_path / "fit")

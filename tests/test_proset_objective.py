@@ -46,12 +46,9 @@ class Case:
         p, J = self.X.shape[1], len(self.x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         G = np.exp(-0.5 * (((self.X[:, None] - self.x) * v) ** 2).sum(axis=2))
-        h = {
-            CLASSES: self.y[:, None] == self.target,
-            SQUARED: self.target[None],
-            DENSITY: u * np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2)
-            / np.sqrt(2 * np.pi),
-        }[self.loss]  # fmt: skip
+        normal = np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2) / np.sqrt(2 * np.pi)
+        same, target = self.y[:, None] == self.target, self.target[None]
+        h = {CLASSES: same, SQUARED: target, DENSITY: u * normal}[self.loss]
         A, B = self.a + (G * h) @ w, self.b + G @ w
         each = (A / B - self.y) ** 2 if self.loss == SQUARED else np.log(B / A)
         net = 0.02 * (0.35 * v @ v + 0.3 * v.sum()) + 0.01 * (0.2 * w @ w + 0.6 * w.sum())
@@ -118,12 +115,10 @@ def test_quantiles_invert_mixtures_of_unlike_widths(u):
     """A batch of normals that are very wide takes no digits from the others."""
     rng = np.random.default_rng(0)
     M, n, whole = 12, 130, np.arange(12)
-    mixture = Prototypes(
-        features=np.arange(2), x=rng.normal(size=(M, 2)), y=rng.normal(size=M),
-        w=rng.uniform(0.2, 5.0, M), batch=1 + (whole > 7), row=whole, member=whole,
-        member_of=whole, v=np.array([[1.0, 0.5], [2.0, 0.0]]), u=np.array(u), level=np.zeros(1),
-        scale=1.0, loss=DENSITY, n_classes=0,
-    )  # fmt: skip
+    points = rng.normal(size=(M, 2)), rng.normal(size=M), rng.uniform(0.2, 5.0, M)
+    v, null = np.array([[1.0, 0.5], [2.0, 0.0]]), (np.zeros(1), 1.0, DENSITY, 0)
+    whose = 1 + (whole > 7), whole, whole, whole
+    mixture = Prototypes(np.arange(2), *points, *whose, v, np.array(u), *null)
     X, levels = tiles.pack(rng.normal(size=(n, 2))), np.array([0.003, 0.05, 0.5, 0.95, 0.99])
     equal = SimpleNamespace(levels=np.arange(101) / 100)
     q = distribution.quantiles(mixture, equal, X, n, levels, 1)

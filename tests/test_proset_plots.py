@@ -20,8 +20,8 @@ def closed():
 
 def places(ax):
     """All points that were scattered, (n, 2)."""
-    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections
-                           if hasattr(c, "get_sizes") and len(c.get_offsets())])  # fmt: skip
+    points = [c.get_offsets() for c in ax.collections if hasattr(c, "get_sizes")]
+    return np.concatenate([np.asarray(xy) for xy in points if len(xy)])
 
 
 def holds(points, xy):
@@ -121,8 +121,8 @@ def test_refused(kind_of_plot, arguments, words):
 
 def test_fits_without_features_or_with_one():
     nothing = ld.proset("ill ~ age", people(), lambda_v=1e3, lambda_w=1e4, threads=1)
-    for kind, words in (("weights", "nothing to draw"), ("map", "no prototypes"),
-                        ("scatter", "this fit has 0")):  # fmt: skip
+    refusals = {"weights": "nothing to draw", "map": "no prototypes", "scatter": "this fit has 0"}
+    for kind, words in refusals.items():
         with pytest.raises(ld.ArgumentError, match=words):
             nothing.plot(kind)
     one = ld.proset("ill ~ age", people(), threads=1)

@@ -1,4 +1,4 @@
-"""What rows look like that prototypes have not been fitted to: familiarity, and errors."""
+"""Familiarity and errors of rows that the prototypes have not been fitted to."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which rows may become prototypes, and which score them: Algorithm 2.1 of Ruf (2022)."""
+"""The draw of candidates and of the rows that score them: Algorithm 2.1 of Ruf (2022)."""
 
 from dataclasses import dataclass
 
@@ -111,7 +111,7 @@ def check_rows(problem):
 
 
 def _check_loss(problem, levels):
-    """Raise where the loss, or the penalty of its widths, would play no part."""
+    """Raise an ArgumentError where the loss, or the penalty of its widths, would play no part."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""ProsetFit: what proset() returns."""
+"""ProsetFit, the fit that proset() returns."""
 
 from copy import copy
 from dataclasses import asdict, replace
@@ -329,7 +329,7 @@ class ProsetFit(Fit):
     def explain(
         self, data: Any, *, features: Any = None, least: float = 1e-3, offset: Any = None
     ) -> explanation.Explanation:
-        """Take the estimate of one row apart, prototype by prototype (Section 4.3.1, Figure 4.5).
+        """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
 
         Parameters
         ----------

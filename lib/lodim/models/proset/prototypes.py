@@ -197,7 +197,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Of batch c and its prototypes `of`: active features (D,), v (D,), and V as `scaled` gives."""
+    """Active features (D,), v (D,) and `scaled` points of the prototypes `of` of batch c."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     return prototypes.features[on], v[on], scaled(prototypes.x, v[on], of, on)
@@ -235,7 +235,7 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """What the null model adds to the sums of `response_values`, (n, n_classes) or (n, 2).
+    """The null model's part of the sums of `response_values`, (n, n_classes) or (n, 2).
 
     null : Prototypes or BatchState, for level, loss and n_classes; base : (n, n_scores) offset
     """

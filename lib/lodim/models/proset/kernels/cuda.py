@@ -122,12 +122,12 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 
 @cuda.jit(device=True)
-def _agreement(y, target, law, loss):
+def _agreement(y, target, normal, loss):
     """Estimate h_ij of a row's response by a prototype with this target, and its slope by u.
 
-    law : one, and of the normal density sqrt(1/2) u, its height, and its height for u = 1
+    normal : 1; and of a normal density of width 1 / u, u sqrt(1/2), its height, and height / u
     """
-    one, narrow, height, peak = law
+    one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
     if loss == SQUARED:
@@ -149,7 +149,7 @@ def _slopes(y, a, b, weight, loss):
 
 
 @cuda.jit(device=True)
-def _estimates(X, t, rows, index, theta, points, D, live, law, loss, row, point, G, A, B, room):
+def _estimates(X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room):
     """Leave in room, by thread, the sums over points of h_ij w_j G_ij and of w_j G_ij, by row."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(EACH):
@@ -160,7 +160,7 @@ def _estimates(X, t, rows, index, theta, points, D, live, law, loss, row, point,
             j = first + yours + SIDE * c
             target = points[D + 1, j]
             for r in range(EACH):
-                h, _ = _agreement(rows[t, 0, mine + SIDE * r], target, law, loss)
+                h, _ = _agreement(rows[t, 0, mine + SIDE * r], target, normal, loss)
                 g = points[D, j] * G[r, c]
                 A[r] += h * g
                 B[r] += g
@@ -227,13 +227,15 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
     A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
-    law = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
-    zero, out = law[0] - law[0], partials[cuda.blockIdx.x]
+    normal = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
+    zero, out = normal[0] - normal[0], partials[cuda.blockIdx.x]
     for e in range(thread, out.size, THREADS):
         out[e] = 0.0
     value, slope_u = 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-        _estimates(X, t, rows, index, theta, points, D, live, law, loss, row, point, G, A, B, room)
+        _estimates(
+            X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room
+        )
         if thread < TILE:
             a = float(rows[t, 1, thread]) + _column(room, 0, thread)
             b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
@@ -250,7 +252,7 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
                 w, target, part_w = points[D, j], points[D + 1, j], zero
                 for r in range(EACH):
                     i = mine + SIDE * r
-                    h, change = _agreement(rows[t, 0, i], target, law, loss)
+                    h, change = _agreement(rows[t, 0, i], target, normal, loss)
                     part_u += w * G[r, c] * alpha[i] * change
                     slope = G[r, c] * (alpha[i] * h + beta[i])
                     part_w += slope
@@ -309,7 +311,7 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """What `loss_gradient` takes beside tiles X: only parameters go in then, and sums come out.
+    """Arrays on the GPU that `loss_gradient` takes beside tiles X, as long as a batch is fitted.
 
     rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; candidates (p + 1, J), from
     x (J, p) and target (J,); points (p + 2, width(J)), room for the features in use times v, w and
