@@ -34,7 +34,7 @@ from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.settings import Settings
 
 NARROW = [(10**5, 25), (10**6, 25), (10**7, 25)]
@@ -141,9 +141,9 @@ def time_objective(n, p, J, dtype, repeats):
     rng = np.random.default_rng(2)
     y, target = rng.integers(0, 3, n) * 1.0, rng.integers(0, 3, J) * 1.0
     share, one, weight = np.full(n, 1 / 3), np.ones(n), np.full(n, 1.0 / n)
-    scoring = Scoring.of(rng.normal(size=(n, p)), y, share, one, weight, dtype)
+    scoring = ScoringRows.from_rows(rng.normal(size=(n, p)), y, share, one, weight, dtype)
     settings = Settings(1, J, 1e-3, 1e-8, 0.05, 0.05, "squared", 0, None)
-    rest = rng.normal(size=(J, p)), target, CLASSES, Penalty.of(p, J, settings)
+    rest = rng.normal(size=(J, p)), target, CLASSES, ElasticNet.from_settings(p, J, settings)
     threads = engine.available_threads()
     there, here = (BatchObjective(scoring, *rest, threads, name) for name in ("cuda", "cpu"))
     theta = np.concatenate([np.full(p, 1 / np.sqrt(p)), np.ones(J), [0.0]])

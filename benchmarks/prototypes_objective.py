@@ -23,8 +23,8 @@ from prototypes import split
 
 import lodim as ld
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.merge import merge
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.prototypes import merge
 
 SETTINGS = {"lambda_v": 1e-3, "lambda_w": 1e-8}
 
@@ -59,11 +59,11 @@ def ours(X, y, drawn):
     scoring = np.setdiff1d(np.arange(len(y)), drawn)
     share = np.bincount(y) / len(y)
     weight = (share / np.bincount(y[scoring]))[y[scoring]]
-    parts = Scoring.of(
+    parts = ScoringRows.from_rows(
         X[scoring], y[scoring], share[y[scoring]], np.ones(len(scoring)), weight, np.float32
     )
     shares = SimpleNamespace(l1_ratio_v=0.05, l1_ratio_w=0.05, lambda_u=0.0, **SETTINGS)
-    penalty = Penalty.of(X.shape[1], len(drawn), shares)
+    penalty = ElasticNet.from_settings(X.shape[1], len(drawn), shares)
     return BatchObjective(parts, X[drawn], y[drawn].astype(float), CLASSES, penalty, 2)
 
 

@@ -96,7 +96,7 @@ def solves(module):
     "name",
     [
         n for n in NAMES
-        if Path(n).stem in ("fit", "report", "plots", "explained", "multi_fit", "explanation")
+        if Path(n).stem in ("fit", "report", "plots", "multi_fit", "explanation")
         or "explain" in Path(n).parts or n.startswith(("report/", "plot/", "fitting/"))
     ],
 )  # fmt: skip

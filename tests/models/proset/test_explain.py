@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.explain import medoid, shapley
-from lodim.models.proset.explain.dominant import dominant_for_classes, dominant_for_numbers
+from lodim.models.proset.explain import reference, shapley
+from lodim.models.proset.explain.explanation import dominant_for_classes, dominant_for_numbers
+from lodim.models.proset.plots import batch_map
 
 
 def people(n=260, seed=0):
@@ -110,9 +110,9 @@ def test_explanations_print(kind):
 def test_printed_rows_add_up_too():
     fit = fit_of("dose")
     e = fit.explain(people(1, seed=2), least=0.0)
-    from lodim.models.proset.explain.explanation import _few
+    from lodim.models.proset.explain.explanation import _printed_rows
 
-    few = _few(e)
+    few = _printed_rows(e)
     assert len(few) < len(e.frame) and few["role"].iloc[-1] == "others"
     assert few["contribution"].iloc[1:].sum() == pytest.approx(e.prediction)
     assert few["impact"].iloc[2:].sum() == pytest.approx(e.familiarity)
@@ -240,9 +240,8 @@ def test_export(kind):
 def test_shrink_keeps_predictions(kind, tmp_path):
     fit, new = fit_of(kind), people(90, seed=3)
     small = fit.shrink()
-    assert "noise" not in small.design.features and set(small.design.features) == {
-        "age", "weight", "arm",
-    }  # fmt: skip
+    features = small.design.features
+    assert "noise" not in features and set(features) == {"age", "weight", "arm"}
     few = new[["age", "weight", "arm"]]
     for type_ in ("response", "link", "familiarity"):
         assert small.predict(few, type_).equals(fit.predict(new, type_))
@@ -252,9 +251,8 @@ def test_shrink_keeps_predictions(kind, tmp_path):
     assert back.predict(few).equals(fit.predict(new)) and str(back) == str(small)
     assert small.shrink() is small
     assert list(small.coef().index) == [k for k in fit.coef().index if k != "noise"]
-    frames = [f.explain(few.iloc[[0]] if f is small else new.iloc[[0]].drop(columns=kind)).frame
-              for f in (fit, small)]  # fmt: skip
-    pd.testing.assert_frame_equal(*frames)
+    whole = fit.explain(new.iloc[[0]].drop(columns=kind)).frame
+    pd.testing.assert_frame_equal(whole, small.explain(few.iloc[[0]]).frame)
 
 
 def test_shrink_of_code_and_odd_names():
@@ -288,7 +286,7 @@ def test_mean_distances(seed, n, p):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, (n, p)) + rng.choice([0.0, 0.5, 1 / 3])
     naive = np.abs(x[:, None] - x).sum(axis=2).mean(axis=1)
-    np.testing.assert_allclose(medoid.mean_distances(x), naive, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(reference.mean_distances(x), naive, rtol=1e-12, atol=1e-12)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12))
@@ -301,9 +299,9 @@ def test_algorithm_4_2(seed, n):
     for z in (x, p):
         d = np.abs(z[:, None] - z).sum(axis=2).sum(axis=1).round(9)
         points += [(d > one).sum() + 0.5 * ((d == one).sum() - 1) for one in d]
-    tie = medoid.entropy(p)
+    tie = reference.entropy(p)
     best = max(range(n), key=lambda i: (points[i], round(tie[i], 9), -i))
-    assert medoid.reference_point(x, p, tie.round(9)) == best
+    assert reference.reference_point(x, p, tie.round(9)) == best
 
 
 @kinds
@@ -387,15 +385,15 @@ def test_symmetry():
     def shared(S):
         return value(np.column_stack([S[:, 0] & S[:, 1], S[:, 2], S[:, 3]]))
 
-    phi = shapley.exact(shared, 4)
+    phi = shapley.exact_values(shared, 4)
     np.testing.assert_allclose(phi[0], phi[1], rtol=1e-12)
     assert not np.allclose(phi[0], phi[2])
 
 
 def test_sampled_values_are_near_the_exact_ones():
     value, P = game(1, 5), 5
-    exact = shapley.exact(value, P)
-    mean, error = shapley.sampled(value, P, 400, np.random.default_rng(0))
+    exact = shapley.exact_values(value, P)
+    mean, error = shapley.sampled_values(value, P, 400, np.random.default_rng(0))
     assert (np.abs(mean - exact) < 4.5 * error).all() and (error < 0.1).all()
     whole = value(np.ones((1, P), bool)) - value(np.zeros((1, P), bool))
     np.testing.assert_allclose(mean.sum(axis=0), whole[0], rtol=1e-12)
@@ -410,9 +408,9 @@ def test_sampled_values_do_not_depend_on_other_rows():
 
 def test_shapley_refusals():
     fit, new = fit_of("ill"), people(3, seed=1)
+    several = new.assign(age=1.0)[["age", "weight", "arm", "noise"]]
     with pytest.raises(ld.ArgumentError, match="reference must be one row and has 3"):
-        fit.shapley(new, reference=new.drop(columns="age").assign(age=1.0)[["age", "weight", "arm",
-                    "noise"]])  # fmt: skip
+        fit.shapley(new, reference=several)
     with pytest.raises(ld.ArgumentError, match="n_permutations must be a whole number from 2"):
         fit.shapley(new, n_permutations=1)
     for seed in (-1, 0.5, None, True):

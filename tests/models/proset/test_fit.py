@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim.fitting.spec import prepare
 from lodim.models.proset import candidates, distribution
-from lodim.models.proset import prototypes as rows
 from lodim.models.proset.estimate import fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
-from lodim.models.proset.training import Training
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.prototypes import join
+from lodim.models.proset.training import BatchState
 
 
 def two_moons(n=240, seed=0):
@@ -65,7 +65,9 @@ def test_estimates_are_equation_2_4(moons):
 
 def test_impacts_add_up_to_familiarity(moons):
     batch = moons.design.apply(two_moons(70, seed=1))
-    np.testing.assert_allclose(moons.impacts(batch).sum(axis=1), moons.mass(batch), rtol=1e-12)
+    np.testing.assert_allclose(
+        moons._impacts(batch).sum(axis=1), moons._familiarity(batch), rtol=1e-12
+    )
 
 
 def test_far_from_all_prototypes_is_the_null_model(moons):
@@ -100,15 +102,15 @@ def test_merging_keeps_predictions():
 # Candidates ------------------------------------------------------------------------------------
 
 
-@given(
-    st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 1500),
-    st.floats(0.05, 0.95),
-)  # fmt: skip
+SIZES = st.lists(st.integers(0, 500), min_size=1, max_size=12)
+
+
+@given(SIZES, st.integers(1, 1500), st.floats(0.05, 0.95))
 @settings(max_examples=200, deadline=None)
 def test_algorithm_2_1(sizes, n_candidates, eta):
     """No group gives more than its share, and none less than a smaller one or half a row off."""
     sizes = np.array(sizes)
-    drawn = candidates.share_out(sizes, n_candidates, eta)
+    drawn = candidates.allocate(sizes, n_candidates, eta)
     most = np.minimum(np.rint(eta * sizes), np.maximum(sizes - 1, 0))
     assert (drawn <= most).all() and (drawn >= 0).all()
     assert drawn.sum() == min(n_candidates, most.sum())
@@ -126,7 +128,7 @@ def test_split_keeps_the_weight_of_groups(seed, max_rows):
     eta = 0.5 if seed % 2 else 0.99
     asked = SimpleNamespace(max_rows=max_rows, n_candidates=50 * seed, max_fraction=eta)
     content = rng.integers(0, 150, 200).astype(np.uint64)
-    split = candidates.draw(groups, weight, content, asked, [seed, 1])
+    split = candidates.draw_split(groups, weight, content, asked, [seed, 1])
     assert not np.isin(split.candidates, split.scoring).any()
     assert len(split.candidates) + len(split.scoring) <= (max_rows or 200) + 2
     for g in range(4):
@@ -146,15 +148,14 @@ def test_weights_are_repeated_rows():
     x, weight = rng.normal(size=(60, 3)), rng.dirichlet(np.ones(60))
     X, y = rng.normal(size=(20, 3)), np.arange(20) % 2.0
     i = np.repeat(np.arange(20), np.resize([1, 2, 3], 20))
-    shares = Penalty.of(3, 60, one.settings)
+    shares = ElasticNet.from_settings(3, 60, one.settings)
     theta = np.concatenate([np.ones(3), weight, [0.0]])
-    values = [
-        BatchObjective(
-            Scoring.of(X[at], y[at], 0.5 + 0 * y[at], 1 + 0 * y[at], w / 40, np.float64),
-            x, np.arange(60) % 2.0, CLASSES, shares, 1,
-        )(theta)
-        for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i))))
-    ]  # fmt: skip
+    values = []
+    for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i)))):
+        half, one = np.full(len(at), 0.5), np.ones(len(at))
+        scoring = ScoringRows.from_rows(X[at], y[at], half, one, w / 40, np.float64)
+        objective = BatchObjective(scoring, x, np.arange(60) % 2.0, CLASSES, shares, 1)
+        values.append(objective(theta))
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
     np.testing.assert_allclose(values[0][1], values[1][1], rtol=1e-9, atol=1e-14)
 
@@ -176,9 +177,9 @@ def test_update_keeps_the_batches(moons):
     df = two_moons()
     one = ld.proset("kind ~ .", df, threads=1)
     more = one.update(df, n_batches=2)
-    assert np.array_equal(more.estimates.first(1).w, one.estimates.w)
+    assert np.array_equal(more.estimates.single_batch(1).w, one.estimates.w)
     assert np.array_equal(
-        more.estimates.first(1).v, one.estimates.v[:, : more.estimates.v.shape[1]]
+        more.estimates.single_batch(1).v, one.estimates.v[:, : more.estimates.v.shape[1]]
     )
     assert more.predict(df, "link").equals(moons.predict(df, "link"))
     assert str(more.summary()) == str(moons.summary())
@@ -193,7 +194,7 @@ def test_update_keeps_penalties_that_were_chosen():
     more = one.update(df, n_batches=2)
     assert more.settings.lambda_v == one.settings.lambda_v
     assert list(more.chosen) == list(one.chosen) == ["lambda_v"]
-    assert np.array_equal(more.estimates.first(1).w, one.estimates.w)
+    assert np.array_equal(more.estimates.single_batch(1).w, one.estimates.w)
 
 
 def test_batches_are_added_with_the_same_response_alone():
@@ -244,11 +245,11 @@ def test_own_prototypes_are_left_out():
     """The training estimate of a row is that of the model without the row's prototype."""
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
     problem = prepare(ld.proset, "kind ~ .", two_moons(100), {})
-    training = Training(problem.batch, problem.family, problem.settings)
-    training.add(fit.estimates.only(1).over_all(_all_features(fit, problem)), 1)
+    training = BatchState(problem.batch, problem.family, problem.settings)
+    training.add(fit.estimates.single_batch(1).with_all_features(_all_features(fit, problem)), 1)
     t, j = fit.estimates, 3
     member = t.member[np.flatnonzero(t.member_of == j)[0]]
-    G = fit.impacts(problem.batch)[member]
+    G = fit._impacts(problem.batch)[member]
     G[j] *= 1 - 1 / np.sum(t.member_of == j)
     assert training.b[member] == pytest.approx(1 + G.sum())
 
@@ -298,7 +299,7 @@ def test_density_inverts_its_distribution():
     levels = np.array([0.1, 0.5, 0.9])
     q = distribution.quantiles(t, c, batch.X, 30, levels, 1)
     for k, level in enumerate(np.interp(levels, np.arange(101) / 100, c.levels)):
-        F = distribution.below(t, batch.X, 30, q[:, k], 1)
+        F = distribution.cdf(t, batch.X, 30, q[:, k], 1)
         np.testing.assert_allclose(F, level, atol=5e-3)
 
 
@@ -450,17 +451,16 @@ def test_files_with_other_numbers_are_refused(moons, tmp_path):
     from dataclasses import replace
 
     t = moons.estimates
-    for change in (
-        {"features": t.features + 5}, {"w": -t.w}, {"batch": t.batch + 2}, {"y": t.y + 0.5},
-        {"v": t.v[:, :1]}, {"level": np.zeros(2)}, {"loss": 1}, {"w": t.w * np.nan},
-    ):  # fmt: skip
+    changes = [{"features": t.features + 5}, {"w": -t.w}, {"batch": t.batch + 2}, {"y": t.y + 0.5}]
+    changes += [{"v": t.v[:, :1]}, {"level": np.zeros(2)}, {"loss": 1}, {"w": t.w * np.nan}]
+    for change in changes:
         with pytest.raises(ValueError):
             replace(t, **change).check(len(moons.design.names), moons.family)
     moons.save(tmp_path / "fit")
     back = ld.load(tmp_path / "fit").estimates
     for name, value in vars(t).items():
         assert np.array_equal(getattr(back, name), value), name
-    assert rows.join([t.only(1), t.only(2)]).n_batches == 2
+    assert join([t.single_batch(1), t.single_batch(2)]).n_batches == 2
 
 
 def test_without_prototypes_no_feature_is_in_use(tmp_path):

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from lodim.engine import tiles
-from lodim.models.proset import distribution
-from lodim.models.proset import objective as objectives
+from lodim.models.proset import distribution, objective
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.merge import SAME, merge
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
-from lodim.models.proset.prototypes import Prototypes
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.prototypes import SAME, Prototypes, merge
 from lodim.solve.lbfgs import bounded
 
 LOSSES = [CLASSES, SQUARED, DENSITY]
@@ -35,8 +33,8 @@ class Case:
         shares = SimpleNamespace(
             lambda_v=0.02, lambda_w=0.01, lambda_u=0.03, l1_ratio_v=0.3, l1_ratio_w=0.6
         )
-        self.penalty = Penalty.of(p, J, shares)
-        self.scoring = Scoring.of(self.X, self.y, self.a, self.b, self.weight, dtype)
+        self.penalty = ElasticNet.from_settings(p, J, shares)
+        self.scoring = ScoringRows.from_rows(self.X, self.y, self.a, self.b, self.weight, dtype)
         self.theta = np.concatenate([rng.uniform(0.1, 1.5, p), rng.uniform(0, 2, J), [1.7]])
         self.theta[[1, p + 3, p + 4]] = 0.0
 
@@ -48,12 +46,9 @@ class Case:
         p, J = self.X.shape[1], len(self.x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         G = np.exp(-0.5 * (((self.X[:, None] - self.x) * v) ** 2).sum(axis=2))
-        h = {
-            CLASSES: self.y[:, None] == self.target,
-            SQUARED: self.target[None],
-            DENSITY: u * np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2)
-            / np.sqrt(2 * np.pi),
-        }[self.loss]  # fmt: skip
+        normal = np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2) / np.sqrt(2 * np.pi)
+        same, target = self.y[:, None] == self.target, self.target[None]
+        h = {CLASSES: same, SQUARED: target, DENSITY: u * normal}[self.loss]
         A, B = self.a + (G * h) @ w, self.b + G @ w
         each = (A / B - self.y) ** 2 if self.loss == SQUARED else np.log(B / A)
         net = 0.02 * (0.35 * v @ v + 0.3 * v.sum()) + 0.01 * (0.2 * w @ w + 0.6 * w.sum())
@@ -82,7 +77,7 @@ def test_single_precision(loss):
 
 @losses
 def test_bits_do_not_depend_on_threads(loss, monkeypatch):
-    monkeypatch.setattr(objectives, "SMALL", 0)
+    monkeypatch.setattr(objective, "SMALL", 0)
     case = Case(loss, n=900)
     f, g = case.objective(1)(case.theta)
     for threads in (2, 3, 7):
@@ -94,7 +89,7 @@ def test_bits_do_not_depend_on_threads(loss, monkeypatch):
 def test_sum_of_blocks_is_the_whole(loss, monkeypatch):
     case = Case(loss, n=900)
     f, g = case.objective()(case.theta)
-    monkeypatch.setattr(objectives, "MOST_BLOCKS", 1)
+    monkeypatch.setattr(objective, "MOST_BLOCKS", 1)
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-13)
     np.testing.assert_allclose(gradient, g, atol=1e-13)
@@ -106,7 +101,7 @@ def test_a_far_origin_does_no_harm(loss):
     case = Case(loss)
     f, g = case.objective()(case.theta)
     case.X, case.x = case.X + 3.0, case.x + 3.0
-    case.scoring = Scoring.of(case.X, case.y, case.a, case.b, case.weight, np.float64)
+    case.scoring = ScoringRows.from_rows(case.X, case.y, case.a, case.b, case.weight, np.float64)
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-11)
     np.testing.assert_allclose(gradient, g, atol=1e-11)
@@ -120,17 +115,15 @@ def test_quantiles_invert_mixtures_of_unlike_widths(u):
     """A batch of normals that are very wide takes no digits from the others."""
     rng = np.random.default_rng(0)
     M, n, whole = 12, 130, np.arange(12)
-    mixture = Prototypes(
-        features=np.arange(2), x=rng.normal(size=(M, 2)), y=rng.normal(size=M),
-        w=rng.uniform(0.2, 5.0, M), batch=1 + (whole > 7), row=whole, member=whole,
-        member_of=whole, v=np.array([[1.0, 0.5], [2.0, 0.0]]), u=np.array(u), level=np.zeros(1),
-        scale=1.0, loss=DENSITY, n_classes=0,
-    )  # fmt: skip
+    points = rng.normal(size=(M, 2)), rng.normal(size=M), rng.uniform(0.2, 5.0, M)
+    v, null = np.array([[1.0, 0.5], [2.0, 0.0]]), (np.zeros(1), 1.0, DENSITY, 0)
+    whose = 1 + (whole > 7), whole, whole, whole
+    mixture = Prototypes(np.arange(2), *points, *whose, v, np.array(u), *null)
     X, levels = tiles.pack(rng.normal(size=(n, 2))), np.array([0.003, 0.05, 0.5, 0.95, 0.99])
     equal = SimpleNamespace(levels=np.arange(101) / 100)
     q = distribution.quantiles(mixture, equal, X, n, levels, 1)
     for k, level in enumerate(levels):
-        F = distribution.below(mixture, X, n, q[:, k], 1)
+        F = distribution.cdf(mixture, X, n, q[:, k], 1)
         np.testing.assert_allclose(F, level, atol=1e-6)
     assert (np.diff(q, axis=1) > 0).all()
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.explain.attribution import reference_of
-from lodim.models.proset.explain.query import active, chosen
-from lodim.models.proset.surface import surface_over
+from lodim.models.proset.explain.query import active_values, select_features
+from lodim.models.proset.explain.reference import reference_values
+from lodim.models.proset.plots import batch_map, surface_over
 from models.proset.test_explain import fit_of, kinds, people
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -21,8 +20,8 @@ def closed():
 
 def places(ax):
     """All points that were scattered, (n, 2)."""
-    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections
-                           if hasattr(c, "get_sizes") and len(c.get_offsets())])  # fmt: skip
+    points = [c.get_offsets() for c in ax.collections if hasattr(c, "get_sizes")]
+    return np.concatenate([np.asarray(xy) for xy in points if len(xy)])
 
 
 def holds(points, xy):
@@ -48,9 +47,9 @@ def test_map_shows_prototypes_rows_and_query(kind):
     of = t.of_batch(1)
     to_plane = batch_map(t.x[of], t.w[of], t.v[0])
     assert holds(places(ax), to_plane(t.x[of]))
-    assert holds(places(ax), to_plane(active(fit, fit.design.apply(data))))
+    assert holds(places(ax), to_plane(active_values(fit, fit.design.apply(data))))
     assert len(ax.texts) == 4
-    impact = fit.impacts(fit.design.apply(data.iloc[[3]]))[0, of]
+    impact = fit._impacts(fit.design.apply(data.iloc[[3]]))[0, of]
     assert {x.get_text() for x in ax.texts} == {fit.labels[of[k]] for k in np.argsort(-impact)[:4]}
     words = [x.get_text() for x in ax.get_legend().get_texts()]
     assert "row p3" in words and "rows of data" in words
@@ -70,7 +69,7 @@ def test_scatter_is_in_original_units():
 def test_surface_is_the_prediction(kind):
     """Some places of it, against predict() with the other features at the reference."""
     fit = fit_of(kind)
-    two, r = chosen(fit, ["age", "weight"]), reference_of(fit, None)
+    two, r = select_features(fit, ["age", "weight"]), reference_values(fit, None)
     x, y, Z, _ = surface_over(fit, two, r)
     base = people().loc[fit.reference().index]
     for i, j in ((0, 0), (5, 100), (-1, -1)):
@@ -122,8 +121,8 @@ def test_refused(kind_of_plot, arguments, words):
 
 def test_fits_without_features_or_with_one():
     nothing = ld.proset("ill ~ age", people(), lambda_v=1e3, lambda_w=1e4, threads=1)
-    for kind, words in (("weights", "nothing to draw"), ("map", "no prototypes"),
-                        ("scatter", "this fit has 0")):  # fmt: skip
+    refusals = {"weights": "nothing to draw", "map": "no prototypes", "scatter": "this fit has 0"}
+    for kind, words in refusals.items():
         with pytest.raises(ld.ArgumentError, match=words):
             nothing.plot(kind)
     one = ld.proset("ill ~ age", people(), threads=1)

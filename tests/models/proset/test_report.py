@@ -44,8 +44,8 @@ def test_what_was_not_open_was_not_chosen(cells):
     best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid=grid, folds=2).best
     assert list(best.chosen) == ["lambda_v", "lambda_w"]
     assert "(lambda_v and lambda_w chosen by" in " ".join(str(best).split())
-    best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid={"lambda_v": [0.1]}, folds=2,
-                 n_batches=None, control={"max_stages": 2}).best  # fmt: skip
+    grid, open_ = {"lambda_v": [0.1]}, {"n_batches": None, "control": {"max_stages": 2}}
+    best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid=grid, folds=2, **open_).best
     assert list(best.chosen) == ["lambda_v", "n_batches"]
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.engine import row_keys as keys
-from lodim.models.proset import optimum
+from lodim.engine import row_keys
+from lodim.models.proset import estimate
 
 
 def heart():
@@ -67,13 +67,13 @@ def test_names_of_classes_play_no_part():
 
 def test_a_feature_is_not_lost_to_a_long_first_step(monkeypatch):
     """Descent over v alone ends higher, where it has cut off features for good."""
-    solve, ends = optimum.bounded, {}
+    solve, ends = estimate.bounded, {}
 
     def at_once(function, theta, lower, **stop):  # no step of the first descent, which is over v^2
         return solve(function, theta, lower, **stop | ({"max_iter": 1} if lower[0] > 0 else {}))
 
     for way in (solve, at_once):
-        monkeypatch.setattr(optimum, "bounded", way)
+        monkeypatch.setattr(estimate, "bounded", way)
         fits = [ld.proset("disease ~ .", heart(), seed=seed) for seed in range(4)]
         ends[way] = np.mean([fit.log["objective"][0] for fit in fits])
     assert ends[solve] < 0.985 * ends[at_once]
@@ -83,7 +83,7 @@ def test_a_feature_is_not_lost_to_a_long_first_step(monkeypatch):
 @pytest.mark.parametrize("lambda_v", [None, 0.03])
 def test_converged_means_the_criterion_holds(name, response, lambda_v, monkeypatch):
     """No projected gradient above tol, or the last five steps flat: watched at the solver."""
-    ends, values, solve = [], [], optimum.bounded
+    ends, values, solve = [], [], estimate.bounded
 
     def watched(function, theta, lower, **stop):
         values.append([])
@@ -99,7 +99,7 @@ def test_converged_means_the_criterion_holds(name, response, lambda_v, monkeypat
         ends.append((end, np.abs(slope).max(), stop))
         return end
 
-    monkeypatch.setattr(optimum, "bounded", watched)
+    monkeypatch.setattr(estimate, "bounded", watched)
     penalty = {} if lambda_v is None else {"lambda_v": lambda_v}
     fit = ld.proset(f"{response} ~ .", ld.data(name), **penalty)
     end, slope, stop = ends[-1]
@@ -137,7 +137,7 @@ def test_rows_are_drawn_by_what_they_hold():
     noise = 1 + 1e-12 * np.random.default_rng(2).normal(size=X.shape)
     chosen = []
     for Z in (X, X[order], X[:, ::-1], X * noise):
-        i = keys.shuffled(keys.keys(Z, np.ones(len(Z))), [0, 1])
+        i = row_keys.shuffled(row_keys.keys(Z, np.ones(len(Z))), [0, 1])
         assert np.array_equal(np.sort(i), np.arange(len(Z)))
         Z = Z[:, ::-1] if Z is not X and np.array_equal(Z, X[:, ::-1]) else Z
         chosen.append(np.round(Z[i], 6))
@@ -147,9 +147,9 @@ def test_rows_are_drawn_by_what_they_hold():
 
 def test_draws_are_even():
     """Equal rows are drawn apart, and each seed draws others."""
-    content = keys.keys(rows(), np.ones(400))
+    content = row_keys.keys(rows(), np.ones(400))
     assert len(np.unique(np.round(content, 9))) == 200
-    first = np.array([keys.shuffled(content, [s, 1])[:200] for s in range(200)])
+    first = np.array([row_keys.shuffled(content, [s, 1])[:200] for s in range(200)])
     share = np.bincount(first.ravel(), minlength=400) / 200
     assert abs(share.mean() - 0.5) < 1e-12 and share.min() > 0.3 and share.max() < 0.7
     both = np.mean([np.isin(np.arange(200), f) & np.isin(np.arange(200, 400), f) for f in first])
@@ -157,7 +157,7 @@ def test_draws_are_even():
 
 
 def test_frames_of_no_rows_draw_nothing():
-    assert keys.shuffled(np.empty(0), [0]).size == 0
+    assert row_keys.shuffled(np.empty(0), [0]).size == 0
 
 
 def test_pandas_order_does_not_matter_for_prototypes():

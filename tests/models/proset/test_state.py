@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("part, changes, words", FORGERIES)
 def test_forged_files_are_refused(state, tmp_path, part, changes, words):
-    store.write(tmp_path / "fit", "proset", forged(state, part, **changes))
+    storage.write(tmp_path / "fit", "proset", forged(state, part, **changes))
     with pytest.raises(ld.StoreError, match=re.escape(words)):
         ld.load(tmp_path / "fit")
 
@@ -63,7 +63,7 @@ def test_forged_lists_are_refused(state, tmp_path):
         ({"labels": state["labels"][1:]}, "labels"),
         ({"log": log}, "log has"),
     ):
-        store.write(tmp_path / "fit", "proset", state | change)
+        storage.write(tmp_path / "fit", "proset", state | change)
         with pytest.raises(ld.StoreError, match=words):
             ld.load(tmp_path / "fit")
 

@@ -1,4 +1,4 @@
-"""From grown prototypes to a ProsetFit, and from a saved state to one."""
+"""A ProsetFit from fitted prototypes, or from a saved state."""
 
 import warnings
 from dataclasses import replace
@@ -18,7 +18,7 @@ from lodim.models.proset.settings import Settings
 
 
 def assemble(problem, prototypes, log, selection, for_path):
-    """The fit of grown prototypes; one of a path knows no percentiles."""
+    """The ProsetFit of prototypes; one of a path has no percentiles and no typical row."""
     batch, family = problem.batch, problem.family
     null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
     if not log["converged"].all():
@@ -29,20 +29,28 @@ def assemble(problem, prototypes, log, selection, for_path):
             ConvergenceWarning,
             stacklevel=4,
         )
+    calibration = typical = None
+    if not for_path:
+        seed, threads = problem.settings.seed, problem.settings.threads or available_threads()
+        calibration = calibrate(problem, prototypes)
+        typical = Typical.from_batch(batch, prototypes, seed, threads)
+        typical = replace(typical, label=_plain(typical.label))
     return ProsetFit(
-        design=problem.design, family=family, settings=problem.settings, estimates=prototypes,
-        log=log, calibration=None if for_path else calibrate(problem, prototypes),
-        typical=None if for_path else _typical(problem, prototypes),
-        labels=[_plain(v) for v in batch.index[prototypes.row]], selection=selection, n=batch.n,
+        design=problem.design,
+        family=family,
+        settings=problem.settings,
+        estimates=prototypes,
+        log=log,
+        calibration=calibration,
+        typical=typical,
+        labels=[_plain(v) for v in batch.index[prototypes.row]],
+        selection=selection,
+        n=batch.n,
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
-        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
-    )  # fmt: skip
-
-
-def _typical(problem, prototypes):
-    s = problem.settings
-    found = Typical.of(problem.batch, prototypes, s.seed, s.threads or available_threads())
-    return replace(found, label=_plain(found.label))
+        call=problem.call,
+        arguments=problem.arguments,
+        chosen=problem.chosen,
+    )
 
 
 def _plain(label):
@@ -59,32 +67,36 @@ def from_state(state):
     calibration, typical = state["calibration"], state["typical"]
     _check_rest(prototypes, state)
     return ProsetFit(
-        settings=Settings(**state["settings"] | {"engine": "cpu"}), estimates=prototypes,
-        log=state["log"],
+        settings=Settings(**state["settings"] | {"engine": "cpu"}),
+        estimates=prototypes,
         calibration=None if calibration is None else Calibration(**calibration),
         typical=None if typical is None else Typical(**typical),
-        labels=list(state["labels"]), n=state["n"], null_deviance=state["null_deviance"], **common,
-    )  # fmt: skip
+        **{name: state[name] for name in ("log", "labels", "n", "null_deviance")},
+        **common,
+    )
 
 
 def _check_rest(prototypes, state):
     """Raise ValueError unless what a file says beside the prototypes fits these."""
     M, A, B, loss = len(prototypes), len(prototypes.features), prototypes.n_batches, prototypes.loss
     calibration = {
-        "familiarity": forms.real(101, least=0), "levels": forms.real(101 * (loss != CLASSES)),
+        "familiarity": forms.real(101, least=0),
+        "levels": forms.real(101 * (loss != CLASSES)),
         "variance": forms.real(M * (loss == SQUARED), least=0),
         "null_variance": forms.real(least=0),
-    }  # fmt: skip
+    }
     log = {name: forms.real(B) for name in ("objective", "grad_norm")}
-    log["deviance"] = forms.squares(B)
     log |= {name: forms.whole(B) for name in ("n_iter", "n_eval", "n_candidates", "n_scoring")}
+    log |= {"deviance": forms.squares(B), "converged": forms.flags(B)}
+    typical = {"x": forms.real(A), "label": forms.plain}
     known = {
         "labels": forms.several(M, forms.plain),
-        "log": forms.table(B, converged=forms.flags(B), **log),
+        "log": forms.table(B, **log),
         "calibration": forms.optional(forms.part(calibration)),
-        "typical": forms.optional(forms.part({"x": forms.real(A), "label": forms.plain})),
-        "n": forms.whole(least=1), "null_deviance": forms.squares(),
-    }  # fmt: skip
+        "typical": forms.optional(forms.part(typical)),
+        "n": forms.whole(least=1),
+        "null_deviance": forms.squares(),
+    }
     forms.check(state, known)
     penalty = forms.real(least=0)
     chosen = {"n_batches": forms.whole(least=B), "lambda_v": penalty, "lambda_w": penalty}

@@ -1,4 +1,4 @@
-"""What rows look like that prototypes have not been fitted to: familiarity, and errors."""
+"""Familiarity and errors of rows that the prototypes have not been fitted to."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from scipy.special import ndtr, ndtri
 
 from lodim.models.proset import distribution
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
-from lodim.models.proset.prototypes import sums
-from lodim.models.proset.training import Training
+from lodim.models.proset.prototypes import weighted_sums
+from lodim.models.proset.training import BatchState
 
 PERCENT = np.arange(101) / 100
 RARE = 1e-4  # level of a response below which it is not known how far out it is
@@ -36,29 +36,29 @@ class Calibration:
 
 def calibrate(problem, prototypes):
     """The Calibration of a fit on its own rows; candidates are drawn again as they were for it."""
-    training = Training(problem.batch, problem.family, problem.settings)
+    state = BatchState(problem.batch, problem.family, problem.settings)
     splits = []
     for c in range(1, prototypes.n_batches + 1):
-        splits.append(training.split(c))
-        training.add(prototypes.only(c), c)
-    familiarity = _percentiles(training.b - 1.0, training.weight)
+        splits.append(state.split(c))
+        state.add(prototypes.single_batch(c), c)
+    familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
-    if training.loss == CLASSES:
+    if state.loss == CLASSES:
         return Calibration(familiarity, none, none, 0.0)
     i, weight = splits[0].candidates, splits[0].candidate_weight
-    if training.loss == DENSITY:
-        z = ndtri(_at_response(training, prototypes))
-        levels = ndtr(_honest(splits, np.abs(z)) * _percentiles(z[i], weight))
+    if state.loss == DENSITY:
+        z = ndtri(_cdf_at_response(state, prototypes))
+        levels = ndtr(_shrinkage(splits, np.abs(z)) * _percentiles(z[i], weight))
         return Calibration(familiarity, levels, none, 1.0)
-    each, null, ratio = _errors(training, prototypes, i, weight)
-    spread = float(weight @ ratio[i] ** 2 or 1.0)
-    levels = _percentiles(ratio[i] / np.sqrt(spread), weight)
-    spread *= _honest(splits, np.abs(ratio)) ** 2
-    return Calibration(familiarity, levels, spread * each, spread * null)
+    each, null, ratio = _variances(state, prototypes, i, weight)
+    factor = float(weight @ ratio[i] ** 2 or 1.0)
+    levels = _percentiles(ratio[i] / np.sqrt(factor), weight)
+    factor *= _shrinkage(splits, np.abs(ratio)) ** 2
+    return Calibration(familiarity, levels, factor * each, factor * null)
 
 
-def _honest(splits, size):
-    """By how much errors of the first candidates are too small for new rows: a factor.
+def _shrinkage(splits, size):
+    """Factor by which errors of the first candidates, of `size` (n,), are too small for new rows.
 
     They are new to the first batch alone. What each later batch has taken off the rows that it was
     fitted to is what they lack beside its own candidates. (Sizes; squares would listen to the
@@ -74,33 +74,37 @@ def _honest(splits, size):
     return max(1.0, 1.0 + lack / mean) if mean > 0 else 1.0
 
 
-def _errors(training, prototypes, i, weight):
-    """Variance by prototypes and of the null model, and all residuals in units of its root."""
-    square = (training.y - training.a / training.b) ** 2
+def _variances(state, prototypes, i, weight):
+    """Variance by prototype (M,), that of the null model, and residuals (n,) over their sd.
+
+    i, weight : the first batch's candidates, from which the null model's variance is taken
+    """
+    residual = state.y - state.a / state.b
+    square = residual**2
     null = float(weight @ square[i])
-    at = np.searchsorted(training.batch.rows, prototypes.member)
+    at = np.searchsorted(state.batch.rows, prototypes.member)
     size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
     each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size
-    n = training.batch.n
-    smooth = null + sums(prototypes, each[:, None], training.batch.X, n, training.threads)[:, 0]
-    rows, own = training.own(prototypes)
-    self_part = np.bincount(rows, own * each[prototypes.member_of], n)
+    X, n = state.batch.X, state.batch.n
+    total = null + weighted_sums(prototypes, each[:, None], X, n, state.threads)[:, 0]
+    rows, w = state.prototype_rows(prototypes)
+    self_part = np.bincount(rows, w * each[prototypes.member_of], n)
     # What rounding leaves of a perfect fit is no variance.
     floor = 1e-12 + 1e-3 * null
-    variance = np.maximum((smooth - self_part) / training.b, floor)
-    ratio = (training.y - training.a / training.b) / np.sqrt(variance)
-    return np.maximum(each, floor), max(null, floor), ratio
+    variance = np.maximum((total - self_part) / state.b, floor)
+    return np.maximum(each, floor), max(null, floor), residual / np.sqrt(variance)
 
 
-def _at_response(training, prototypes):
-    """Distribution function of the rows at their responses, without their own prototypes."""
-    X, n = training.batch.X, training.batch.n
-    F = distribution.below(prototypes, X, n, training.y, training.threads)
-    rows, own = training.own(prototypes)
-    mass = np.bincount(rows, own, n)
+def _cdf_at_response(state, prototypes):
+    """Distribution function of each row at its response, without its own prototype, (n,)."""
+    X, n = state.batch.X, state.batch.n
+    F = distribution.cdf(prototypes, X, n, state.y, state.threads)
+    rows, w = state.prototype_rows(prototypes)
+    mass = np.bincount(rows, w, n)
     # At its own response a prototype's normal has one half of its mass below.
-    return np.clip((F * (training.b + mass) - 0.5 * mass) / training.b, RARE, 1.0 - RARE)
+    return np.clip((F * (state.b + mass) - 0.5 * mass) / state.b, RARE, 1.0 - RARE)
 
 
 def _percentiles(values, weight):
+    """Weighted percentiles from 0 to 100, (101,)."""
     return np.quantile(values, PERCENT, weights=weight, method="inverted_cdf")

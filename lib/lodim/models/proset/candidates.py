@@ -1,4 +1,4 @@
-"""Which rows may become prototypes, and which score them: Algorithm 2.1 of Ruf (2022)."""
+"""The draw of candidates and of the rows that score them: Algorithm 2.1 of Ruf (2022)."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,10 @@ TIE = 1e-6  # of the largest goodness: rows that are no further below the quanti
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates (J,) and scoring rows (r,), as positions, in increasing order.
+    """Candidates and scoring rows of a batch.
 
-    candidate_weight, scoring_weight : weights with which each side stands for all rows
+    candidates, scoring : (J,), (r,) positions, increasing
+    candidate_weight, scoring_weight : (J,), (r,) weights with which each side stands for all rows
     """
 
     candidates: np.ndarray
@@ -23,7 +24,7 @@ class Split:
     scoring_weight: np.ndarray
 
 
-def group(label, goodness, hard_share):
+def easy_and_hard(label, goodness, hard_share):
     """Groups 0..2K-1 that candidates are drawn from, (n,): easy and hard rows of each label.
 
     label (n,) int, the class (zero for numbers). Hard are the rows whose goodness, how well the
@@ -39,8 +40,8 @@ def group(label, goodness, hard_share):
     return groups
 
 
-def share_out(sizes, n_candidates, max_fraction):
-    """Algorithm 2.1: how many to draw of each group, as even as possible, (G,).
+def allocate(sizes, n_candidates, max_fraction):
+    """Number of candidates to draw from each group, as even as possible, (G,): Algorithm 2.1.
 
     At most `max_fraction` of a group, and never all of it: the rest stays to score. Whole numbers
     from the start: shares of less than one half would all round to nothing.
@@ -53,8 +54,8 @@ def share_out(sizes, n_candidates, max_fraction):
     return drawn
 
 
-def draw(groups, weight, content, settings, seed):
-    """A Split of the rows, drawn at random within groups; weight (n,) sums to one.
+def draw_split(groups, weight, content, settings, seed):
+    """The Split of the rows, drawn at random within groups; weight (n,) sums to one.
 
     Which rows are drawn hangs on their `content` (see `row_keys`) and the seed. Scoring rows have
     the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
@@ -67,23 +68,23 @@ def draw(groups, weight, content, settings, seed):
         share = np.rint(settings.max_rows / len(groups) * sizes).astype(int)
         enough = max(2, int(0.5 / settings.max_fraction) + 1)  # of which one is a candidate
         sizes = np.minimum(sizes, np.maximum(enough, share))
-    counts = share_out(sizes, settings.n_candidates, settings.max_fraction)
+    counts = allocate(sizes, settings.n_candidates, settings.max_fraction)
     parts = []
-    for rows, count, some in zip(within, counts, sizes, strict=True):
-        order = rows[shuffled(content[rows], seed)[:some]]
+    for rows, count, size in zip(within, counts, sizes, strict=True):
+        order = rows[shuffled(content[rows], seed)[:size]]
         sides, whole = (order[:count], order[count:]), weight[rows].sum()
-        parts.append((*sides, *(_standing_for(weight[side], whole) for side in sides)))
+        parts.append((*sides, *(_scaled_to(weight[side], whole) for side in sides)))
     rows_c, rows_s, weight_c, weight_s = (np.concatenate(z) for z in zip(*parts, strict=True))
-    by_c, by_s = np.argsort(rows_c), np.argsort(rows_s)
-    return Split(rows_c[by_c], rows_s[by_s], weight_c[by_c], weight_s[by_s])
+    c, s = np.argsort(rows_c), np.argsort(rows_s)
+    return Split(rows_c[c], rows_s[s], weight_c[c], weight_s[s])
 
 
-def _standing_for(weight, whole):
-    """Weights of some rows of a group, scaled to add up to its whole weight."""
+def _scaled_to(weight, whole):
+    """Weights of some rows of a group, scaled to add up to the weight of the whole group."""
     return weight * (whole / weight.sum()) if weight.any() else weight
 
 
-def check(problem):
+def check_rows(problem):
     """The problem, if every class has rows to be candidates and rows to score: condition 2.14.
 
     ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 - eta)). In the folds of a
@@ -95,12 +96,11 @@ def check(problem):
     eta, batch = problem.settings.max_fraction, problem.batch
     half = max(np.ceil(0.5 / eta), np.floor(0.5 / (1.0 - eta)) + 1.0)
     least = 2.0 * half - 1.0
-    code = (
-        batch.y[batch.positive_weight].astype(int)
-        if levels
-        else np.zeros(len(batch.positive_weight), int)
-    )
-    for k, n in enumerate(np.bincount(code, minlength=len(levels or "-"))):
+    counted = batch.positive_weight
+    sizes = np.array([len(counted)])
+    if levels:
+        sizes = np.bincount(batch.y[counted].astype(int), minlength=len(levels))
+    for k, n in enumerate(sizes):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"
             raise DataError(
@@ -111,7 +111,7 @@ def check(problem):
 
 
 def _check_loss(problem, levels):
-    """Raise where the loss, or the penalty of its widths, would play no part."""
+    """Raise an ArgumentError where the loss, or the penalty of its widths, would play no part."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

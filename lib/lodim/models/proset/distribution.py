@@ -13,53 +13,47 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lodim.engine.tiles import TILE
-from lodim.models.proset.held import moments
 from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
-from lodim.models.proset.prototypes import impacts, sums
+from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
 
 HALVINGS = 50  # by which distribution functions are inverted
 LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart
-MOST = 2**18  # normals looked at together where distribution functions are inverted
+MOST_NORMALS = 2**18  # that are evaluated together where distribution functions are inverted
 CHUNK = 64  # tiles of rows worked on at a time
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """(n,), (n,) in units of scale and scale^2."""
-    second = prototypes.y**2 + _width(prototypes) ** 2
-    if prototypes.loss != DENSITY:
-        second = calibration.variance
-    S = sums(prototypes, np.column_stack([moments(prototypes), second]), X, n, threads)
-    B = 1.0 + S[:, 0]
-    mean = S[:, 1] / B
-    if prototypes.loss != DENSITY:
-        return mean, (calibration.null_variance + S[:, 2]) / B
-    return mean, np.maximum((1.0 + S[:, 2]) / B - mean**2, 0.0)
+    """Mean and variance of each row, (n,), (n,), in units of scale and scale^2."""
+    density = prototypes.loss == DENSITY
+    second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
+    values = np.column_stack([response_values(prototypes), second])
+    sums = weighted_sums(prototypes, values, X, n, threads)
+    total = 1.0 + sums[:, 0]
+    mean = sums[:, 1] / total
+    if density:
+        return mean, np.maximum((1.0 + sums[:, 2]) / total - mean**2, 0.0)
+    return mean, (calibration.null_variance + sums[:, 2]) / total
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Quantiles of each row, (n, L)."""
-    honest = np.interp(levels, np.arange(101) / 100, calibration.levels)
+    """Quantiles of each row at the levels (L,), (n, L), in units of scale."""
+    calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
-        return mean[:, None] + np.sqrt(variance)[:, None] * honest
-    out = np.empty((n, len(honest)))
-    for rows, W, B in _mixtures(prototypes, X, n, threads):
-        for k, p in enumerate(np.clip(honest, LEAST, 1.0 - LEAST)):
-            out[rows, k] = _inverted(prototypes, W, B, p)
+        return mean[:, None] + np.sqrt(variance)[:, None] * calibrated
+    out = np.empty((n, len(calibrated)))
+    step = max(1, MOST_NORMALS // max(1, len(prototypes)))
+    for rows, W, total in _mixtures(prototypes, X, n, threads):
+        for k, p in enumerate(np.clip(calibrated, LEAST, 1.0 - LEAST)):
+            for lo in range(0, len(W), step):
+                part = slice(lo, lo + step)
+                out[rows, k][part] = _inverse_cdf(prototypes, W[part], total[part], p)
     return out
 
 
-def _inverted(prototypes, W, B, p):
-    """Where each row's distribution function is p, (r,), by bisection; W (r, M), B (r,)."""
-    out, step = np.empty(len(W)), max(1, MOST // max(1, len(prototypes)))
-    for lo in range(0, len(W), step):
-        part = slice(lo, lo + step)
-        out[part] = _bisected(prototypes, W[part], B[part], p)
-    return out
-
-
-def _bisected(prototypes, W, B, p):
-    y, width = prototypes.y, _width(prototypes)
+def _inverse_cdf(prototypes, W, total, p):
+    """Quantile of each row at level p, (r,), by bisection; W (r, M) and total (r,): `_mixtures`."""
+    y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies among those of its normals. In arcsinh a wide normal does not
     # coarsen the steps beside narrow ones.
     ends = np.arcsinh(np.append(y + width * ndtri(p), ndtri(p)))
@@ -67,43 +61,44 @@ def _bisected(prototypes, W, B, p):
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         at = np.sinh(middle)
-        under = ndtr(at) + np.einsum("ij,ij->i", W, ndtr((at[:, None] - y) / width)) < p * B
+        under = ndtr(at) + np.einsum("ij,ij->i", W, ndtr((at[:, None] - y) / width)) < p * total
         low, high = np.where(under, middle, low), np.where(under, high, middle)
     return np.sinh(0.5 * (low + high))
 
 
-def below(prototypes, X, n, y, threads):
-    """Distribution function of each row at its y (n,)."""
-    return _at(prototypes, X, n, y, ndtr, threads)
+def cdf(prototypes, X, n, y, threads):
+    """Distribution function of each row at its y (n,), (n,)."""
+    out = np.empty(n)
+    for rows, W, total in _mixtures(prototypes, X, n, threads):
+        z = (y[rows, None] - prototypes.y) / _widths(prototypes)
+        out[rows] = (ndtr(y[rows]) + np.einsum("ij,ij->i", W, ndtr(z))) / total
+    return out
 
 
 def density(prototypes, X, n, y, threads):
-    """Density of each row at its y (n,)."""
-    return _at(prototypes, X, n, y, _normal, threads)
-
-
-def _at(prototypes, X, n, y, function, threads):
-    width, out = _width(prototypes), np.empty(n)
-    power = 1.0 / width if function is _normal else np.ones(len(width))
-    for rows, W, B in _mixtures(prototypes, X, n, threads):
+    """Density of each row at its y (n,), (n,)."""
+    width, out = _widths(prototypes), np.empty(n)
+    for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
-        out[rows] = (function(y[rows]) + np.einsum("ij,ij->i", W, function(z) * power)) / B
+        out[rows] = (
+            _normal(y[rows]) + np.einsum("ij,ij->i", W, _normal(z) * (1.0 / width))
+        ) / total
     return out
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Slices of rows, the weights of their normals and what these add up to with the null's."""
+    """Slices of rows, the weights W (r, M) of their normals, and W's row sums with the null's."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)
         yield rows, W, 1.0 + W.sum(axis=1)
 
 
-def _width(prototypes):
-    """Standard deviation of each prototype's normal; zero where the loss has none."""
-    u = prototypes.u[prototypes.batch - 1]
-    return 1.0 / np.maximum(u, 1e-300) if prototypes.loss == DENSITY else np.zeros(len(prototypes))
+def _widths(prototypes):
+    """Standard deviation of each prototype's normal, (M,)."""
+    return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 
 def _normal(z):
+    """Standard normal density."""
     return np.exp(-0.5 * z * z) / ROOT_TAU

@@ -1,6 +1,6 @@
-"""Growing prototypes batch by batch: each fitted to what the earlier ones left."""
+"""Fitting of prototypes batch by batch: each batch to what the earlier ones left."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -8,149 +8,221 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
-from lodim.models.proset.held import HeldOut
-from lodim.models.proset.merge import merge
-from lodim.models.proset.objective import BatchObjective, Penalty, Scoring
-from lodim.models.proset.optimum import minimum
-from lodim.models.proset.prototypes import Prototypes, join
-from lodim.models.proset.training import Training
-from lodim.solve.lbfgs import Minimum
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
+from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.prototypes import (
+    Prototypes,
+    join,
+    link_scores,
+    merge,
+    null_sums,
+    response_values,
+    weighted_sums,
+)
+from lodim.models.proset.settings import PATIENCE
+from lodim.models.proset.training import BatchState
+from lodim.solve.lbfgs import bounded
 
-FEWEST_FRESH = 20  # candidates from which a gain and its standard error are judged
+FEWEST_UNFITTED = 20  # candidates from which a gain and its standard error are judged
+START_V, START_W, START_U = 10.0, 1.0, 3.0
+HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
+CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
+LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
+LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A fitted batch, the estimates a, b of all rows with it, and how the optimizer ended."""
-
-    part: Prototypes
-    a: np.ndarray
-    b: np.ndarray
-    end: Minimum
-
-
-def fit_stages(batch, family, settings, eval_batch=None, kept=None):
+def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit batches one by one: yields (prototypes, log, scores of rows held out) after each.
 
     Batch c minimizes Eq. 2.8 of Ruf (2022). Without a prototype of weight above zero it is empty,
-    and so are all that follow. `kept` = (Prototypes, log) of a fit to the same rows is taken over
-    batch by batch before new ones are fitted.
+    and so are all that follow. `previous` = (Prototypes, log) of a fit to the same rows is taken
+    over batch by batch before new ones are fitted.
     """
-    training = Training(batch, family, settings)
-    held = None if eval_batch is None else HeldOut(eval_batch, training)
-    used, ended = np.zeros(len(training.varies), bool), False
+    state = BatchState(batch, family, settings)
+    used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
+    if eval_batch is not None:
+        base = eval_batch.offset_matrix(family.n_scores)
+        sums = null_sums(state, base)
     for c in count(1):
         if ended:
             part, log = None, None
-        elif kept is not None and c <= kept[0].n_batches:
-            part, log = _again(kept[0], c, training), {n: v[c - 1] for n, v in kept[1].items()}
+        elif previous is not None and c <= previous[0].n_batches:
+            part = _previous_batch(previous[0], c, state)
+            log = {name: by_batch[c - 1] for name, by_batch in previous[1].items()}
         else:
-            part, log = _fit_batch(training, c, used)
+            part, log = _fit_batch(state, c, used)
         if part is not None:
-            training.add(part, c)
+            state.add(part, c)
             used |= part.v[0] > 0
             ended = len(part) == 0
-            log["deviance"] = training.deviance()
+            log["deviance"] = state.deviance()
             finite = np.isfinite([log["objective"], log["deviance"]]).all()
             log["converged"] = bool(log["converged"] and finite)
-            if held is not None:
-                held.add(part)
-        yield part, log, None if held is None else held.score()
+            if eval_batch is not None:
+                X, n = eval_batch.X, eval_batch.n
+                sums = sums + weighted_sums(part, response_values(part), X, n, state.threads)
+        yield part, log, None if eval_batch is None else link_scores(state, sums, base)
 
 
 def combine(parts):
-    """One record of the prototypes of several batches, and one log with an entry a batch."""
-    made = [(part, log) for part, log in parts if part is not None]
-    logs = [log for _, log in made]
+    """The Prototypes of several batches in one record, and one log with an entry a batch."""
+    fitted = [(part, log) for part, log in parts if part is not None]
+    logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
-    return join([part for part, _ in made]), log
+    return join([part for part, _ in fitted]), log
 
 
-def _fit_batch(training, c, used):
+def _fit_batch(state, c, used):
     """The prototypes of batch c, and how its fit ended.
 
     Later batches are fitted twice where some features have no weight yet: with the features `used`
-    by the earlier ones, and with all. All are taken only where they lower the loss of fresh
-    candidates, to which no batch has been fitted, by `worth` standard errors: else later batches,
-    whose gains are small, switch on noise. (On rows that an earlier batch was fitted to, the trial
-    that changes least looks best.)
+    by the earlier ones, and with all. All are taken only where they lower the loss of candidates
+    to which no batch has been fitted by `worth` standard errors: else later batches, whose gains
+    are small, switch on noise. (On rows that an earlier batch was fitted to, the trial that changes
+    least looks best.)
     """
-    split = training.split(c)
-    trial = _try(training, split, training.varies)
-    if used.any() and (trial.part.v[0, ~used] > 0).any():
-        narrow = _try(training, split, used)
-        gain, error = _gain(training, split, narrow, trial)
-        if gain <= training.settings.worth * error:
-            trial = narrow
-    end = trial.end
-    entry = {
-        "objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0],
-        "n_eval": end.n_eval, "converged": end.converged[0],
-        "n_candidates": len(split.candidates), "n_scoring": len(split.scoring),
-    }  # fmt: skip
-    return trial.part, entry
+    split = state.split(c)
+    part, end = _fit_features(state, split, state.varies)
+    if used.any() and (part.v[0, ~used] > 0).any():
+        narrow = _fit_features(state, split, used)
+        gain, error = _gain(state, split, narrow[0], part)
+        if gain <= state.settings.worth * error:
+            part, end = narrow
+    log = {"objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0]}
+    log |= {"n_eval": end.n_eval, "converged": end.converged[0]}
+    log |= {"n_candidates": len(split.candidates), "n_scoring": len(split.scoring)}
+    return part, log
 
 
-def _try(training, split, features):
-    """Fit a batch with some features: the weights of the others stay zero."""
-    s, i, j = training.settings, split.scoring, split.candidates
-    X, p, J = training.batch.X, len(features), len(split.candidates)
+def _fit_features(state, split, features):
+    """Prototypes of a batch with some features (p,) bool, the others without weight; a Minimum."""
+    s, i, j = state.settings, split.scoring, split.candidates
+    X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
-    scoring = Scoring.of(
-        tiles.rows(X, i), training.y[i], training.a[i], training.b[i], split.scoring_weight,
-        np.dtype(s.precision).type,
-    )  # fmt: skip
-    objective = BatchObjective(
-        scoring, x, training.y[j], training.loss, Penalty.of(p, J, s), training.threads, s.engine
-    )
+    rows = tiles.rows(X, i), state.y[i], state.a[i], state.b[i], split.scoring_weight
+    scoring = ScoringRows.from_rows(*rows, np.dtype(s.precision).type)
+    penalty = ElasticNet.from_settings(p, J, s)
+    objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
     with single_blas():
-        theta, end = minimum(objective, training.loss, features, J, s)
-    part = _part(training, split, x, theta[:p], theta[p : p + J], theta[-1:])
-    return Trial(part, *training.with_batch(part), end)
+        theta, end = minimize(objective, state.loss, features, J, s)
+    return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
 
 
-def _part(training, split, x, v, w, u):
-    """The record of one batch: candidates of weight above zero, equal ones merged."""
+def _prototypes(state, split, x, v, w, u):
+    """The Prototypes of one batch: candidates of weight above zero, equal ones merged."""
     live = np.flatnonzero(w)
     v = v * (len(live) > 0)  # an empty batch uses no feature
     j, x = split.candidates[live], x[live].astype(np.float64)
-    y, on = training.y[j], v > 0
+    y, on = state.y[j], v > 0
     first, weight, of = merge(np.column_stack([x[:, on] * v[on], y]), w[live])
-    rows = training.batch.rows[j]
-    return Prototypes(
-        features=np.arange(len(v)), x=x[first], y=y[first], w=weight,
-        batch=np.ones(len(first), np.int64), row=rows[first], member=rows, member_of=of,
-        v=v[None], u=u, level=training.level, scale=training.scale, loss=training.loss,
-        n_classes=training.n_classes,
-    )  # fmt: skip
+    rows, batch = state.batch.rows[j], np.ones(len(first), np.int64)
+    points = np.arange(len(v)), x[first], y[first], weight, batch, rows[first], rows, of
+    null = state.level, state.scale, state.loss, state.n_classes
+    return Prototypes(*points, v[None], u, *null)
 
 
-def _gain(training, split, before, after):
-    """How much lower fresh candidates' loss is after than before, and its standard error.
+def _gain(state, split, before, after):
+    """Fall of the unfitted candidates' loss from one batch to another, and its standard error.
 
     Of a few the standard error is near zero, and any gain would pass: none is seen then.
     """
-    fresh = training.fresh[split.candidates]
-    if fresh.sum() < FEWEST_FRESH:
+    unfitted = state.unfitted[split.candidates]
+    if unfitted.sum() < FEWEST_UNFITTED:
         return -np.inf, 0.0
-    j, weight = split.candidates[fresh], split.candidate_weight[fresh]
+    j, weight = split.candidates[unfitted], split.candidate_weight[unfitted]
     weight = weight / max(weight.sum(), 1e-300)
-    each = training.losses(before.a[j], before.b[j], j) - training.losses(after.a[j], after.b[j], j)
+    losses = [state.losses(*state.estimates_with(part))[j] for part in (before, after)]
+    each = losses[0] - losses[1]
     gain = weight @ each
     return gain, np.sqrt(weight**2 @ (each - gain) ** 2)
 
 
-def _again(prototypes, c, training):
+def _previous_batch(prototypes, c, state):
     """Batch c of a fit, with all features, which the data still have."""
-    part = prototypes.only(c)
-    at = np.searchsorted(training.batch.rows, part.row)
-    at = np.minimum(at, training.batch.n - 1)
-    x = tiles.rows(training.batch.X, at).astype(np.float64)
-    same = np.array_equal(training.batch.rows[at], part.row)
+    part = prototypes.single_batch(c)
+    at = np.searchsorted(state.batch.rows, part.row)
+    at = np.minimum(at, state.batch.n - 1)
+    x = tiles.rows(state.batch.X, at).astype(np.float64)
+    same = np.array_equal(state.batch.rows[at], part.row)
     if not (same and np.array_equal(x[:, part.features], part.x)):
         raise DataError("batches can be added on the rows of the fit alone; these are others")
-    levels = [*training.level, training.scale], [*part.level, part.scale]
-    near = [(training.y[at], part.y), levels]
+    levels = [*state.level, state.scale], [*part.level, part.scale]
+    near = [(state.y[at], part.y), levels]
     if not all(np.allclose(new, old, rtol=1e-8, atol=1e-8) for new, old in near):
         raise DataError("batches can be added with the response of the fit alone; this is another")
-    return part.over_all(x)
+    return part.with_all_features(x)
+
+
+def minimize(objective, loss, features, J, settings):
+    """theta = (v (p,), w (J,), u), zero for all but `features` (p,) bool, and a Minimum.
+
+    At v_d = 0 the gradient by v_d is the penalty's alone, whatever the data say: a feature that one
+    long step has cut off would never come back, and which ones are cut hangs on rounding. So the
+    first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
+    zero. The second, from its end and over v_d, minimizes the objective itself.
+    """
+    D = int(features.sum())
+    w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
+    unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
+    enters = np.concatenate([features, np.ones(J + 1, bool)])
+    l1 = settings.lambda_v * settings.l1_ratio_v
+
+    def of_v(t):
+        theta = np.zeros(len(enters))
+        theta[enters] = t * unit
+        value, gradient = objective(theta)
+        return value, gradient[enters] * unit
+
+    def of_square(t):
+        v = np.sqrt(t[:D])
+        value, gradient = of_v(np.concatenate([v, t[D:]]))
+        size = np.hypot(v, CORNER)
+        gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / (2.0 * v)
+        return value + l1 * (size - CORNER - v).sum(), gradient
+
+    start = np.full(D + J + 1, START_W) / unit
+    start[:D] = (START_V / max(1, D)) ** 2
+    start[-1] = START_U if loss == DENSITY else 0.0
+    lower = np.zeros(len(start))
+    lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
+    stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
+    stop["precision"] = float(np.finfo(settings.precision).eps)
+    first = bounded(of_square, start, lower, max_iter=settings.max_iter, **stop)
+    t = first.theta[0]
+    t[:D] = np.where(t[:D] > lower[:D], np.sqrt(t[:D]), 0.0)
+    left = max(1, settings.max_iter - first.n_eval)
+    lower[:D] = 0.0
+    end = bounded(of_v, t, lower, max_iter=left, **stop)
+    theta = np.zeros(len(enters))
+    theta[enters] = end.theta[0] * unit
+    return theta, replace(end, n_eval=first.n_eval + end.n_eval, n_iter=first.n_iter + end.n_iter)
+
+
+# Penalties from which prototype sets are (nearly) the null model ---------------------------------
+
+
+def largest_v(batch, family, settings):
+    """lambda_v with which a feature weight of 0.3 costs the whole null loss.
+
+    Kernels with smaller weights are nearly flat.
+    """
+    state = BatchState(batch, family, settings)
+    loss = state.weight @ state.losses(state.a, state.b)
+    least = 0.3
+    cost = 0.5 * (1.0 - settings.l1_ratio_v) * least**2 + settings.l1_ratio_v * least
+    return float(max(loss / cost, 1e-8))
+
+
+def largest_w(batch, family, settings):
+    """lambda_w whose L1 penalty is the largest slope of the loss by a weight, at weights zero.
+
+    For classes the slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class, so
+    below one; for squares at most 2 mean |y| max |y|. Under a ridge alone a share of 0.01 stands
+    for its part.
+    """
+    state = BatchState(batch, family, settings)
+    bound = 1.0
+    if state.loss == SQUARED:
+        size = np.abs(state.y)
+        bound = 2.0 * float(state.weight @ size) * float(size.max())
+    return max(1.000001 * bound, 1e-8) / max(settings.l1_ratio_w, 0.01)

@@ -1,26 +1,36 @@
-"""ProsetFit: what proset() returns."""
+"""ProsetFit, the fit that proset() returns."""
 
-from dataclasses import asdict
+from copy import copy
+from dataclasses import asdict, replace
 from importlib import import_module
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lodim.checks import numbers, one_of
+from lodim.design.restrict import restrict
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
 from lodim.models.proset import distribution, report
-from lodim.models.proset.explained import Explained
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
-from lodim.models.proset.prototypes import class_scores, impacts, one_hot, prior, sums
+from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
+from lodim.models.proset.kernels.cpu import DENSITY
+from lodim.models.proset.prototypes import (
+    impacts,
+    link_scores,
+    null_sums,
+    response_values,
+    weighted_sums,
+)
 
 LEVEL = 0.9  # of a prediction interval
+QUANTILES = (0.05, 0.5, 0.95)
 
 
-class ProsetFit(Explained):
+class ProsetFit(Fit):
     """A fitted set of prototypes.
 
     Attributes
@@ -60,11 +70,9 @@ class ProsetFit(Explained):
 
     def _score(self, batch):
         t, base = self.estimates, batch.offset_matrix(self.family.n_scores)
-        if t.loss == CLASSES:
-            S = sums(t, one_hot(t), batch.X, batch.n, self._threads, self._engine)
-            return class_scores(prior(t.level, base, t.n_classes) + S, self.family.n_scores)
-        S = sums(t, distribution.moments(t), batch.X, batch.n, self._threads, self._engine)
-        return base + t.level + t.scale * (S[:, 1] / (1.0 + S[:, 0]))[:, None]
+        values = response_values(t)
+        sums = weighted_sums(t, values, batch.X, batch.n, self._threads, self._engine)
+        return link_scores(t, null_sums(t, base) + sums, base)
 
     def predict(
         self,
@@ -96,33 +104,37 @@ class ProsetFit(Explained):
         -------
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            The family has no such type, or it takes no level or quantiles; or the fit is part of a
+            path, which has no variances, intervals and quantiles.
         """
         one_of("type", type, self.types)
         for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
             if value is not None and type != of:
                 raise ArgumentError(f"{name} is for type={of!r}, not {type!r}")
-        if type not in ("interval", "quantile"):
-            return super().predict(data, type, offset=offset)
-        level = LEVEL if level is None else level
-        given = (0.05, 0.5, 0.95) if quantiles is None else quantiles
-        shares = _shares([level], "level") if type == "interval" else _shares(given, "quantiles")
-        names = [f"q{q:g}" for q in shares]
         if type == "interval":
-            shares = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-            names = ["lower", "upper"]
+            (level,) = _shares([LEVEL if level is None else level], "level")
+            shares, names = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), ["lower", "upper"]
+        elif type == "quantile":
+            shares = _shares(QUANTILES if quantiles is None else quantiles, "quantiles")
+            names = [f"q{q:g}" for q in shares]
+        else:
+            return super().predict(data, type, offset=offset)
         batch = self.design.apply(data, offset=offset)
-        return self._spread(batch, self._quantiles(batch, shares), names)
+        t, known = self.estimates, self._calibrated()
+        z = distribution.quantiles(t, known, batch.X, batch.n, shares, self._threads)
+        return self._spread(batch, self._centre(batch)[:, None] + t.scale * z, names)
 
     def _predict(self, batch, type):
-        name = self.design.response.name
         if type == "familiarity":
-            return self.mass(batch), "familiarity"
+            return self._familiarity(batch), "familiarity"
         if type == "variance":
-            t = self.estimates
-            _, variance = distribution.mean_and_variance(
-                t, self._calibrated(), batch.X, batch.n, self._threads
-            )
-            return t.scale**2 * variance, f"variance of {name}"
+            t, known = self.estimates, self._calibrated()
+            moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
+            return t.scale**2 * moments[1], f"variance of {self.design.response.name}"
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
@@ -133,14 +145,10 @@ class ProsetFit(Explained):
         counts those that use it.
         """
         v = self.feature_weights()
-        return pd.DataFrame(
-            {
-                "term": list(self.design.names),
-                "estimate": v.max(axis=0, initial=0.0) / self.design.scale,
-                "std_estimate": v.max(axis=0, initial=0.0),
-                "batches": (v > 0).sum(axis=0),
-            }
-        )
+        frame = pd.DataFrame({"term": list(self.design.names)})
+        frame["estimate"] = v.max(axis=0, initial=0.0) / self.design.scale
+        frame["std_estimate"], frame["batches"] = v.max(axis=0, initial=0.0), (v > 0).sum(axis=0)
+        return frame
 
     def batches(self) -> pd.DataFrame:
         """A row a batch: candidates, prototypes, features, deviance, how the optimizer ended."""
@@ -160,16 +168,13 @@ class ProsetFit(Explained):
         df counts features with a weight above zero. deviance is the mean over (weighted) training
         rows, each without the prototype that it is itself.
         """
-        s, t = self.settings, self.estimates
-        row = {
-            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
-            "p": len(self.design.names), "n_batches": t.n_batches, "n_prototypes": len(t),
-            "lambda_v": s.lambda_v, "lambda_w": s.lambda_w, "df": self.df,
-            "deviance": self.log["deviance"][-1], "null_deviance": self.null_deviance,
-            "dev_ratio": self.dev_ratio, "converged": self.converged,
-            "n_eval": int(self.log["n_eval"].sum()),
-        }  # fmt: skip
-        return pd.DataFrame([row])
+        s, t, d = self.settings, self.estimates, self.design
+        row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
+        row |= {"p": len(d.names), "n_batches": t.n_batches, "n_prototypes": len(t)}
+        row |= {"lambda_v": s.lambda_v, "lambda_w": s.lambda_w, "df": self.df}
+        row |= {"deviance": self.log["deviance"][-1], "null_deviance": self.null_deviance}
+        row |= {"dev_ratio": self.dev_ratio, "converged": self.converged}
+        return pd.DataFrame([row | {"n_eval": int(self.log["n_eval"].sum())}])
 
     def _summary(self, full):
         return report.summary(self, full)
@@ -178,38 +183,72 @@ class ProsetFit(Explained):
         return report.listing(self)
 
     def to_state(self):
-        calibration = self.calibration
+        calibration = None if self.calibration is None else vars(self.calibration)
+        typical = None if self.typical is None else vars(self.typical)
         return self._shared_state() | {
             "settings": asdict(self.settings),
-            "prototypes": vars(self.estimates), "log": self.log, "labels": self.labels,
-            "calibration": None if calibration is None else vars(calibration),
-            "typical": None if self.typical is None else vars(self.typical),
-            "n": self.n, "null_deviance": self.null_deviance,
-        }  # fmt: skip
+            "prototypes": vars(self.estimates),
+            "log": self.log,
+            "labels": self.labels,
+            "calibration": calibration,
+            "typical": typical,
+            "n": self.n,
+            "null_deviance": self.null_deviance,
+        }
 
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """As `Fit.evaluate`; with loss="density" also nll, the mean negative log-density."""
+        """Loss on data with known responses; with loss="density" the mean negative log-density too.
+
+        Parameters
+        ----------
+        data : frame
+            With the columns of the formula, the response too.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        DataFrame
+            One row as of `Fit.evaluate`, and nll with loss="density".
+
+        Raises
+        ------
+        DataError
+            No row is complete.
+        """
         frame = super().evaluate(data, offset=offset)
-        t = self.estimates
-        if t.loss == DENSITY:
+        if self.estimates.loss == DENSITY:
             batch = self.design.apply(data, offset=offset, response=True)
-            y = (batch.y - (batch.offset_matrix(1) + t.level)[:, 0]) / t.scale
-            density = distribution.density(t, batch.X, batch.n, y, self._threads) / t.scale
+            density = self._density(batch, batch.y)
             frame["nll"] = -(batch.weight @ np.log(np.maximum(density, 1e-300)))
         return frame
 
     def update(self, data: Any, **changes: Any) -> Fit:
-        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+        """Fit the same model to `data`, with some arguments of the call changed.
 
         Where `n_batches` alone is changed and grows, the batches of this fit are kept and new ones
-        are added to them; `data` must hold the rows of this fit.
+        are added to them.
+
+        Parameters
+        ----------
+        data : frame
+            Where batches are added, the rows of this fit.
+        **changes
+            Arguments of `proset`, or `formula`, as `Fit.update` takes them.
+
+        Returns
+        -------
+        ProsetFit
+
+        Raises
+        ------
+        ArgumentError
+            An argument of the call was an array, which a fit does not keep.
+        DataError
+            Batches are to be added, and `data` are other rows or have another response.
         """
         more = changes.get("n_batches")
-        if (
-            set(changes) == {"n_batches"}
-            and isinstance(more, int)
-            and more > self.settings.n_batches
-        ):
+        alone = set(changes) == {"n_batches"} and isinstance(more, int)
+        if alone and more > self.settings.n_batches:
             return import_module(MODELS[self.name]).extend(self, data, more)
         return super().update(data, **changes)
 
@@ -238,28 +277,252 @@ class ProsetFit(Explained):
         return v
 
     def density(self, data: Any, at: Any, *, offset: Any = None) -> pd.DataFrame:
-        """Density of a numeric response at the values `at`, a column each; of loss="density"."""
-        t = self.estimates
-        if t.loss != DENSITY:
+        """Density of a numeric response at some values, for a fit with loss="density".
+
+        Parameters
+        ----------
+        data : frame
+        at : float or list of floats
+            Values of the response.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        DataFrame
+            A column for each value of `at`; NaN in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            The fit has another loss, or `at` are no numbers.
+        """
+        if self.estimates.loss != DENSITY:
             raise ArgumentError("density() needs a numeric response and loss='density'")
-        batch = self.design.apply(data, offset=offset)
-        at = numbers("at", at)
-        centre = (batch.offset_matrix(1) + t.level)[:, 0]
-        values = [
-            distribution.density(t, batch.X, batch.n, (y - centre) / t.scale, self._threads)
-            for y in at
-        ]
-        return self._spread(batch, np.column_stack(values) / t.scale, list(at))
+        batch, at = self.design.apply(data, offset=offset), numbers("at", at)
+        values = np.column_stack([self._density(batch, y) for y in at])
+        return self._spread(batch, values, list(at))
 
-    def impacts(self, batch) -> np.ndarray:
-        """w_j G_j(x) of each row of a batch and each prototype, (n, M)."""
-        return impacts(self.estimates, batch.X, batch.n, self._threads)
+    def export(self, data: Any = None) -> pd.DataFrame:
+        """All prototypes: the basic report of Ruf (2022), Section 4.3.1.
 
-    def mass(self, batch) -> np.ndarray:
-        """Familiarity of each row of a batch, (n,)."""
+        Parameters
+        ----------
+        data : DataFrame, optional
+            The data that the fit was made of, whose other columns are then shown too: a fit keeps
+            the active features alone.
+
+        Returns
+        -------
+        DataFrame
+            A row a prototype, by batch and falling weight: batch, row (label in the training data),
+            members (rows that were the same in target and active features), target,
+            prototype_weight, then the active features in original units, those with the largest
+            feature weight first. Levels have columns of 0 and 1.
+
+        Raises
+        ------
+        DataError
+            `data` are other data.
+        """
+        return explanation.export(self, data)
+
+    def explain(
+        self, data: Any, *, features: Any = None, least: float = 1e-3, offset: Any = None
+    ) -> explanation.Explanation:
+        """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
+
+        Parameters
+        ----------
+        data : frame of one row, Series, or dict of values
+        features : int or list of names, optional
+            Active features to show beside each other: that many, the most important first, or those
+            named; all by default.
+        least : float
+            Prototypes that make up less than this share of the estimate are summed up in one row,
+            unless they are in the dominant set.
+        offset : array (1,) or column name, optional
+
+        Returns
+        -------
+        Explanation
+            It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. What
+            its rows add, all together, is the prediction.
+
+        Raises
+        ------
+        ArgumentError
+            More rows than one, or a feature that is not active.
+        DataError
+            The row misses a value.
+        """
+        return explanation.explain(self, data, features=features, least=least, offset=offset)
+
+    def familiarity(self, data: Any, *, quantile: bool = False, held_out: Any = None) -> pd.Series:
+        """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
+
+        Parameters
+        ----------
+        data : frame
+        quantile : bool
+            Whether to give the share of known rows that are no more familiar instead: 0.01 says
+            that one in a hundred is as strange.
+        held_out : frame, optional
+            The known rows; by default the training rows, each without the prototype that it is.
+
+        Returns
+        -------
+        Series
+            A value for each row of `data`; NaN where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            `held_out` without quantile=True; or quantile=True, and the fit is part of a path.
+        DataError
+            `held_out` has no complete row.
+        """
+        return query.familiarity(self, data, quantile, held_out)
+
+    def shrink(self) -> "ProsetFit":
+        """The same fit, which needs only the columns of its active features.
+
+        Predictions are the same to the bit; rows that miss what plays no part have them now. Terms
+        of the formula without an active feature are dropped, the others stay whole. A fit without
+        such terms is returned as it is.
+        """
         t = self.estimates
-        values = np.ones((len(t), 1))
-        return sums(t, values, batch.X, batch.n, self._threads, self._engine)[:, 0]
+        design, kept = restrict(self.design, t.features)
+        if len(kept) == len(self.design.names):
+            return self
+        small = copy(self)
+        small.design, small.call = design, f"{self.call}.shrink()"
+        small.estimates = replace(t, features=np.searchsorted(kept, t.features))
+        return small
+
+    def reference(self, data: Any = None) -> pd.DataFrame:
+        """A typical row, to compare others with: Algorithm 4.2.
+
+        The row with the best ranks of mean absolute distance to all others, among standardized
+        active features and among estimates together. It is a row that exists, extreme in neither.
+
+        Parameters
+        ----------
+        data : frame, optional
+            Rows to choose from; by default the training data, of which the fit keeps the choice
+            (of 20,000 rows drawn at random, where there are more).
+
+        Returns
+        -------
+        DataFrame
+            One row: its label, and the active features in original units.
+
+        Raises
+        ------
+        ArgumentError
+            No data, and the fit is part of a path, which keeps no reference.
+        DataError
+            `data` has no complete row.
+        """
+        return reference.reference(self, data)
+
+    def shapley(
+        self,
+        data: Any,
+        *,
+        reference: Any = None,
+        n_permutations: int | None = None,
+        seed: int = 0,
+        offset: Any = None,
+    ) -> pd.DataFrame:
+        """Shapley values of the terms: how each moves the prediction from the reference's.
+
+        Values of a coalition are the predictions with its terms at the row and the others at the
+        reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
+
+        Parameters
+        ----------
+        data : frame
+        reference : frame of one row, optional
+            As `data`, or as `reference()` gives it; `reference()` by default.
+        n_permutations : int, optional
+            Random orders of terms, each taken with its reverse. By default all coalitions are
+            enumerated where at most 12 terms differ from the reference, and 200 orders drawn else.
+        seed : int
+            Of the orders.
+        offset : array (n,) or column name, optional
+            Of the predictions, the reference's too.
+
+        Returns
+        -------
+        DataFrame
+            For each row of `data` (and class, if there are more than two): the prediction at the
+            reference, as term "(reference)", and a row a term with active features. What they add
+            up to is the prediction, `predict(data)`. std_error is zero where all coalitions were
+            enumerated. NaN where the row misses an input.
+
+        Raises
+        ------
+        ArgumentError
+            The reference is not one complete row, or a fit that is part of a path is given none;
+            or `n_permutations` or `seed` is no such number.
+        """
+        return shapley.shapley_values(self, data, reference, n_permutations, seed, offset)
+
+    def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
+        """Draw on matplotlib Axes and return them.
+
+        Parameters
+        ----------
+        kind : str
+            "weights" (top=20): feature weights by batch, the default. "map" (data=None, row=None,
+            batch=1, named=0): prototypes of a batch by weighted PCA, Eqs. 4.1-4.4, with the rows of
+            `data`, and with `row`, a frame of one row, prototypes sized by their impact on it.
+            "scatter" (features=None, data=None, row=None, named=0): two active features. "surface"
+            (features=None, reference=None, level=None): estimates over two features with the others
+            at the reference. "shapley" (data, row=0, reference=None, level=None, top=15): Shapley
+            values of one row of `data`, by position.
+        ax : Axes, optional
+            New ones by default.
+        **arguments
+            Those in parentheses.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            There is no such kind, it does not take an argument, or there is nothing to draw.
+        MissingExtraError
+            matplotlib is not installed.
+        """
+        from lodim.models.proset import plots
+
+        return plots.draw(self, kind, ax, **arguments)
+
+    def to_excel(self, path: str | PathLike, row: Any = None, **arguments: Any) -> None:
+        """Write a formatted workbook: `export()`, or with `row` its explanation (Figure 4.5).
+
+        Parameters
+        ----------
+        path : path
+            Of the .xlsx file.
+        row : frame of one row, Series, or dict of values, optional
+        **arguments
+            Of `explain`, or `data` of `export`.
+
+        Raises
+        ------
+        MissingExtraError
+            openpyxl is not installed.
+        StoreError
+            The file cannot be written.
+        """
+        if row is not None:
+            self.explain(row, **arguments).to_excel(path)
+        else:
+            workbook.write_prototypes(self, self.export(**arguments), path)
 
     # Shared by the above -----------------------------------------------------------------------
 
@@ -272,8 +535,25 @@ class ProsetFit(Explained):
         # To move new rows to a GPU takes longer than to read them here: only where asked.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
-    def _classes(self, code):
-        return np.array(self.levels, dtype=object)[code.astype(int)]
+    def _impacts(self, batch):
+        """w_j G_j(x) of each row of a batch and each prototype, (n, M)."""
+        return impacts(self.estimates, batch.X, batch.n, self._threads)
+
+    def _familiarity(self, batch):
+        """sum_j w_j G_j(x) of each row of a batch, (n,)."""
+        t = self.estimates
+        ones = np.ones((len(t), 1))
+        return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]
+
+    def _centre(self, batch):
+        """The null model's mean of a numeric response, (n,)."""
+        return (batch.offset_matrix(1) + self.estimates.level)[:, 0]
+
+    def _density(self, batch, y):
+        """Density of each row's numeric response at y, a number or (n,)."""
+        t = self.estimates
+        z = (y - self._centre(batch)) / t.scale
+        return distribution.density(t, batch.X, batch.n, z, self._threads) / t.scale
 
     def _calibrated(self):
         if self.calibration is None:
@@ -283,21 +563,14 @@ class ProsetFit(Explained):
             )
         return self.calibration
 
-    def _quantiles(self, batch, shares):
-        """Quantiles of the response, (n, q)."""
-        t = self.estimates
-        z = distribution.quantiles(
-            t, self._calibrated(), batch.X, batch.n, np.asarray(shares), self._threads
-        )
-        return batch.offset_matrix(1) + t.level + t.scale * z
-
 
 def _shares(values, name):
+    """Numbers between 0 and 1, (q,); an ArgumentError if they are not."""
     try:
         shares = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
     if shares.ndim != 1 or not shares.size or not ((shares > 0) & (shares < 1)).all():
-        given = values[0] if name == "level" else values
-        raise ArgumentError(f"{name} must be between 0 and 1, not {given!r}")
+        shown = values[0] if name == "level" else values
+        raise ArgumentError(f"{name} must be between 0 and 1, not {shown!r}")
     return shares

@@ -5,16 +5,16 @@ from itertools import islice
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.proset import candidates, penalties
+from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
-from lodim.models.proset.estimate import combine, fit_stages
+from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
 from lodim.selection.cv import choose
 
 __all__ = ["extend", "from_state", "proset"]
 
-QUICK = {  # tried where a penalty is to be chosen, largest first
+GRIDS = {  # tried where a penalty is to be chosen, largest first
     "lambda_v": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
 }
@@ -60,7 +60,7 @@ def proset(
     data : frame
         pandas, polars, or a dict of columns.
     family : {"gaussian", "binomial", "multinomial"}, optional
-        By the response, where it is not given.
+        By default that of the response's kind.
     n_batches : int, optional
         Most batches. None: chosen by cross-validation.
     n_candidates : int
@@ -158,6 +158,16 @@ def proset(
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
     values in the active features and the prototypes' responses. No setting keeps none.
 
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.03)
+    >>> fit.shrink().design.features
+    ['petal_length', 'petal_width']
+    >>> fit.predict(iris.iloc[[0, 100]], "class").tolist()
+    ['setosa', 'virginica']
+
     References
     ----------
     Ruf, N. (2022). Prototype sets: supervised learning with automatic selection of prototypes and
@@ -165,14 +175,14 @@ def proset(
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(proset, formula, data, arguments)
-    open_ = [name for name in QUICK if getattr(problem.settings, name) is None]
-    if not open_ and n_batches is not None:
+    to_choose = [name for name in GRIDS if getattr(problem.settings, name) is None]
+    if not to_choose and n_batches is not None:
         return SPEC.run(problem)
-    return SPEC.run(*choose(problem, {name: QUICK[name] for name in open_}))
+    return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
 
-def defaults(family, n):
-    """What "auto" means for a family and n rows."""
+def auto_settings(family, n):
+    """Values of the penalties that are "auto", for a family and n rows, a dict."""
     if family.name == "gaussian":
         share = min(1.0, 1000.0 / n)
         return {"lambda_v": 1e-2 * share, "lambda_w": 1e-6 * share}
@@ -185,12 +195,12 @@ def extend(fit, data, n_batches):
     problem = prepare(proset, fit.design.formula, data, arguments)
     # The call may have left penalties open: the batches to come take those that were chosen.
     settings = replace(fit.settings, n_batches=n_batches)
-    chosen = {name: by for name, by in fit.chosen.items() if name != "n_batches"}
+    chosen = {name: by_draw for name, by_draw in fit.chosen.items() if name != "n_batches"}
     problem = problem.settle(settings, chosen=chosen)
-    kept = fit.estimates, fit.log
-    stages = fit_stages(problem.batch, problem.family, problem.settings, kept=kept)
-    found = combine([part[:2] for part in islice(stages, n_batches)])
-    return SPEC.run(problem, fit.selection, found=found)
+    previous = fit.estimates, fit.log
+    stages = fit_stages(problem.batch, problem.family, settings, previous=previous)
+    fitted = combine([part[:2] for part in islice(stages, n_batches)])
+    return SPEC.run(problem, fit.selection, found=fitted)
 
 
 SPEC = ModelSpec(
@@ -201,13 +211,13 @@ SPEC = ModelSpec(
     combine=combine,
     assemble=assemble,
     penalties={
-        "lambda_v": Penalty(penalties.largest_v),
-        "lambda_w": Penalty(penalties.largest_w, ratio=1e-9),
+        "lambda_v": Penalty(largest_v),
+        "lambda_w": Penalty(largest_w, ratio=1e-9),
     },
     stage_setting="n_batches",
-    validate=candidates.check,
+    validate=candidates.check_rows,
     patience=2,
-    auto_settings=defaults,
+    auto_settings=auto_settings,
     options=(
         Option("--lambda-v", "lambda_v", float, "penalty of feature weights; default: 0.001"),
         Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),

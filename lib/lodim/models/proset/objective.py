@@ -6,17 +6,17 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.proset.kernels.cpu import DENSITY, FOUR, loss_gradient, scaled, square_sums
+from lodim.models.proset.kernels.cpu import DENSITY, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
 SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than they bring
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate A / B of earlier batches.
+class ScoringRows:
+    """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate a / b of earlier batches.
 
-    weight (n_tiles, 64) is zero on padding; the whole adds up to one.
+    y, a, b, weight (n_tiles, 64). weight is zero on padding; the whole adds up to one.
     """
 
     X: np.ndarray
@@ -26,8 +26,8 @@ class Scoring:
     weight: np.ndarray
 
     @classmethod
-    def of(cls, X, y, a, b, weight, dtype):
-        """From rows: X (n, p); y, a, b, weight (n,)."""
+    def from_rows(cls, X, y, a, b, weight, dtype):
+        """The tiles of rows X (n, p); y, a, b, weight (n,)."""
         packed = tiles.pack(X, dtype)
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # An estimate of padding has no weight, but its logarithm must exist.
@@ -36,60 +36,66 @@ class Scoring:
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """Elastic nets of the parameters (v, w, u): weights of their squares and of their sizes."""
+class ElasticNet:
+    """Penalty of the parameters theta = (v, w, u), each with its own weights.
+
+    square, size : (p + J + 1,) weights of theta^2 and of |theta|
+    """
 
     square: np.ndarray
     size: np.ndarray
 
     @classmethod
-    def of(cls, D, J, settings):
-        """Shares as in Eq. 2.8: lambda ((1 - l1_ratio) / 2 sum v^2 + l1_ratio sum v)."""
+    def from_settings(cls, p, J, settings):
+        """Of p features and J candidates: lambda ((1 - l1_ratio) / 2 sum v^2 + l1_ratio sum v)."""
         s = settings
-        lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [D, J, 1])
-        l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [D, J, 1])
+        lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
+        l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
         return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
     def __call__(self, theta):
-        """Value, and gradient where no parameter is below zero."""
+        """Value, and gradient (p + J + 1,), where no parameter is below zero."""
         value = self.square @ theta**2 + self.size @ theta
         return value, 2.0 * self.square * theta + self.size
 
 
 class BatchObjective:
-    """Penalized loss of the scoring rows as a function of (v, w, u), all of them >= 0.
+    """Penalized loss of the scoring rows as a function of theta = (v, w, u), all of them >= 0.
 
     Parameters
     ----------
-    scoring : Scoring
+    scoring : ScoringRows
     x, target : arrays (J, p), (J,)
         Candidates.
     loss : code of `kernels`
-    penalty : Penalty
+    penalty : ElasticNet
     threads : int
     engine : where the sums over the rows run: their tiles stay there as long as the objective
     """
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
-        self._rows, self._loss, self._penalty = scoring, loss, penalty
+        self._scoring, self._loss, self._penalty = scoring, loss, penalty
         self._x, self._target = x.astype(scoring.X.dtype), target.astype(scoring.X.dtype)
         self._by_target = np.argsort(target, kind="stable")
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
-        X, self._resident = place(scoring.X, engine), None
-        if not on_host(X):
-            from lodim.models.proset.kernels.resident import Resident  # loads CUDA
+        self._X, self._on_device = place(scoring.X, engine), None
+        if not on_host(self._X):
+            from lodim.models.proset.kernels.cuda import upload_rows  # loads CUDA
 
-            self._resident = Resident.of(X, scoring, self._x, self._target)
+            self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta):
         """Value and gradient at theta = (v (p,), w (J,), u)."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
-        live = w[order].astype(self._x.dtype) > 0
-        order = np.concatenate([order[live], order[~live]])
-        sums_of = self._sums if self._resident is None else self._resident.sums
-        sums = sums_of(v[active], w[order], u, active, order, self._loss)
+        positive = w[order].astype(self._x.dtype) > 0
+        order = np.concatenate([order[positive], order[~positive]])
+        arguments = v[active], w[order], u, active, order, self._loss
+        if self._on_device is None:
+            sums = self._sums(*arguments)
+        else:
+            sums = self._X.run(loss_gradient, *self._on_device, *arguments)
         D = active.size
         value, gradient = self._penalty(theta)
         gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0
@@ -98,28 +104,19 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Loss of all scoring rows, and its derivatives by u, v (D,) and w (J,)."""
-        rows, kind, D = self._rows, self._rows.X.dtype, len(active)
+        """Loss of all scoring rows, and its derivatives by u, v (D,) and w (J,): (2 + D + J,)."""
+        rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)
         new = (target[1:] != target[:-1]) | ((small_w[1:] > 0) != (small_w[:-1] > 0))
         runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)
-        n_blocks = -(-len(rows.X) // step)
-        partials = np.empty((n_blocks, 2 + D + len(w)))
-        for_blocks(
-            loss_gradient, n_blocks, partials, rows.X, rows.y, rows.a, rows.b, rows.weight, step,
-            active, small_v, V, small_w, target, runs, kind.type(u), loss,
-            threads=self._threads,
-        )  # fmt: skip
+        partials = np.empty((-(-len(rows.X) // step), 2 + D + len(w)))
+        data = rows.X, rows.y, rows.a, rows.b, rows.weight
+        points = active, small_v, V, small_w, target, runs, kind.type(u), loss
+        arguments = partials, *data, step, *points
+        for_blocks(loss_gradient, len(partials), *arguments, threads=self._threads)
         sums = partials.sum(axis=0)
         square_sums(V, w * sums[2 + D :], sums[2 : 2 + D])
         sums[2 : 2 + D] /= -v
         return sums
-
-
-def padded(M):
-    """A matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
-    out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
-    out[: M.shape[0], : M.shape[1]] = M
-    return out

@@ -1,44 +1,43 @@
-"""What each kind of plot of a ProsetFit shows; `lodim.plot.axes` and `lodim.plot.points` draw."""
+"""Contents of each kind of plot of a ProsetFit; `lodim.plot` draws them."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from lodim.checks import among
 from lodim.errors import ArgumentError
-from lodim.models.proset.batchmap import batch_map
-from lodim.models.proset.explain import query as queries
-from lodim.models.proset.explain.attribution import REFERENCE, reference_of, shapley_values
 from lodim.models.proset.explain.query import (
-    active,
     active_names,
-    importance,
-    original,
-    query,
+    active_values,
+    by_importance,
+    original_units,
+    read_query,
+    select_features,
     zero_offset,
 )
-from lodim.models.proset.surface import surface_over
-from lodim.plot import axes as plot
-from lodim.plot import points as planes
-from lodim.plot.points import Key, Points
+from lodim.models.proset.explain.reference import reference_values
+from lodim.models.proset.explain.shapley import REFERENCE, shapley_values
+from lodim.models.proset.prototypes import estimates_at
+from lodim.plot import axes, points
 
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
+GRID = 121  # points of a surface along each axis
+ROOM = 0.08  # of the prototypes' range, beyond its ends
 
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
-    kinds = {
-        "weights": weights, "map": map_, "scatter": scatter, "surface": surface,
-        "shapley": shapley,
-    }  # fmt: skip
-    return plot.draw(kinds, kind, fit, ax, arguments)
+    kinds = dict(weights=weights, map=map_, scatter=scatter, surface=surface, shapley=shapley)
+    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def weights(fit, ax, *, top=20):
     """Feature weights by batch, the largest first."""
-    on = importance(fit)[:top]
+    on = by_importance(fit)[:top]
     if not len(on):
         raise ArgumentError("no feature has a weight: there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
-    return planes.weights(names, fit.estimates.v[:, on], ax)
+    return points.weights(names, fit.estimates.v[:, on], ax)
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
@@ -48,57 +47,47 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
     of = t.of_batch(batch)
     to_plane = batch_map(t.x[of], t.w[of], t.v[batch - 1])
-    at = None if row is None else query(fit, row, zero_offset(fit))
-    size, said = t.w[of], "prototype weight"
-    if at is not None:
-        size, said = fit.impacts(at.batch)[0, of], "impact"
-    return _plane(
-        fit, ax, to_plane, _map_names(fit, to_plane), of, size, said, data, at, named,
-        title=f"batch {batch}: similarity falls as exp(-d²/2) with the distance d",
-    )  # fmt: skip
+    title = f"batch {batch}: similarity falls as exp(-d²/2) with the distance d"
+    names = _map_names(fit, to_plane)
+    return _plane(fit, ax, to_plane, names, of, data, row, named, title)
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
     """Prototypes in the plane of two active features, by default the most important ones."""
-    two = _two(fit, features)
-    at = None if row is None else query(fit, row, zero_offset(fit))
-    size, said = fit.estimates.w, "prototype weight"
-    if at is not None:
-        size, said = fit.impacts(at.batch)[0], "impact"
-    of = np.arange(len(fit.estimates))
+    two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
-    return _plane(
-        fit, ax, lambda x: original(fit, x)[:, two], names, of, size, said, data, at, named
-    )
+    of = np.arange(len(fit.estimates))
+    return _plane(fit, ax, lambda x: original_units(fit, x)[:, two], names, of, data, row, named)
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
     """Estimates over two active features, the others where the reference is."""
-    two, r = _two(fit, features), reference_of(fit, reference)
+    two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
-    *axes, Z, mass = surface_over(fit, two, r)
+    x, y, Z, mass = surface_over(fit, two, r)
     names = [active_names(fit)[k] for k in two]
     more = {
-        "points": Points(original(fit, t.x)[:, two], t.y, t.w), "edge": _edge(fit, mass),
-        "star": ("reference", original(fit, r[None])[0, two]),
-        "title": _others(fit, two, r),
-    }  # fmt: skip
+        "points": points.Points(original_units(fit, t.x)[:, two], t.y, t.w),
+        "edge": _edge(fit, mass),
+        "star": ("reference", original_units(fit, r[None])[0, two]),
+        "title": _other_features(fit, two, r),
+    }
     if level is None and fit.levels is not None and len(fit.levels) > 2:
-        key = Key(fit.design.response.name, fit.levels, 0.0, 1.0, "weight")
-        return planes.classes(*axes, Z, key, names, ax, **more)
+        key = points.Key(fit.design.response.name, fit.levels, 0.0, 1.0, "weight")
+        return points.classes(x, y, Z, key, names, ax, **more)
     values, key, half = _one_surface(fit, Z, level)
-    return planes.surface(*axes, values, key, names, ax, level=half, **more)
+    return points.surface(x, y, values, key, names, ax, level=half, **more)
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     """Shapley values of one row of `data` (by position), the largest first."""
-    one = plot.one_row(data, row)
+    one = axes.one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = shapley_values(fit, one, reference, offset=offset)
-    what = fit.design.response.name
+    estimate = fit.design.response.name
     if fit.levels is not None:
         frame, level = _of_level(fit, frame, level)
-        what = f"P({what} = {level})"
+        estimate = f"P({estimate} = {level})"
     elif level is not None:
         raise ArgumentError("level is for classes; this response is numeric")
     if frame["shapley"].isna().any():
@@ -106,42 +95,39 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     values = frame.set_index("term")["shapley"]
     baseline, values = values[REFERENCE], values.drop(REFERENCE)
     values = values.loc[values.abs().sort_values(ascending=False, kind="stable").index[:top]]
-    title = f"row {one.index[0]}: {what} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
-    names = [_valued(one, name) for name in values.index]
-    return plot.bars(names, values.to_numpy(), f"Shapley value, on {what}", ax, title=title)
+    title = f"row {one.index[0]}: {estimate} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
+    names = [_with_value(one, name) for name in values.index]
+    return axes.bars(names, values.to_numpy(), f"Shapley value, on {estimate}", ax, title=title)
 
 
-# What the kinds share ----------------------------------------------------------------------------
+# Prototypes in a plane ---------------------------------------------------------------------------
 
 
-def _plane(fit, ax, to_plane, names, of, size, said, data, at, named, title=None):
-    """Prototypes `of` with rows of data and a query, where `to_plane` puts them."""
-    t = fit.estimates
-    unit = (t.scale, t.level[0]) if fit.levels is None else (1.0, 0.0)
-    points = Points(to_plane(t.x[of]), t.y[of] * unit[0] + unit[1], size)
-    faint, star = None, None
+def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
+    """Prototypes `of` with rows of data and a query row, where `to_plane` puts them."""
+    t, levels = fit.estimates, fit.levels
+    size, meaning, star, faint = t.w[of], "prototype weight", None, None
+    if row is not None:
+        query = read_query(fit, row, zero_offset(fit))
+        size, meaning = fit._impacts(query.batch)[0, of], "impact"
+        star = (f"row {query.label}", to_plane(query.x[None])[0])
+    values = shown = t.y[of] if levels is not None else t.y[of] * t.scale + t.level[0]
     if data is not None:
-        faint = Points(to_plane((rows := _rows(fit, data))[0]), rows[1])
-    if at is not None:
-        star = (f"row {at.label}", to_plane(at.x[None])[0])
-    values = points.value if faint is None else np.concatenate([points.value, faint.value])
-    key = Key.of(fit.design.response.name, fit.levels, values, said)
+        x, y = _rows(fit, data)
+        faint, shown = points.Points(to_plane(x), y), np.concatenate([values, y])
+    key = points.Key.of(fit.design.response.name, levels, shown, meaning)
     largest = np.argsort(-size, kind="stable")[:named]
     tags = {int(k): str(fit.labels[of[k]]) for k in largest}
-    return planes.plane(
-        points, key, names, ax, faint=faint, star=star, title=title, tags=tags,
-        square=title is not None,
-    )  # fmt: skip
+    prototypes = points.Points(to_plane(t.x[of]), values, size)
+    more = {"faint": faint, "star": star, "title": title, "tags": tags}
+    return points.plane(prototypes, key, names, ax, **more, square=title is not None)
 
 
 def _rows(fit, data):
-    """Active features and responses of data; NaN without a response."""
-    offset = zero_offset(fit)
-    if fit.design.has_response(data):
-        batch = fit.design.apply(data, offset=offset, response=True)
-        return active(fit, batch), batch.y
-    batch = fit.design.apply(data, offset=offset)
-    return active(fit, batch), np.full(batch.n, np.nan)
+    """Active features and responses of data, (n, A) and (n,); NaN without a response."""
+    response = fit.design.has_response(data)
+    batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
+    return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
 
 
 def _map_names(fit, to_plane):
@@ -153,15 +139,76 @@ def _map_names(fit, to_plane):
             continue
         loading = to_plane.axes[:, k]
         largest = np.argsort(-np.abs(loading), kind="stable")[:2]
-        made = [f"{'+−'[int(loading[a] < 0)]} {active_names(fit)[a]}"
-                for a in largest if abs(loading[a]) > 0.2]  # fmt: skip
-        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {'  '.join(made)}")
+        features = [
+            f"{'+−'[int(loading[a] < 0)]} {active_names(fit)[a]}"
+            for a in largest
+            if abs(loading[a]) > 0.2
+        ]
+        names.append(f"PC {k + 1} ({100 * to_plane.share[k]:.0f} %):  {'  '.join(features)}")
     return names
 
 
-def _two(fit, features):
-    """Positions of two active features."""
-    two = queries.chosen(fit, 2 if features is None else features)
+@dataclass(frozen=True)
+class BatchMap:
+    """Doubly weighted principal components of the prototypes of one batch.
+
+    v : (A,) feature weights, by which features are scaled (Eq. 4.1)
+    centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
+    axes : (A, R) directions U in decreasing order of variance, R their rank (Eq. 4.4)
+    share : (R,) of the weighted variance
+    """
+
+    v: np.ndarray
+    centre: np.ndarray
+    axes: np.ndarray
+    share: np.ndarray
+
+    def __call__(self, x):
+        """Coordinates (n, 2) of points x (n, A) on two directions, zero on one beyond the rank."""
+        plane = np.zeros((len(x), 2))
+        scores = (x * self.v - self.centre) @ self.axes[:, :2]
+        plane[:, : scores.shape[1]] = scores
+        return plane
+
+
+def batch_map(x, w, v):
+    """The BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    Z = x * v
+    centre = w @ Z / w.sum()
+    # The eigenvectors of Z' W Z are the right singular vectors of W^(1/2) Z: half the digits lost.
+    s, U = np.linalg.svd(np.sqrt(w)[:, None] * (Z - centre), full_matrices=False)[1:]
+    rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
+    axes = U[:rank].T
+    # A direction and its opposite are one: the largest entry is positive.
+    largest = np.abs(axes).argmax(axis=0) if rank else np.zeros(0, int)
+    axes = axes * np.where(axes[largest, np.arange(rank)] < 0, -1.0, 1.0)
+    return BatchMap(v, centre, axes, s[:rank] ** 2 / max((s**2).sum(), 1e-300))
+
+
+# Surfaces ----------------------------------------------------------------------------------------
+
+
+def surface_over(fit, two, r):
+    """Original units x (G,) and y (G,), estimates (G, G, K) by [y, x], familiarity (G, G).
+
+    two : positions of two active features; r : (A,) standardized active features
+    """
+    t, d = fit.estimates, fit.design
+    on = t.features[two]
+    low = np.minimum(t.x[:, two].min(axis=0), r[two])
+    high = np.maximum(t.x[:, two].max(axis=0), r[two])
+    room = ROOM * np.maximum(high - low, 1e-9)
+    grid = np.linspace(low - room, high + room, GRID).T
+    x = np.repeat(r[None], GRID * GRID, axis=0)
+    x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)
+    Z, mass = estimates_at(t, x, fit._threads)
+    first, second = grid * d.scale[on, None] + d.mean[on, None]
+    return first, second, Z.reshape(GRID, GRID, -1), mass.reshape(GRID, GRID)
+
+
+def _two_features(fit, features):
+    """Positions of two active features, by default the most important ones."""
+    two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
         raise ArgumentError(f"two different active features are drawn, {count}")
@@ -169,7 +216,7 @@ def _two(fit, features):
 
 
 def _edge(fit, mass):
-    """Where a surface is familiar, and what is beyond."""
+    """Familiarity above the veil's (G, G), and the veil's words; None where nothing is veiled."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -178,40 +225,43 @@ def _edge(fit, mass):
     return beyond, f"less familiar than {100 - STRANGE} %\nof the training rows"
 
 
-def _others(fit, two, r):
-    """Where the other features are, as far as there is room to say it."""
-    rest = [k for k in importance(fit) if k not in two]
-    values = original(fit, r[None])[0]
-    said = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
+def _other_features(fit, two, r):
+    """Values of the features that are not drawn, as many as there is room for."""
+    rest = [k for k in by_importance(fit) if k not in two]
+    values = original_units(fit, r[None])[0]
+    texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
     more = [f"{len(rest) - 3} more at the reference"] if len(rest) > 3 else []
-    return ", ".join([*said, *more])
+    return ", ".join([*texts, *more])
 
 
 def _one_surface(fit, Z, level):
-    """The values to draw, their key, and the value whose contour is drawn thick."""
+    """The values to draw (G, G), their key, and the value whose contour is drawn thick."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
             raise ArgumentError("level is for classes; this response is numeric")
-        return Z[..., 0], Key.of(name, None, Z[..., 0].ravel(), "weight"), None
+        return Z[..., 0], points.Key.of(name, None, Z[..., 0].ravel(), "weight"), None
     k = among("level", fit.levels[-1] if level is None else level, fit.levels)
-    key = Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
+    key = points.Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
     return Z[..., k], key, 0.5
 
 
+# Shapley values ----------------------------------------------------------------------------------
+
+
 def _of_level(fit, frame, level):
-    """The rows of one class: by default the most probable one, of two the second."""
+    """The rows of one class and its label: by default the most probable one, of two the second."""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):
-            raise ArgumentError(f"of two classes {fit.levels[1]!r} is shown, not {level!r:.80}")
-        return frame, fit.levels[1]
+            raise ArgumentError(f"of two classes {shown!r} is shown, not {level!r:.80}")
+        return frame, shown
     if level is None:
         level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()
     return frame[frame["level"] == fit.levels[among("level", level, fit.levels)]], level
 
 
-def _valued(one, name):
+def _with_value(one, name):
     """A term with its value in the row, where it is a column."""
     if name not in one:
         return name

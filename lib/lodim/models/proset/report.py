@@ -1,11 +1,11 @@
-"""What a ProsetFit prints."""
+"""The printed tables of a ProsetFit."""
 
 import numpy as np
 import pandas as pd
 
-from lodim.models.proset.prototypes import KINDS
+from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the features' table
@@ -14,11 +14,11 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
 def listing(fit):
-    """Lines and table of the short print, as glmnet's."""
+    """Lines and Table of the short print, as glmnet's."""
     s = fit.settings
     lines = [
-        f"Family: {fit.family.name}{wording.levels(fit, _loss(fit))}",
-        f"{wording.rows(fit)}, active: {fit.df}",
+        f"Family: {fit.family.name}{phrases.levels(fit, _loss(fit))}",
+        f"{phrases.rows(fit)}, active: {fit.df}",
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
     ]
@@ -26,17 +26,13 @@ def listing(fit):
         lines.append("Warning: the optimizer did not converge in every batch; see summary()")
     frame = fit.batches().set_index("batch").rename_axis(None)
     active = [int((fit.estimates.v[:b] > 0).any(axis=0).sum()) for b in frame.index]
-    table = pd.DataFrame(
-        {
-            "Df": active, "Prototypes": frame["n_prototypes"].cumsum(),
-            "%Dev": 100.0 * frame["dev_ratio"],
-        }, index=frame.index,
-    )  # fmt: skip
+    columns = {"Df": active, "Prototypes": frame["n_prototypes"].cumsum()}
+    table = pd.DataFrame(columns | {"%Dev": 100.0 * frame["dev_ratio"]}, index=frame.index)
     return lines, Table("", table, {"%Dev": ".2f"})
 
 
 def summary(fit, full):
-    """Header, batches, features, familiarity, and how the optimizer ended."""
+    """The Report: header, batches, features, familiarity, and how the optimizer ended."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -49,21 +45,19 @@ def summary(fit, full):
 
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
-    name = d.response.name
-    two = fit.levels is not None and len(fit.levels) == 2
     rows = [
-        ("Response", f"P({name} = {fit.levels[1]})" if two else name),
+        ("Response", phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "proset"),
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
-        ("Loss", "log-loss" if fit.levels is not None else KINDS[fit.estimates.loss]),
-        ("Batches", f"{len(fit.estimates.v)}{wording.how(fit, 'n_batches')}"),
+        ("Loss", "log-loss" if fit.levels is not None else LOSS_NAMES[fit.estimates.loss]),
+        ("Batches", f"{len(fit.estimates.v)}{phrases.how(fit, 'n_batches')}"),
         ("Prototypes", str(len(fit.estimates))),
         ("Features", str(len(d.names))),
         ("Active features", str(fit.df)),
-        ("Lambda v", f"{significant(s.lambda_v)}{wording.how(fit, 'lambda_v')}"),
-        ("Lambda w", f"{significant(s.lambda_w)}{wording.how(fit, 'lambda_w')}"),
+        ("Lambda v", f"{significant(s.lambda_v)}{phrases.how(fit, 'lambda_v')}"),
+        ("Lambda w", f"{significant(s.lambda_w)}{phrases.how(fit, 'lambda_w')}"),
         ("L1 ratio v", significant(s.l1_ratio_v)),
         ("L1 ratio w", significant(s.l1_ratio_w)),
         ("Mean null deviance", significant(g["null_deviance"])),
@@ -78,14 +72,11 @@ def _header(fit):
 
 def _batches(fit):
     frame = fit.batches().set_index("batch").rename_axis(None)
-    table = pd.DataFrame(
-        {
-            "Candidates": frame["n_candidates"], "Scoring": frame["n_scoring"],
-            "Prototypes": frame["n_prototypes"], "Features": frame["n_features"],
-            "Loss": frame["deviance"], "Cum. %Dev": 100.0 * frame["dev_ratio"],
-            "Eval.": frame["n_eval"],
-        }
-    )  # fmt: skip
+    heads = {"Candidates": "n_candidates", "Scoring": "n_scoring", "Prototypes": "n_prototypes"}
+    heads |= {"Features": "n_features", "Loss": "deviance", "Cum. %Dev": "dev_ratio"}
+    heads |= {"Eval.": "n_eval"}
+    table = frame[list(heads.values())].set_axis(list(heads), axis=1)
+    table["Cum. %Dev"] *= 100.0
     loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
     notes = (
         f"Loss: {loss} of the training rows after the batch, each row without the prototype that "
@@ -100,12 +91,8 @@ def _features(fit, full):
         "std_estimate", ascending=False, kind="stable"
     )
     shown = active if full else active.head(MOST_FEATURES)
-    table = pd.DataFrame(
-        {
-            "Weight": shown["estimate"].to_numpy(), "Per SD": shown["std_estimate"].to_numpy(),
-            "Batches": shown["batches"].to_numpy(),
-        }, index=list(shown["term"]),
-    )  # fmt: skip
+    heads = {"estimate": "Weight", "std_estimate": "Per SD", "batches": "Batches"}
+    table = shown.set_index("term").rename_axis(None)[list(heads)].rename(columns=heads)
     notes = [
         "Weight: inverse width of the kernel, per unit of the feature and per standard deviation, "
         "largest of the batches."
@@ -131,7 +118,7 @@ def _familiarity(fit):
 
 
 def _notes(fit):
-    log, asked, s = fit.log, fit.settings.n_batches, fit.settings
+    log, s, n_batches = fit.log, fit.settings, fit.estimates.n_batches
     failed = (np.flatnonzero(~log["converged"]) + 1).tolist()
     ended = (
         "all batches converged"
@@ -145,17 +132,17 @@ def _notes(fit):
         f"{significant(s.tol)}, or {PATIENCE} steps in a row that lower the objective by at most "
         f"{significant(s.ftol)} of its size each."
     ]
-    if asked > fit.estimates.n_batches:
-        notes.append(f"Of {asked} batches asked for, batch {fit.estimates.n_batches} is empty: "
-                     "nothing was left to gain.")  # fmt: skip
-    notes += wording.choice(fit)
-    notes += wording.without_effect(fit.design)
+    if s.n_batches > n_batches:
+        words = f"Of {s.n_batches} batches asked for, batch {n_batches} is empty"
+        notes.append(f"{words}: nothing was left to gain.")
+    notes += phrases.choice(fit)
+    notes += phrases.without_effect(fit.design)
     return tuple(notes)
 
 
 def _chosen(fit):
-    return f" ({wording.listed(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
+    return f" ({phrases.listed(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
 
 
 def _loss(fit):
-    return "" if fit.levels is not None else f" (loss {KINDS[fit.estimates.loss]})"
+    return "" if fit.levels is not None else f" (loss {LOSS_NAMES[fit.estimates.loss]})"

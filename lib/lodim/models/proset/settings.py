@@ -13,7 +13,7 @@ PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of proset is asked for; `proset` says what each means.
+    """The arguments of a fit; `proset` says what each means.
 
     n_batches, lambda_v and lambda_w may be open (None), and the latter "auto" until the family is
     known.

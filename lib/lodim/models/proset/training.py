@@ -3,26 +3,18 @@
 import numpy as np
 
 from lodim.design.batch import subset
-from lodim.engine import row_keys as keys
-from lodim.engine import tiles
-from lodim.engine.blocks import available_threads, for_blocks
+from lodim.engine import row_keys, tiles
+from lodim.engine.blocks import available_threads
 from lodim.models.proset import candidates
-from lodim.models.proset.kernels.cpu import (
-    CLASSES,
-    DENSITY,
-    ROOT_TAU,
-    SQUARED,
-    agreement_sums,
-    scaled,
-)
-from lodim.models.proset.prototypes import PART, STEP, prior
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, ROOT_TAU, SQUARED, agreement_sums
+from lodim.models.proset.prototypes import PART, batch_kernel, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist
 
 
-class Training:
-    """Rows of weight above zero, and each row's estimate A / B by the prototypes so far.
+class BatchState:
+    """Rows of weight above zero, and each row's estimate a / b by the prototypes so far.
 
     The prototype that a row is itself is left out of the row's estimate: else later batches would
     see rows that an earlier batch knows by heart, and take them for explained.
@@ -38,19 +30,19 @@ class Training:
     level, scale, loss, n_classes : as Prototypes have them
     content : (n,) hash of what each row holds, which decides what is drawn
     varies : (p,) bool, features that are not constant
-    fresh : (n,) bool, rows that no batch has been fitted to
+    unfitted : (n,) bool, rows that no batch has been fitted to
     """
 
     def __init__(self, batch, family, settings):
         if batch.weights is not None and not batch.weights.all():
             batch = subset(batch, batch.positive_weight)
-        self.batch, self.family, self.settings = batch, family, settings
+        self.batch, self.settings = batch, settings
         self.threads = settings.threads or available_threads()
         self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
         self.varies = tiles.varies(batch.X)
-        self.b, self.fresh = np.ones(batch.n), np.ones(batch.n, bool)
+        self.b, self.unfitted = np.ones(batch.n), np.ones(batch.n, bool)
         if family.name == "gaussian":
             self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
             residual = batch.y - null[:, 0]
@@ -62,17 +54,17 @@ class Training:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)
             self.a = np.maximum(p[np.arange(batch.n), self.code], np.finfo(float).tiny)
-        self.content, _ = keys.of_batch(batch, self.n_classes)
+        self.content, _ = row_keys.of_batch(batch, self.n_classes)
 
     @property
     def code(self):
-        """(n,) int, the class of each row; zero for numbers."""
+        """Class of each row, (n,) int; zero for numbers."""
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
-    def losses(self, a, b, i=slice(None)):
-        """Loss of the rows i with the estimates a / b."""
+    def losses(self, a, b):
+        """Loss of each row with the estimates a / b, (n,)."""
         if self.loss == SQUARED:
-            return (a / b - self.y[i]) ** 2
+            return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
 
     def deviance(self):
@@ -82,15 +74,13 @@ class Training:
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Candidates and scoring rows of batch c: equal seeds and batches give equal splits."""
-        goodness = -self.losses(self.a, self.b)
-        groups = candidates.group(self.code, goodness, self.settings.hard_share)
-        return candidates.draw(
-            groups, self.weight, self.content, self.settings, [self.settings.seed, c]
-        )
+        """Candidates and scoring rows of batch c, a Split: equal seeds give equal ones."""
+        s, goodness = self.settings, -self.losses(self.a, self.b)
+        groups = candidates.easy_and_hard(self.code, goodness, s.hard_share)
+        return candidates.draw_split(groups, self.weight, self.content, s, [s.seed, c])
 
-    def with_batch(self, part):
-        """a, b of the rows with one batch of prototypes more."""
+    def estimates_with(self, part):
+        """a, b (n,) of the rows with one batch of prototypes more."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -105,32 +95,28 @@ class Training:
         """
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
-        on = np.flatnonzero(part.v[0])
-        v, active = part.v[0, on], np.arange(len(on))
-        V = scaled(part.x, v, np.arange(len(part)), on)
+        active, v, V = batch_kernel(part, 1, np.arange(len(part)))
+        points = np.arange(len(active)), v, V, part.w, part.y, part.u[0], loss
         for lo in range(0, len(X), PART):
             at = slice(lo, lo + PART)
-            some = X[at][:, part.features[on]].astype(np.float64)
-            for_blocks(
-                agreement_sums, -(-len(some) // STEP), some, y[at], STEP, active, v, V, part.w,
-                part.y, part.u[0], loss, a[at], b[at], threads=self.threads,
-            )  # fmt: skip
+            exact = X[at][:, active].astype(np.float64)
+            run_kernel(agreement_sums, exact, self.threads, y[at], *points, a[at], b[at])
         a, b = a.ravel()[:n], b.ravel()[:n]
-        i, own = self.own(part)
+        i, w = self.prototype_rows(part)
         peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[loss]
-        a[i] -= own * peak
-        b[i] -= own
+        a[i] -= w * peak
+        b[i] -= w
         return a, b
 
-    def own(self, part):
-        """Rows that are prototypes of a batch, and what each weighs there, (r,)."""
+    def prototype_rows(self, part):
+        """Rows that are prototypes of a batch, and the weight of each there, (r,), (r,)."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part, c):
-        """Add batch c to the estimates."""
-        self.fresh[self.split(c).scoring] = False
-        a, b = self.with_batch(part)
+        """Add the prototypes of batch c to the estimates."""
+        self.unfitted[self.split(c).scoring] = False
+        a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]
         self.a, self.b = a, b

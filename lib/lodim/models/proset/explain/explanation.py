@@ -1,4 +1,4 @@
-"""Explanation: one estimate, taken apart prototype by prototype (Ruf 2022, Figure 4.5)."""
+"""One estimate, taken apart prototype by prototype (Ruf 2022, Figure 4.5), and all prototypes."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -6,7 +6,18 @@ from os import PathLike
 import numpy as np
 import pandas as pd
 
+from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
+from lodim.models.proset.explain.query import (
+    active_names,
+    by_importance,
+    familiarity_quantile,
+    original_units,
+    read_query,
+    select_features,
+    targets,
+)
+from lodim.models.proset.prototypes import Mixture
 from lodim.report.tables import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -16,7 +27,7 @@ STAR = "*"  # of the dominant set: heads its column too, whose width is wanted e
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What an estimate is made of.
+    """The parts of an estimate, by prototype.
 
     Attributes
     ----------
@@ -28,7 +39,7 @@ class Explanation:
         probability of each class, and cumulative, the share of the estimate so far; for numbers
         contribution, what it moves the estimate by, and cumulative, the estimate so far; then the
         features. In the row of the query stand the estimate itself and its known response.
-    label : label of the row
+    label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts (Eq. 4.5)
     quantile : float
@@ -52,18 +63,18 @@ class Explanation:
         """The Report that prints: header, contributions, and the features beside each other."""
         return Report(
             title=f"Explanation of row {self.label}",
-            header=tuple(self.header()),
+            header=tuple(self._header()),
             tables=(_contributions(self), *((_features(self),) if self.features else ())),
             notes=_notes(self),
         )
 
-    def header(self) -> list[tuple[str, str]]:
-        """Labels and values that stand above the table."""
-        known = self.frame["target"].iloc[0]
+    def _header(self):
+        """Pairs of label and value that stand above the table."""
+        observed = self.frame["target"].iloc[0]
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
             ("Response", self.response),
-            ("Observed", "unknown" if pd.isna(known) else significant(known)),
+            ("Observed", "unknown" if pd.isna(observed) else significant(observed)),
             ("Predicted", _predicted(self.prediction)),
             ("Familiarity", significant(self.familiarity)),
             ("Quantile of familiarity", quantile),
@@ -74,12 +85,19 @@ class Explanation:
     def to_excel(self, path: str | PathLike) -> None:
         """Write a formatted workbook: the explanation, and a sheet that says what it is.
 
+        Parameters
+        ----------
+        path : path
+            Of the .xlsx file.
+
         Raises
         ------
         MissingExtraError
             openpyxl is not installed.
+        StoreError
+            The file cannot be written.
         """
-        workbook.of_explanation(self, path)
+        workbook.write_explanation(self, path)
 
     def __repr__(self) -> str:
         return str(self.report())
@@ -88,7 +106,7 @@ class Explanation:
         return self.report().as_html()
 
 
-# What it prints ----------------------------------------------------------------------------------
+# The printed tables ------------------------------------------------------------------------------
 
 
 def _predicted(prediction):
@@ -97,73 +115,71 @@ def _predicted(prediction):
     return f"{prediction.idxmax()} ({prediction.max():.3f})"
 
 
-def labels(frame):
-    """What each row is, in words."""
-    named = {
-        QUERY: lambda r: f"row {r['row']}", PRIOR: lambda r: "null model",
-        PROTOTYPE: lambda r: f"prototype {r['row']}",
-        OTHERS: lambda r: f"{str(r['row']).split()[0]} more",
-    }  # fmt: skip
-    return [named[r["role"]](r) for r in frame.to_dict("records")]
+def _row_labels(frame):
+    """Words for each row of an explanation's frame."""
+    words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
+    return [
+        words[role].format(str(row).split()[0] if role == OTHERS else row)
+        for role, row in zip(frame["role"], frame["row"], strict=True)
+    ]
 
 
 def _contributions(e):
-    frame = _few(e)
-    classes = isinstance(e.prediction, pd.Series)
-    added = [f"p[{k}]" for k in e.prediction.index] if classes else ["contribution"]
+    frame = _printed_rows(e)
     columns = {} if e.frame["batch"].nunique() < 2 else {"Batch": frame["batch"]}
-    columns |= {
-        "Target": frame["target"], "Weight": frame["prototype_weight"],
-        "Simil.": frame["similarity"], "Impact": frame["impact"], STAR: frame["dominant"],
-    }  # fmt: skip
-    columns |= {c: frame[c] for c in added} if classes else {"Adds": frame["contribution"]}
-    if not classes:
-        columns["Estimate"] = frame["cumulative"]
-    table = pd.DataFrame(columns).set_axis(labels(frame), axis=0)
+    columns |= {"Target": frame["target"], "Weight": frame["prototype_weight"]}
+    columns |= {"Simil.": frame["similarity"], "Impact": frame["impact"], STAR: frame["dominant"]}
+    probabilities = []
+    if isinstance(e.prediction, pd.Series):
+        probabilities = [f"p[{k}]" for k in e.prediction.index]
+        columns |= {c: frame[c] for c in probabilities}
+    else:
+        columns |= {"Adds": frame["contribution"], "Estimate": frame["cumulative"]}
+    table = pd.DataFrame(columns).set_axis(_row_labels(frame), axis=0)
     formats = dict.fromkeys(table, _blank) | dict.fromkeys(("Weight", "Impact"), _fixed(2))
-    formats |= dict.fromkeys(("Simil.", *(added if classes else ())), _fixed(3))
+    formats |= dict.fromkeys(("Simil.", *probabilities), _fixed(3))
     formats[STAR] = lambda v: "" if pd.isna(v) or not v else STAR
     return Table("Contributions", table, formats)
 
 
 def _features(e):
-    frame = _few(e)
+    frame = _printed_rows(e)
     frame = frame[frame["role"].isin([QUERY, PROTOTYPE])]
-    table = frame[e.features[:MOST_FEATURES]].set_axis(labels(frame), axis=0)
+    table = frame[e.features[:MOST_FEATURES]].set_axis(_row_labels(frame), axis=0)
     left = len(e.features) - table.shape[1]
     notes = (f"{left} more features are left out; see .frame.",) if left else ()
     return Table("Active features, the most important first", table, notes=notes)
 
 
-def _few(e):
-    """The rows that are printed: from the top, and the sum of all others."""
+def _printed_rows(e):
+    """The rows that are printed: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
         return e.frame
-    top, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
-    n = e.n_prototypes - int((top["role"] == PROTOTYPE).sum())
+    first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
+    n = e.n_prototypes - int((first["role"] == PROTOTYPE).sum())
     other = rest.iloc[-1:].copy()
     other["role"], other["row"], other["target"] = OTHERS, str(n), None
     sums = [c for c in rest if c.startswith("p[")] + ["prototype_weight", "impact"]
     for name in [c for c in (*sums, "contribution") if c in rest]:
         other[name] = rest[name].sum()
     other["similarity"], other["dominant"] = np.nan, bool(rest["dominant"].any())
-    return pd.concat([top, other])
+    return pd.concat([first, other])
 
 
 def _notes(e):
-    numeric = not isinstance(e.prediction, pd.Series)
-    what = (
-        "Adds: what each row moves the estimate by, from the null model's mean"
-        if numeric
-        else "p[class]: what each row adds to the probability of its class"
+    if isinstance(e.prediction, pd.Series):
+        adds = "p[class]: what each row adds to the probability of its class"
+        stays = ", the most probable class stays."
+    else:
+        adds = "Adds: what each row moves the estimate by, from the null model's mean"
+        stays = (
+            " (within the prototypes' range), the estimate stays on its side of the null model's "
+            "mean."
+        )
+    return (
+        f"Impact: weight times similarity; {adds}; in the first row the estimate itself.",
+        f"*, the dominant set: whatever the targets of the others{stays}",
     )
-    notes = [f"Impact: weight times similarity; {what}; in the first row the estimate itself."]
-    notes.append(
-        "*, the dominant set: whatever the targets of the others"
-        + (" (within the prototypes' range), the estimate stays on its side of the null model's "
-           "mean." if numeric else ", the most probable class stays.")
-    )  # fmt: skip
-    return tuple(notes)
 
 
 def _blank(value):
@@ -172,3 +188,239 @@ def _blank(value):
 
 def _fixed(digits):
     return lambda v: "" if pd.isna(v) else f"{v:.{digits}f}"
+
+
+# What the null model and each prototype bring ----------------------------------------------------
+
+
+def explain(fit, data, *, features=None, least=1e-3, offset=None):
+    """The Explanation of one row of data by a fit; see `ProsetFit.explain`."""
+    if not isinstance(least, int | float) or not 0 <= least <= 1:
+        raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
+    query, on = read_query(fit, data, offset), select_features(fit, features)
+    t = fit.estimates
+    mixture = Mixture.from_prototypes(t, query.batch.offset_matrix(fit.family.n_scores))
+    impact = fit._impacts(query.batch)[0] if len(t) else np.zeros(0)
+    mass = impact.sum()
+    share = impact / (1.0 + mass)
+    dominant = _dominant(fit, impact, mixture)
+    shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
+    shown = shown[np.argsort(-impact[shown], kind="stable")]
+    added = share[:, None] * mixture.targets
+    estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
+    rows = [
+        _query_rows(fit, query, estimate),
+        _prior_rows(fit, mixture, mass, dominant.any()),
+        _prototype_rows(fit, impact, dominant, added, shown),
+        _other_rows(fit, impact, added, np.setdiff1d(np.arange(len(t)), shown)),
+    ]
+    frame = _with_features(fit, _joined(fit, rows), query, shown, on)
+    return Explanation(
+        call=fit.call,
+        response=fit.design.response.name,
+        frame=frame,
+        label=query.label,
+        prediction=_prediction(fit, estimate),
+        familiarity=float(mass),
+        quantile=familiarity_quantile(fit, mass),
+        n_prototypes=len(t),
+        n_dominant=int(dominant.sum()),
+        features=list(frame.columns[len(frame.columns) - len(on) :]),
+    )
+
+
+def _dominant(fit, impact, mixture):
+    """Prototypes in the dominant set of an estimate, (M,) bool."""
+    if fit.levels is None:
+        return dominant_for_numbers(impact, fit.estimates.y)
+    return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
+
+
+def _columns(fit):
+    """Names of the columns that hold contributions."""
+    return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
+
+
+def _rows(fit, role, added, **columns):
+    """Rows of one role as a frame, with the contributions `added` (n, K)."""
+    frame = pd.DataFrame({"role": [role] * len(added), **columns})
+    return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
+
+
+def _query_rows(fit, query, estimate):
+    known = None
+    if not np.isnan(query.y):
+        known = query.y if fit.levels is None else fit.levels[int(query.y)]
+    return _rows(fit, QUERY, estimate[None], row=[query.label], target=[known])
+
+
+def _prior_rows(fit, mixture, mass, dominant):
+    """The null model: a row a class; for numbers one, with its mean."""
+    if fit.levels is None:
+        weight, target, added = [1.0], mixture.shift[0], mixture.shift
+    else:
+        weight, target = mixture.prior[0], list(fit.levels)
+        added = np.diag(mixture.prior[0]) / (1.0 + mass)
+    n = len(weight)
+    weights = {"prototype_weight": weight, "similarity": np.ones(n), "impact": weight}
+    return _rows(fit, PRIOR, added, target=target, **weights, dominant=[bool(dominant)] * n)
+
+
+def _prototype_rows(fit, impact, dominant, added, j):
+    t, target = fit.estimates, targets(fit)
+    whose = {"batch": t.batch[j], "row": [fit.labels[k] for k in j]}
+    whose["target"] = [target[k] for k in j]
+    weights = {"prototype_weight": t.w[j], "similarity": impact[j] / t.w[j], "impact": impact[j]}
+    return _rows(fit, PROTOTYPE, added[j], **whose, **weights, dominant=dominant[j])
+
+
+def _other_rows(fit, impact, added, j):
+    """The sum of the prototypes j in one row; no row without any."""
+    columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
+    columns |= {"impact": impact[j].sum(), "dominant": False}
+    n = min(1, len(j))
+    total = added[j].sum(axis=0, keepdims=True)[:n]
+    return _rows(fit, OTHERS, total, **{name: [v][:n] for name, v in columns.items()})
+
+
+def _joined(fit, rows):
+    """All rows as one frame, with what they add up to so far."""
+    numbers = ["prototype_weight", "similarity", "impact"]
+    order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
+    whole = {
+        name: [v for part in rows for v in (part[name] if name in part else [None] * len(part))]
+        for name in order
+    }
+    frame = pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in whole.items()})
+    for name in (*numbers, *_columns(fit)):
+        frame[name] = frame[name].astype(float)
+    frame["batch"] = frame["batch"].astype("Int64")
+    frame["dominant"] = frame["dominant"].astype("boolean")
+    frame["target"] = frame["target"].infer_objects()
+    cumulative = frame[_columns(fit)].sum(axis=1).iloc[1:].cumsum()
+    frame["cumulative"] = cumulative.reindex(frame.index)
+    return frame
+
+
+def _with_features(fit, frame, query, shown, on):
+    """The features of the row and of prototypes beside the other columns."""
+    x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
+    places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
+    for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
+        values = np.full(len(frame), np.nan)
+        values[places] = x[:, k]
+        frame[name] = values
+    return frame
+
+
+def distinct_names(names, taken):
+    """Names of features; one that a table has already is marked."""
+    return [f"{name} (feature)" if name in taken else name for name in names]
+
+
+def _prediction(fit, estimate):
+    if fit.levels is None:
+        return float(estimate[0])
+    return pd.Series(estimate, index=pd.Index(fit.levels), name=fit.design.response.name)
+
+
+# The dominant set --------------------------------------------------------------------------------
+
+
+def dominant_for_classes(impact, code, prior):
+    """Prototypes in the dominant set of a classifier, (M,) bool: Algorithm 4.1 of Ruf (2022).
+
+    The most impactful ones, of equal impact all or none, with which the leading class stays ahead
+    of the second whatever classes the others are of. Empty where no class leads.
+
+    Parameters
+    ----------
+    impact : (M,) w_j G_j(x); code : (M,) int, classes; prior : (K,) probabilities of the null model
+    """
+    order, last = _ranks(impact)
+    by_class = np.eye(len(prior))[code[order]] * impact[order, None]
+    q = prior + np.cumsum(by_class, axis=0)[last]
+    second, first = np.partition(q, len(prior) - 2, axis=1)[:, -2:].T
+    return _up_to(order, last, first - second > _rest(impact[order])[last])
+
+
+def dominant_for_numbers(impact, y):
+    """Prototypes in the dominant set of a numeric response, (M,) bool.
+
+    The most impactful prototypes with which the estimate stays on its side of the null model's
+    mean, whatever targets (within the range of all prototypes') the others have.
+
+    Parameters
+    ----------
+    impact : (M,); y : (M,) targets less the mean of the null model
+    """
+    order, last = _ranks(impact)
+    moved = np.cumsum(impact[order] * y[order])[last]
+    least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
+    rest = _rest(impact[order])[last]
+    return _up_to(order, last, (moved + rest * least > 0) | (moved + rest * most < 0))
+
+
+def _ranks(impact):
+    """Positions by falling impact, (M,), and where each rank of equal ones ends, (R,)."""
+    order = np.argsort(-impact, kind="stable")
+    falls = np.diff(impact[order]) < 0
+    return order, np.flatnonzero(np.append(falls, len(impact) > 0))
+
+
+def _rest(impact):
+    """Sum of the impacts after each, (M,), from the end: exactly zero after the last."""
+    return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
+
+
+def _up_to(order, last, decided):
+    """The prototypes up to the first rank that decides, (M,) bool."""
+    dominant = np.zeros(len(order), bool)
+    if decided.any():
+        dominant[order[: last[np.argmax(decided)] + 1]] = True
+    return dominant
+
+
+# All prototypes ----------------------------------------------------------------------------------
+
+
+def export(fit, data=None):
+    """A frame with a row for each prototype; see `ProsetFit.export`."""
+    t, order = fit.estimates, by_importance(fit)
+    frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(fit.labels, dtype=object)})
+    frame["members"] = np.bincount(t.member_of, minlength=len(t))
+    frame["target"], frame["prototype_weight"] = targets(fit), t.w
+    names = distinct_names([active_names(fit)[k] for k in order], frame.columns)
+    parts = [frame, pd.DataFrame(original_units(fit, t.x)[:, order], columns=names)]
+    if data is not None:
+        parts.append(_other_columns(fit, data, [*frame.columns, *names]))
+    whole = pd.concat(parts, axis=1)
+    heaviest = np.lexsort([-t.w, t.batch])
+    return whole.iloc[heaviest].reset_index(drop=True)
+
+
+def _equal(column, values):
+    """Whether a column, or columns of one name, are these numbers (J,)."""
+    try:
+        numbers = column.to_numpy(float)
+    except (TypeError, ValueError):
+        return False
+    return numbers.shape == values.shape and np.allclose(numbers, values)
+
+
+def _other_columns(fit, data, taken):
+    """The columns of the training data that are no active feature, at the prototypes' rows."""
+    t = fit.estimates
+    if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
+        raise DataError("data must be the pandas DataFrame that the fit was made of")
+    rows = data.iloc[t.row]
+    if [str(v) for v in rows.index] != [str(v) for v in fit.labels]:
+        raise DataError("the row labels of data are not those of the data the fit was made of")
+    active, names = original_units(fit, t.x), active_names(fit)
+    for k, name in enumerate(names):
+        if name in data and not _equal(rows[name], active[:, k]):
+            raise DataError(f"{name!r} in data has other values than in the data of the fit")
+    response = fit.design.response
+    left_out = {*names, *(() if response.called else (response.name,))}
+    rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)
+    return rows.set_axis(distinct_names(list(rows.columns), taken), axis=1)

@@ -1,4 +1,4 @@
-"""One row to look at, and a fit's features by name: what explanations and plots ask for."""
+"""Rows that explanations and plots are asked about, and a fit's active features by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lodim.checks import flag
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 
@@ -23,33 +24,32 @@ class Query:
     y: float
 
 
-def query(fit, data, offset=None, what="row"):
+def read_query(fit, data, offset=None, what="row"):
     """The Query of data that are one row: a frame of one, a Series, or a dict of values."""
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
-        raise ArgumentError(
-            f"{what} must be one row and has {len(batch.index)}: pass data.iloc[[i]]"
-        )
+        n = len(batch.index)
+        raise ArgumentError(f"{what} must be one row and has {n}: pass data.iloc[[i]]")
     label = batch.index[0]
     if not batch.n:
         raise DataError(f"row {label!r} misses {_missing(fit, data)}: it has no estimate")
-    return Query(batch, label, active(fit, batch)[0], _response(fit, data))
+    return Query(batch, label, active_values(fit, batch)[0], _response(fit, data))
 
 
 def zero_offset(fit):
-    """The offset of new data where only features matter."""
+    """The offset of new data where only features matter: zero, or None without an offset."""
     return 0.0 if fit.design.offset_given else None
 
 
-def active(fit, batch):
+def active_values(fit, batch):
     """Active features of the rows of a batch, standardized, (n, A) float64."""
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
-def importance(fit):
-    """Positions among the active features, from the largest weight to the smallest."""
+def by_importance(fit):
+    """Positions among the active features, from the largest weight to the smallest, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
@@ -58,9 +58,9 @@ def active_names(fit):
     return [fit.design.names[k] for k in fit.estimates.features]
 
 
-def chosen(fit, features):
-    """Positions among the active features: all by importance, the first few, or those named."""
-    names, order = active_names(fit), importance(fit)
+def select_features(fit, features):
+    """Positions of active features, (q,): all by importance, the first few, or those named."""
+    names, order = active_names(fit), by_importance(fit)
     if features is None:
         return order
     if isinstance(features, int | np.integer) and not isinstance(features, bool):
@@ -76,9 +76,11 @@ def chosen(fit, features):
     return np.array([names.index(name) for name in features], int)
 
 
-def original(fit, x):
-    """Active features x (n, A) in original units; what rounding has moved off a whole number is
-    put back, so that 0 and 1 of categories are these."""
+def original_units(fit, x):
+    """Active features in original units, (n, A), from standardized x (n, A).
+
+    What rounding has moved off a whole number is put back, so that 0 and 1 of categories are these.
+    """
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
     values = x * scale + mean
@@ -88,7 +90,7 @@ def original(fit, x):
 
 
 def targets(fit):
-    """Target of each prototype: classes by their labels, numbers in original units, (M,)."""
+    """Target of each prototype, (M,): classes by their labels, numbers in original units."""
     t = fit.estimates
     if fit.levels is None:
         return t.scale * t.y + t.level[0]
@@ -111,8 +113,45 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """The known response of the row, coded; NaN without."""
+    """The class code or number of the row's known response; NaN without."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     return float(batch.y[0]) if batch.n else np.nan
+
+
+# Familiarity, Eq. 4.5 of Ruf (2022) --------------------------------------------------------------
+
+
+def familiarity(fit, data, quantile, held_out):
+    """A Series with the rows of data; see `ProsetFit.familiarity`."""
+    quantile = flag("quantile", quantile)
+    if held_out is not None and not quantile:
+        raise ArgumentError("held_out is what quantiles are taken of: pass quantile=True with it")
+    batch = fit.design.apply(data, offset=zero_offset(fit))
+    values = fit._familiarity(batch)
+    if quantile:
+        values = _share_below(_known_values(fit, held_out), values)
+    return fit._spread(batch, values, "familiarity")
+
+
+def familiarity_quantile(fit, value):
+    """Share of the training rows that are no more familiar; NaN where the fit does not know."""
+    if fit.calibration is None:
+        return np.nan
+    return float(_share_below(fit.calibration.familiarity, value))
+
+
+def _known_values(fit, held_out):
+    """Increasing familiarities of rows held out, or their percentiles over the training rows."""
+    if held_out is None:
+        return fit._calibrated().familiarity
+    values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
+    if not len(values):
+        raise DataError("held_out has no complete row")
+    return np.sort(values)
+
+
+def _share_below(known, values):
+    """Share of the increasing known values that are at most each of some values."""
+    return np.searchsorted(known, values, side="right") / len(known)

@@ -1,38 +1,132 @@
-"""The typical training row of a fit, to compare other rows with."""
+"""The typical training row of a fit, to compare other rows with: Algorithm 4.2 of Ruf (2022)."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
 
 from lodim.engine import tiles
-from lodim.models.proset.explain.medoid import entropy, reference_point
+from lodim.errors import ArgumentError, DataError
+from lodim.models.proset.explain.query import (
+    active_names,
+    active_values,
+    original_units,
+    read_query,
+    zero_offset,
+)
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.mixture import Mixture, sums_at
+from lodim.models.proset.prototypes import estimates_at
 
 MOST_ROWS = 20_000  # of the training data that are looked at
+DIGITS = 12  # to which two mean distances are taken for equal
 
 
 @dataclass(frozen=True)
 class Typical:
-    """The reference point of Algorithm 4.2: x (A,) standardized active features, and its label."""
+    """The reference point of the training rows: x (A,) standardized active features, its label."""
 
     x: np.ndarray
     label: object
 
     @classmethod
-    def of(cls, batch, prototypes, seed, threads):
-        """That of the rows of a batch with a weight above zero."""
+    def from_batch(cls, batch, prototypes, seed, threads):
+        """The reference point of the rows of a batch with a weight above zero."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
         x = tiles.rows(batch.X, rows)[:, prototypes.features].astype(np.float64)
-        i = central(prototypes, x, threads)
+        i = central_row(prototypes, x, threads)
         return cls(x[i], batch.index[batch.rows[rows[i]]])
 
 
-def central(prototypes, x, threads):
+def reference(fit, data=None):
+    """The reference as a frame of one row, in original units; see `ProsetFit.reference`."""
+    if data is None:
+        typical = _typical(fit)
+    else:
+        batch = fit.design.apply(data, offset=zero_offset(fit))
+        if not batch.n:
+            raise DataError("no complete row to choose a reference from")
+        x = active_values(fit, batch)
+        i = central_row(fit.estimates, x, fit._threads)
+        typical = Typical(x[i], batch.index[batch.rows[i]])
+    values = original_units(fit, typical.x[None])
+    return pd.DataFrame(values, index=[typical.label], columns=active_names(fit))
+
+
+def reference_values(fit, data):
+    """Standardized active features (A,) of a reference: a frame of one row, or None for the fit's.
+
+    A frame has the columns of the formula, or the active features in original units.
+    """
+    if data is None:
+        return _typical(fit).x
+    names, on = active_names(fit), fit.estimates.features
+    if isinstance(data, pd.DataFrame) and set(names) <= set(data.columns):
+        values = data[names].to_numpy(float)
+        if values.shape[0] != 1 or not np.isfinite(values).all():
+            raise ArgumentError("reference must be one row without missing values")
+        return (values[0] - fit.design.mean[on]) / fit.design.scale[on]
+    return read_query(fit, data, zero_offset(fit), what="reference").x
+
+
+def _typical(fit):
+    if fit.typical is None:
+        raise ArgumentError(
+            "this fit knows no typical row (it is part of a path): pass data, or a reference"
+        )
+    return fit.typical
+
+
+def central_row(prototypes, x, threads):
     """Position of the reference point among rows x (n, A)."""
-    base = np.zeros((len(x), len(prototypes.level)))
-    estimate = Mixture.of(prototypes, base).estimate(*sums_at(prototypes, x, threads))
+    estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
+
+
+def reference_point(x, estimate, tie):
+    """Position of the row that is most central in features and in estimates together.
+
+    Rows are ranked by mean absolute distance to all others, once among features and once among
+    estimates; Borda's rule adds the ranks.
+
+    Parameters
+    ----------
+    x : (n, A) standardized features; estimate : (n, K)
+    tie : (n,)
+        Of rows with equal points the one with the largest is taken, then the first.
+    """
+    points = _borda_points(x) + _borda_points(estimate)
+    best = np.flatnonzero(points == points.max())
+    return int(best[np.argmax(tie[best])])
+
+
+def entropy(p):
+    """Entropy of each row of probabilities p (n, K), (n,)."""
+    return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
+
+
+def mean_distances(x):
+    """sum_d mean_i |x_d - x_id| of each row, (n,), by sorting."""
+    n = len(x)
+    out = np.zeros(n)
+    for column in x.T:
+        order = np.argsort(column, kind="stable")
+        ordered = column[order] - column[order[0]]
+        below = np.cumsum(ordered) - ordered
+        k = np.arange(n)
+        total = k * ordered - below + (below[-1] + ordered[-1] - below - ordered)
+        total -= (n - 1 - k) * ordered
+        # Equal values have equal distances, to the bit.
+        first = np.searchsorted(ordered, ordered, side="left")
+        out[order] += total[first] / n
+    return out
+
+
+def _borda_points(x):
+    """Borda's points, (n,): one for each row that is farther out, half a one for one as far."""
+    distance = mean_distances(x)
+    size = max(distance.max(initial=0.0), 1e-300)
+    return len(x) - rankdata(np.round(distance / size, DIGITS))

@@ -7,20 +7,84 @@ others at the reference is exp of a sum of two kinds of parts: no estimate is co
 import math
 
 import numpy as np
+import pandas as pd
+
+from lodim.errors import ArgumentError
+from lodim.models.proset.explain.query import active_values
+from lodim.models.proset.explain.reference import reference_values
+from lodim.models.proset.prototypes import Mixture
 
 MOST_EXACT = 12  # terms that move: 2^12 coalitions
 MOST_NUMBERS = 2**22  # of a temporary
+SAMPLES = 200  # orders, each with its reverse, where there are too many coalitions
+REFERENCE = "(reference)"
+
+
+def shapley_values(fit, data, reference=None, n_permutations=None, seed=0, offset=None):
+    """A frame with a row for each row of data, class and term; see `ProsetFit.shapley`."""
+    whole = n_permutations is None or isinstance(n_permutations, int | np.integer)
+    if not whole or (n_permutations is not None and n_permutations < 2):
+        raise ArgumentError(f"n_permutations must be a whole number from 2, not {n_permutations!r}")
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number from 0, not {seed!r}")
+    batch, r = fit.design.apply(data, offset=offset), reference_values(fit, reference)
+    x, base = active_values(fit, batch), batch.offset_matrix(fit.family.n_scores)
+    terms = np.unique(fit.design.term_of[fit.estimates.features])
+    names, levels = [REFERENCE, *(fit.design.term_names[k] for k in terms)], _levels(fit)
+    out = np.full((2, len(batch.index), len(levels), len(names)), np.nan)
+    for i, row in enumerate(batch.rows):
+        # A generator of its own for each row: its values do not depend on the rows beside it.
+        rng = np.random.default_rng(seed)
+        values = _values_of_row(fit, terms, x[i], r, base[i : i + 1], n_permutations, rng)
+        out[:, row] = np.swapaxes(values, 1, 2)
+    keys = ["row", "level", "term"]
+    index = pd.MultiIndex.from_product([range(out.shape[1]), levels, names], names=keys)
+    frame = pd.DataFrame({"shapley": out[0].ravel(), "std_error": out[1].ravel()}, index=index)
+    frame = frame.reset_index()
+    frame["row"] = batch.index[frame["row"]]
+    return frame if len(levels) > 1 else frame.drop(columns="level")
+
+
+def _levels(fit):
+    """The classes that have a column of their own, as type="response" of predict gives them."""
+    if fit.levels is None:
+        return [fit.design.response.name]
+    return list(fit.levels) if len(fit.levels) > 2 else [fit.levels[1]]
+
+
+def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
+    """Shapley values and their standard errors of a row: (2, 1 + P, K), the reference's first.
+
+    terms (P,) positions; x, r (A,) active features of the row and of the reference; base (1, K)
+    """
+    t = fit.estimates
+    player = np.searchsorted(terms, fit.design.term_of[t.features])
+    mixture = Mixture.from_prototypes(t, base)
+    at_row, at_reference = (half_squares(at, t, player, len(terms)) for at in (x, r))
+    out = np.zeros((2, 1 + len(terms), mixture.targets.shape[1]))
+    # Terms that are at the reference already move nothing.
+    moving = np.unique(player[x != r])
+    fixed = np.setdiff1d(np.arange(len(terms)), moving)
+    w = t.w * np.exp(-at_reference[:, fixed].sum(axis=1))
+    value = coalition_values(at_row[:, moving], at_reference[:, moving], w, mixture)
+    out[0, 0] = value(np.zeros((1, len(moving)), bool))[0]
+    if n_permutations is None and len(moving) <= MOST_EXACT:
+        out[0, 1 + moving] = exact_values(value, len(moving))
+    elif len(moving):
+        sampled = sampled_values(value, len(moving), n_permutations or SAMPLES, rng)
+        out[:, 1 + moving] = sampled
+    return out[:, :, 1:] if fit.levels is not None and len(fit.levels) == 2 else out
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """1/2 sum of (v_d (x_d - x_jd))^2 over the features of each player, x (A,) -> (M, players)."""
+    """1/2 sum of (v_d (x_d - x_jd))^2 over the features of each player, (M, n_players); x (A,)."""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
 
 
-def game(at_row, at_reference, w, mixture):
-    """The function from coalitions (C, P) bool to estimates (C, K).
+def coalition_values(at_row, at_reference, w, mixture):
+    """A function that returns the estimates (C, K) of coalitions (C, P) bool.
 
     at_row, at_reference : (M, P) of `half_squares`; mixture : of the one row
     """
@@ -37,7 +101,7 @@ def game(at_row, at_reference, w, mixture):
     return value
 
 
-def exact(value, P):
+def exact_values(value, P):
     """Shapley values of P players by all coalitions, (P, K)."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
@@ -50,7 +114,7 @@ def exact(value, P):
     return phi
 
 
-def sampled(value, P, n_permutations, rng):
+def sampled_values(value, P, n_permutations, rng):
     """Shapley values by random orders, each with its reverse: means and standard errors, (P, K)."""
     pairs = []
     for _ in range(n_permutations):
@@ -62,7 +126,7 @@ def sampled(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """What each player adds when it moves in this order, (P, K)."""
+    """Change of the estimate by each player when they move in this order, (P, K)."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

@@ -1,4 +1,4 @@
-"""What the workbooks of proset hold: Figure 4.5 of Ruf (2022), formatted."""
+"""Workbooks of proset: Figure 4.5 of Ruf (2022), formatted."""
 
 import pandas as pd
 
@@ -6,57 +6,71 @@ from lodim.report import excel
 
 FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # heads: features, parts of the estimate
 FILLS = {"query": "FFF2CC", "prior": "E7E6E6", "others": "E7E6E6"}
-OWN = ("role", "batch", "row", "members", "target", "prototype_weight", "similarity", "impact",
-       "dominant")  # fmt: skip
+COLUMNS = [
+    "role",
+    "batch",
+    "row",
+    "members",
+    "target",
+    "prototype_weight",
+    "similarity",
+    "impact",
+    "dominant",
+]
 FORMATS = {"prototype_weight": "0.00", "similarity": "0.000", "impact": "0.00"}
 
 
-def of_explanation(e, path):
-    """The contributions with features, and a sheet that says of what."""
+def write_explanation(e, path):
+    """Write the contributions with features, and a sheet that says of what."""
     frame = e.frame
-    parts = [c for c in frame if c not in OWN and c not in e.features]
-    digits = "0.000" if isinstance(e.prediction, pd.Series) else "General"
-    formats = FORMATS | {c: digits if digits != "General" else _format(frame[c]) for c in parts}
+    parts = [c for c in frame if c not in COLUMNS and c not in e.features]
+    formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
+    if isinstance(e.prediction, pd.Series):
+        formats |= dict.fromkeys(parts, "0.000")
+    heads = dict.fromkeys(parts, ESTIMATE) | dict.fromkeys(e.features, FEATURE)
     sheet = excel.Sheet(
-        "explanation", _worded(frame), _worded_keys(formats | _formats(frame, e.features)),
-        scales=["impact"], heads=_worded_keys(
-            {c: ESTIMATE for c in parts} | {c: FEATURE for c in e.features}
-        ),
-        rows={k: FILLS[role] for k, role in enumerate(frame["role"]) if role in FILLS}, fixed=3,
-    )  # fmt: skip
-    notes = e.report().notes
-    about = [("Explanation of row", str(e.label)), ("Model", e.call), *e.header()]
-    about += [("Note", note) for note in notes]
-    excel.write(path, [sheet, excel.Sheet("about", pd.DataFrame(about, columns=["what", "value"]))])
+        "explanation",
+        _worded(frame),
+        _worded_keys(formats),
+        scales=["impact"],
+        heads=_worded_keys(heads),
+        rows={k: FILLS[role] for k, role in enumerate(frame["role"]) if role in FILLS},
+        fixed=3,
+    )
+    about = [("Explanation of row", str(e.label)), ("Model", e.call), *e._header()]
+    about += [("Note", note) for note in e.report().notes]
+    excel.write(path, [sheet, _about(about)])
 
 
-def of_prototypes(fit, frame, path):
-    """All prototypes, and a sheet with the features' weights."""
-    features = [c for c in frame if c not in OWN]
-    heads = {c: FEATURE for c in features}
-    sheet = excel.Sheet(
-        "prototypes", _worded(frame), _worded_keys(FORMATS | _formats(frame, features)),
-        scales=["prototype weight"], heads=heads, fixed=2,
-    )  # fmt: skip
+def write_prototypes(fit, frame, path):
+    """Write all prototypes, and a sheet with the features' weights."""
+    features = [c for c in frame if c not in COLUMNS]
+    formats, heads = (
+        _worded_keys(FORMATS | _formats(frame, features)),
+        dict.fromkeys(features, FEATURE),
+    )
+    scales = ["prototype weight"]
+    sheet = excel.Sheet("prototypes", _worded(frame), formats, scales=scales, heads=heads, fixed=2)
     tidy = fit.tidy().sort_values("std_estimate", ascending=False, kind="stable")
     tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
-    weights = excel.Sheet(
-        "features", tidy, _formats(tidy, ["weight", "weight per SD"]), scales=["weight per SD"]
-    )
-    about = pd.DataFrame(
-        [("Model", fit.call), *((k, str(v)) for k, v in fit.glance().iloc[0].items())],
-        columns=["what", "value"],
-    )
-    excel.write(path, [sheet, weights, excel.Sheet("about", about)])
+    formats = _formats(tidy, ["weight", "weight per SD"])
+    weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
+    about = [("Model", fit.call), *((k, str(v)) for k, v in fit.glance().iloc[0].items())]
+    excel.write(path, [sheet, weights, _about(about)])
+
+
+def _about(pairs):
+    """A sheet of labels and values."""
+    return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 
 def _worded(frame):
     """Column names as words."""
-    return frame.rename(columns=lambda c: c.replace("_", " ") if c in OWN else c)
+    return frame.rename(columns=lambda c: c.replace("_", " ") if c in COLUMNS else c)
 
 
 def _worded_keys(mapping):
-    return {k.replace("_", " ") if k in OWN else k: v for k, v in mapping.items()}
+    return {k.replace("_", " ") if k in COLUMNS else k: v for k, v in mapping.items()}
 
 
 def _formats(frame, names):

@@ -84,15 +84,15 @@ def similarities(tile, active, v, V, J, T, G):
     the tile times v, one, and minus half its norms.
     """
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
-    own = T[(D + 1) * TILE : (D + 2) * TILE]
+    half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
     for i in range(TILE):
-        T[D * TILE + i], own[i] = 1.0, 0.0
+        T[D * TILE + i], half_norm[i] = 1.0, 0.0
     for k in range(D):
         row, scale = tile[active[k]], v[k]
         for i in range(TILE):
             t = scale * row[i]
             T[k * TILE + i] = t
-            own[i] += minus_half * t * t
+            half_norm[i] += minus_half * t * t
     multiply(V, T, G)
     for j in range(J):
         row = G[j * TILE : (j + 1) * TILE]
@@ -102,7 +102,7 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """What a prototype of this target says about each row's response: h_ij, (64,).
+    """Estimates h_ij of the rows' responses by one prototype with this target, (64,).
 
     One where the classes agree; the target itself for squares; a normal density of width 1 / u.
     """
@@ -122,7 +122,7 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Loss of a tile; its derivatives by A and B, where the estimate is A / B, replace them."""
+    """Loss of a tile with estimates A / B; its derivatives by A, B go to alpha, beta (64,)."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -152,7 +152,7 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def spread(G, j, w, slope):
+def weight_slope(G, j, w, slope):
     """Derivative by w_j, slope being that by w_j G_j; G_j becomes C_j = w_j G_j slope."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
@@ -164,7 +164,7 @@ def spread(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Derivative by u of the part of one prototype, without its weight."""
+    """Derivative by u of the loss through prototype j, without its weight."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -185,7 +185,7 @@ def feature_sum(T, Y, k, last):
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(
     lo, hi, partials, X, y, a, b, weight, step, active, v, V, w, target, runs, u, loss
-):  # fmt: skip
+):
     """Partial sums of the scoring rows' loss and its gradient, Eqs. 2.8 to 2.12.
 
     Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij. X
@@ -221,7 +221,7 @@ def loss_gradient(
                 for j in range(runs[r], runs[r + 1]):
                     if loss == DENSITY and j < live:
                         out[1] += w[j] * width_slope(G, j, y[t], target[j], u, h, alpha)
-                    out[2 + D + j] += spread(G, j, w[j], slope)
+                    out[2 + D + j] += weight_slope(G, j, w[j], slope)
             multiply(V[:used].T, G[: used * TILE], Y)
             for k in range(D):
                 out[2 + k] += feature_sum(T, Y, k, D + 1)
@@ -245,7 +245,7 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def agreement_sums(lo, hi, X, y, step, active, v, V, w, target, u, loss, A, B):
+def agreement_sums(lo, hi, X, step, y, active, v, V, w, target, u, loss, A, B):
     """A += sum_j w_j h_ij G_ij and B += sum_j w_j G_ij: what a batch brings to each row's estimate.
 
     A, B (n_tiles, 64).

@@ -1,4 +1,4 @@
-"""CUDA twins of `kernels`: the same sums from tiles that stay on the GPU.
+"""CUDA twins of `cpu`: the same sums from tiles that stay on the GPU.
 
 A block of threads takes a tile of 64 rows and goes through the points, 64 at a time: each thread
 has the similarities of four rows with four points in registers, made from features that the block
@@ -54,14 +54,10 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     index = upload(np.concatenate([active, order]))
     partials = X.scratch("partials", (n_blocks, 2 + D + J))
     sums = X.scratch("sums", (2 + D + J,))
-    launch(
-        _gather_points, (width(J) // TILE, D + 2), TILE,
-        candidates, theta, index, D, J, points,
-    )  # fmt: skip
-    launch(
-        _loss_gradient, n_blocks, THREADS,
-        X.array, rows, index, theta, points, D, J, live, loss, partials,
-    )  # fmt: skip
+    grid = width(J) // TILE, D + 2
+    launch(_gather_points, grid, TILE, candidates, theta, index, D, J, points)
+    arguments = X.array, rows, index, theta, points, D, J, live, loss, partials
+    launch(_loss_gradient, n_blocks, THREADS, *arguments)
     launch(_add_partials, -(-(2 + D + J) // TILE), TILE, partials, sums)
     out = sums.copy_to_host()
     # The kernel adds up C_ij (v_d (x_id - x_jd))^2 / 2.
@@ -70,16 +66,13 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host: `kernels.kernel_sums`."""
+    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host, as `cpu.kernel_sums` does."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
-    there = upload(out)
-    launch(
-        _kernel_sums, min(len(X), 16 * PROCESSORS), THREADS,
-        X.array, upload(active), upload((ROOT_HALF * v).astype(X.dtype)), upload(points),
-        upload(weights), there,
-    )  # fmt: skip
+    arrays = active, (ROOT_HALF * v).astype(X.dtype), points, weights, out
+    *inputs, there = map(upload, arrays)
+    launch(_kernel_sums, min(len(X), 16 * PROCESSORS), THREADS, X.array, *inputs, there)
     there.copy_to_host(out)
 
 
@@ -129,8 +122,12 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 
 @cuda.jit(device=True)
-def _agreement(y, target, one, narrow, height, peak, loss):
-    """What a prototype of this target says about a row's response, h_ij, and its slope by u."""
+def _agreement(y, target, normal, loss):
+    """Estimate h_ij of a row's response by a prototype with this target, and its slope by u.
+
+    normal : 1; and of a normal density of width 1 / u, u sqrt(1/2), its height, and height / u
+    """
+    one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
     if loss == SQUARED:
@@ -152,8 +149,31 @@ def _slopes(y, a, b, weight, loss):
 
 
 @cuda.jit(device=True)
+def _estimates(X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room):
+    """Leave in room, by thread, the sums over points of h_ij w_j G_ij and of w_j G_ij, by row."""
+    mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
+    for r in range(EACH):
+        A[r], B[r] = 0.0, 0.0
+    for first in range(0, live, TILE):
+        _similarities(X, t, index, theta, D, points, first, row, point, G)
+        for c in range(EACH):
+            j = first + yours + SIDE * c
+            target = points[D + 1, j]
+            for r in range(EACH):
+                h, _ = _agreement(rows[t, 0, mine + SIDE * r], target, normal, loss)
+                g = points[D, j] * G[r, c]
+                A[r] += h * g
+                B[r] += g
+    cuda.syncthreads()
+    for r in range(EACH):
+        room[yours * PITCH + mine + SIDE * r] = A[r]
+        room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
 def _column(room, start, i):
-    """Sum of what SIDE threads have left for row or point i."""
+    """Sum of the parts that SIDE threads have left for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -207,38 +227,21 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
     A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
-    one, narrow, height, peak = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
-    zero, out = one - one, partials[cuda.blockIdx.x]
+    normal = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
+    zero, out = normal[0] - normal[0], partials[cuda.blockIdx.x]
     for e in range(thread, out.size, THREADS):
         out[e] = 0.0
     value, slope_u = 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-        for r in range(EACH):
-            A[r], B[r] = 0.0, 0.0
-        for first in range(0, live, TILE):
-            _similarities(X, t, index, theta, D, points, first, row, point, G)
-            for c in range(EACH):
-                j = first + yours + SIDE * c
-                for r in range(EACH):
-                    h, _ = _agreement(
-                        rows[t, 0, mine + SIDE * r], points[D + 1, j], one, narrow, height, peak,
-                        loss,
-                    )  # fmt: skip
-                    g = points[D, j] * G[r, c]
-                    A[r] += h * g
-                    B[r] += g
-        cuda.syncthreads()
-        for r in range(EACH):
-            room[yours * PITCH + mine + SIDE * r] = A[r]
-            room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
-        cuda.syncthreads()
+        _estimates(
+            X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room
+        )
         if thread < TILE:
-            one_loss, by_a, by_b = _slopes(
-                float(rows[t, 0, thread]), float(rows[t, 1, thread]) + _column(room, 0, thread),
-                float(rows[t, 2, thread]) + _column(room, SIDE, thread),
-                float(rows[t, 3, thread]), loss,
-            )  # fmt: skip
-            value += one_loss
+            a = float(rows[t, 1, thread]) + _column(room, 0, thread)
+            b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
+            y, weight = float(rows[t, 0, thread]), float(rows[t, 3, thread])
+            row_loss, by_a, by_b = _slopes(y, a, b, weight, loss)
+            value += row_loss
             alpha[thread], beta[thread] = by_a, by_b
         for first in range(0, J, TILE):
             _similarities(X, t, index, theta, D, points, first, row, point, G)
@@ -246,12 +249,10 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
             part_u = zero
             for c in range(EACH):
                 j = first + yours + SIDE * c
-                w, part_w = points[D, j], zero
+                w, target, part_w = points[D, j], points[D + 1, j], zero
                 for r in range(EACH):
                     i = mine + SIDE * r
-                    h, change = _agreement(
-                        rows[t, 0, i], points[D + 1, j], one, narrow, height, peak, loss
-                    )
+                    h, change = _agreement(rows[t, 0, i], target, normal, loss)
                     part_u += w * G[r, c] * alpha[i] * change
                     slope = G[r, c] * (alpha[i] * h + beta[i])
                     part_w += slope
@@ -307,3 +308,15 @@ def _kernel_sums(X, active, v, points, values, out):
                 for j in range(TILE):
                     total += values[q, first + j] * held[j, i]
                 out[t, q, i] += total
+
+
+def upload_rows(X, scoring, x, target):
+    """Arrays on the GPU that `loss_gradient` takes beside tiles X, as long as a batch is fitted.
+
+    rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; candidates (p + 1, J), from
+    x (J, p) and target (J,); points (p + 2, width(J)), room for the features in use times v, w and
+    target.
+    """
+    rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
+    room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
+    return upload(rows), upload(np.vstack([x.T, target])), upload(room)
