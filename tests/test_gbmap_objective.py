@@ -12,10 +12,10 @@ from scipy.special import expit
 from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
 from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap.boost import Stage
 from lodim.models.gbmap.embedding import path_distances
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.gbmap.learners import Boosts
-from lodim.models.gbmap.objective import Stage
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
 

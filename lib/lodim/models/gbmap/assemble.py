@@ -9,9 +9,9 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ConvergenceWarning
 from lodim.fitting.fit import shared
 from lodim.models.gbmap.drift import calibrate
-from lodim.models.gbmap.effects import Effects, Reference, effects, reference
+from lodim.models.gbmap.embedding import Reference, reference
 from lodim.models.gbmap.fit import GbmapFit
-from lodim.models.gbmap.learners import Boosts
+from lodim.models.gbmap.learners import Boosts, Effects, effects
 from lodim.models.gbmap.settings import Settings
 
 MOST = 10_000  # boosts of a fit whose last ones are not there

@@ -7,8 +7,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.effects import reference
-from lodim.models.gbmap.embedding import NEIGHBOURS, indicator
+from lodim.models.gbmap.embedding import NEIGHBOURS, indicator, reference
 from lodim.selection.cv import quick_splits, side_by_side
 
 

@@ -1,15 +1,47 @@
 """Distances that gbmap induces: embedding (Eq. 7), path (Eq. 6), neighbours, and drift by them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from lodim.design.batch import subset
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Training rows that neighbours are looked up among.
+
+    embedding (r, M); score (r, K) without the offset; y (r,), a numeric one less its offset.
+    """
+
+    embedding: np.ndarray
+    score: np.ndarray
+    y: np.ndarray
+
+
+def reference(boosts, batch, numeric, most, seed, threads):
+    """At most `most` training rows of weight above zero, drawn at random where there are more."""
+    counted = batch.positive_weight
+    if counted.size > most:
+        counted = np.sort(np.random.default_rng(seed).choice(counted, most, replace=False))
+    if counted.size < batch.n:
+        batch = subset(batch, counted)
+    y = batch.y
+    if numeric and batch.offset is not None:
+        y = y - batch.offset.reshape(-1)
+    E = rows.embedding(boosts, batch.X, batch.n, threads)
+    score = np.zeros((batch.n, boosts.n_scores))
+    for k in range(boosts.n_scores):
+        score[:, k] = E[:, boosts.target == k].sum(axis=1)
+    return Reference(E, score, y)
 
 
 def embedding_distance(E, F):

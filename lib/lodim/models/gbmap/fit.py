@@ -13,8 +13,8 @@ from lodim.fitting.fit import Fit
 from lodim.models.gbmap import embedding as distance
 from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap import report
-from lodim.models.gbmap.effects import Effects
 from lodim.models.gbmap.embedding import indicator
+from lodim.models.gbmap.learners import Effects
 
 
 class GbmapFit(Fit):

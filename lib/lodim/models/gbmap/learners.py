@@ -123,3 +123,34 @@ def projections(boosts, tiles, n):
     linear = replace(boosts, activation=IDENTITY, scale=1.0)
     E = embedding(linear, tiles, n)
     return (E - boosts.theta[:, 0]) * boosts.sign
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Averages over the training rows, on standardized features.
+
+    mean, mean_abs (K, p): local coefficient and its absolute value; active (M,): share of rows
+    with w_j'x~ > 0.
+    """
+
+    mean: np.ndarray
+    mean_abs: np.ndarray
+    active: np.ndarray
+
+
+def effects(boosts, batch, threads):
+    """Weighted averages of the local coefficients and of the activation patterns."""
+    weight = batch.weight
+    mean = np.zeros((boosts.n_scores, batch.X.shape[1]))
+    mean_abs, active = np.zeros_like(mean), np.zeros(len(boosts.sign))
+    for part, X in chunks(batch.X, batch.n, width=mean.size):
+        w, size = weight[part], part.stop - part.start
+        slope = learner_slopes(boosts, X, size, threads)
+        active += w @ (slope * boosts.sign > 0.5 * boosts.scale)
+        for k in range(boosts.n_scores):
+            of = boosts.target == k
+            gradient = slope[:, of] @ boosts.theta[of, 2:]
+            mean[k] += w @ gradient
+            mean_abs[k] += w @ np.abs(gradient)
+    # A sum of weights that add up to one may end a rounding error above it.
+    return Effects(mean, mean_abs, np.minimum(active, 1.0))

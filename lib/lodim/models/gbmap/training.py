@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import logsumexp
@@ -10,11 +11,46 @@ from lodim.engine import row_keys as keys
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, dot, on_host, place
 from lodim.models.gbmap import learners as rows
-from lodim.models.gbmap.rotation import Rotation, rotation_of
 from lodim.models.gbmap.starts import derivatives
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """An orthonormal basis V (p, r) of the span of the rows of X, and X V as tiles.
+
+    A ridge never leaves that span, and |V u| = |u|: learners fitted to X V are those of X, at the
+    price of r columns.
+    """
+
+    basis: np.ndarray
+    X: np.ndarray
+
+    def shorten(self, theta):
+        """(a, intercept, w) -> (a, intercept, V'w), row by row."""
+        return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
+
+    def lengthen(self, theta):
+        """(a, intercept, u) -> (a, intercept, V u), row by row."""
+        return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
+
+
+_ROTATIONS: WeakKeyDictionary = WeakKeyDictionary()  # a batch is fitted for many penalties
+
+
+def rotation_of(batch):
+    """The rotation of a batch, from the eigenvectors of X X'; made once for each batch."""
+    rotation = _ROTATIONS.get(batch)
+    if rotation is None:
+        rows = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        values, U = np.linalg.eigh(rows @ rows.T)
+        keep = values > 1e-12 * max(values[-1], 1e-300)
+        basis = rows.T @ (U[:, keep] / np.sqrt(values[keep]))
+        rotation = Rotation(basis, tiles.pack(rows @ basis, batch.X.dtype))
+        _ROTATIONS[batch] = rotation
+    return rotation
 
 
 @dataclass(frozen=True)
