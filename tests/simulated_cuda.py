@@ -15,10 +15,9 @@ import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
 from lodim.engine import tiles
-from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.kernels import cuda as cuda_kernels
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
-from lodim.models.gbmap.learners import Boosts
+from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM
 sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted
@@ -97,7 +96,7 @@ def test_the_grid_follows_the_shape():
 
 def learners(p, activation, K, M=3):
     rng = np.random.default_rng(p)
-    return Boosts(
+    return WeakLearners(
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
         1 + np.arange(M) // K, 4.0, activation, 2.5, K,
     )  # fmt: skip
@@ -110,9 +109,9 @@ def test_forward(activation, dtype):
     X = tiles.pack(np.random.default_rng(0).normal(size=(n, 3)), dtype)
     pairs = [
         [function(t, X, n, engine=e) for e in ("cpu", "cuda")]
-        for function in (rows.score, rows.embedding)
+        for function in (WeakLearners.score, WeakLearners.embedding)
     ]
-    pairs.append([rows.learner_slopes(t, engine.place(X, e), n) for e in ("cpu", "cuda")])
+    pairs.append([t.slopes(engine.place(X, e), n) for e in ("cpu", "cuda")])
     for here, there in pairs:
         largest = np.abs(here).max(axis=0)
         np.testing.assert_allclose(
