@@ -10,7 +10,7 @@ from scipy.special import expit
 from lodim.checks import MOST
 from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, curvature, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import BoostState
@@ -61,7 +61,7 @@ class BoostObjective:
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
         q, d = theta.shape
         rest = *self._columns, theta, self._sign, *self._shape
-        lower = sum_blocks(curvature, self._X, (q, d, d), *rest, threads=self._threads)
+        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, threads=self._threads)
         H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
