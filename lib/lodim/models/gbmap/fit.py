@@ -221,12 +221,7 @@ class GbmapFit(Fit):
         return fit
 
     def distance(
-        self,
-        data: Any,
-        other: Any = None,
-        *,
-        kind: str = "embedding",
-        tolerance: float | None = None,
+        self, data: Any, other: Any = None, *, kind: str = "embedding", tolerance: Any = None
     ) -> pd.DataFrame:
         """Distances between the rows of `data` and of `other` (default: of `data`).
 
