@@ -67,7 +67,7 @@ def from_state(state):
 
 def _check_rest(learners, state, n_scores, levels):
     """Raise ValueError unless what a file says beside the learners fits these."""
-    M, p, last = *learners.w.shape, int(learners.stage[-1])
+    (M, p), last = learners.w.shape, int(learners.stage[-1])
     average = forms.real(n_scores, p, nan=True)  # NaN in a first(m)
     log = dict.fromkeys(("objective", "grad_norm"), forms.real(M))
     log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole(M))

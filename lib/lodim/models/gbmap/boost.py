@@ -36,7 +36,7 @@ class BoostObjective:
     sign : array (q,)
         b of each learner.
     shape : (beta, activation, loss)
-        Softness of the softplus and the codes of `kernels`.
+        Softness of the softplus and the codes of `kernels.cpu`.
     penalty : ElasticNet over theta = (a, intercept of w, w)
     """
 

@@ -248,8 +248,8 @@ class GbmapFit(Fit):
         if kind == "embedding":
             values = embedding_distances(*map(self._embed, batches))
         else:
-            projections = (self.estimates.projections(b.X, b.n) for b in batches)
-            values = path_distances(*projections, self.estimates, tolerance)
+            Z, W = (self.estimates.projections(b.X, b.n) for b in batches)
+            values = path_distances(Z, W, self.estimates, tolerance)
         full = np.full([len(b.index) for b in batches], np.nan)
         full[np.ix_(*(b.rows for b in batches))] = values
         return pd.DataFrame(full, index=batches[0].index, columns=batches[1].index)

@@ -49,12 +49,12 @@ class Settings:
 
     @property
     def n_threads(self):
-        """Threads to use: all that are available, if none are given."""
+        """Number of threads, all that are available where none is given."""
         return self.threads or available_threads()
 
     @property
     def softplus(self):
-        """Whether g bends."""
+        """Whether the activation is the softplus."""
         return self.activation == "softplus"
 
     @property

@@ -1,4 +1,4 @@
-"""CUDA twins of `kernels`: the same sums from tiles that stay on the GPU.
+"""CUDA twins of the kernels of `cpu`: the same sums from tiles that stay on the GPU.
 
 X is read once a pass where a tile's chunks stay in the caches between their two uses. Everything
 is summed in float64 and in an order that the shape of X alone decides; no atomics.
@@ -36,12 +36,12 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
-    """Loss and gradient of the learners `active`, (q, 1 + d); `kernels.loss_gradient` says more."""
+    """Loss and gradient of the learners `active`, (q, 1 + d); `cpu.loss_gradient` says more."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
     blocks = count_blocks(X.shape, X.dtype.itemsize)
-    # What fills the last group up is computed and never looked at.
+    # What fills the last group up is computed and left out.
     slots = np.resize(active, groups * GROUP)
     learners = upload(np.column_stack([sign[slots], theta[slots]]))
     n_partials = blocks * (THREADS // width)
@@ -240,7 +240,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """A thread for each row: `kernels.forward`."""
+    """A thread for each row: `cpu.forward`."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
