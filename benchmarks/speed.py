@@ -46,8 +46,8 @@ import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
 from lodim.fitting.spec import prepare
+from lodim.models.gbmap.boost import BoostObjective
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
-from lodim.models.gbmap.objective import Stage
 from lodim.solve.objective import ElasticNet
 
 SEEDS = 4
@@ -149,7 +149,9 @@ def one_pass(X, q):
     penalty = ElasticNet.over(np.r_[0.0, 0.0, np.ones(p)] / p, 1e-3, 0.0)
     sign = np.array([1.0, -1.0])[:q]
     shape = 1.0, SOFTPLUS, LOGISTIC
-    stage = Stage(X, y, np.zeros_like(y), weight, sign, shape, penalty, available_threads())
+    stage = BoostObjective(
+        X, y, np.zeros_like(y), weight, sign, shape, penalty, available_threads()
+    )
     theta = rng.standard_normal((q, 2 + p)) / np.sqrt(p)
     return min(times(lambda: stage(theta, np.arange(q))))
 
@@ -214,7 +216,7 @@ def by_the_authors(problem, m):
             for b in (1.0, -1.0):
                 f = score[:, 0].astype(X.dtype)
                 shape = 1.0, SOFTPLUS, LOGISTIC
-                stage = Stage(X, y, f, weight, np.array([b]), shape, penalty, threads)
+                stage = BoostObjective(X, y, f, weight, np.array([b]), shape, penalty, threads)
                 end = minimize(
                     lambda v, stage=stage: [out[0] for out in stage(v[None], np.arange(1))],
                     rng.standard_normal(2 + p), jac=True, method="L-BFGS-B",

@@ -12,13 +12,11 @@ from numba import config
 from scipy.special import logsumexp
 
 import lodim as ld
-from lodim.engine import blocks as engine
-from lodim.engine import cuda as device
-from lodim.engine import tiles
-from lodim.models.gbmap import learners as rows
-from lodim.models.gbmap.kernels import cuda as cuda_kernels
+from lodim.engine import blocks, tiles
+from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
+from lodim.models.gbmap.kernels import cuda
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
-from lodim.models.gbmap.learners import Boosts
+from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM
 sys.setswitchinterval(1e-3)  # the simulator polls its threads: long turns are wasted
@@ -34,11 +32,11 @@ def sums(n, p, activation=SOFTPLUS, loss=SQUARED, dtype=np.float64, q=3, active=
     columns = [tiles.pad(v, len(X), dtype) for v in (y, rng.normal(size=n), rng.random(n) / n)]
     theta, sign = rng.normal(size=(q, 2 + p)), np.resize([1.0, -1.0], q)
     rest = theta, np.array(active), sign, 2.5, activation, loss
-    cpu = engine.sum_blocks(loss_gradient, X, (q, 3 + p), *columns, *rest)
-    there = engine.place(X, "cuda")
-    columns = [device.upload(v.astype(np.float64)) for v in columns]
+    cpu = blocks.sum_blocks(loss_gradient, X, (q, 3 + p), *columns, *rest)
+    there = blocks.place(X, "cuda")
+    columns = [upload(v.astype(np.float64)) for v in columns]
     got = [
-        engine.sum_blocks(loss_gradient, there, (q, 3 + p), *columns, *rest) for _ in range(runs)
+        blocks.sum_blocks(loss_gradient, there, (q, 3 + p), *columns, *rest) for _ in range(runs)
     ]
     return cpu, *got
 
@@ -79,9 +77,9 @@ def test_any_learners(active):
 
 @pytest.mark.parametrize("p", [2, 66])
 def test_several_tiles_a_block(p, monkeypatch):
-    monkeypatch.setattr(cuda_kernels, "PROCESSORS", 1)
-    monkeypatch.setattr(cuda_kernels, "RESIDENT", 2)
-    assert cuda_kernels.count_blocks((3, p, 64), 8) == 2
+    monkeypatch.setattr(cuda, "PROCESSORS", 1)
+    monkeypatch.setattr(cuda, "RESIDENT", 2)
+    assert cuda.count_blocks((3, p, 64), 8) == 2
     assert_same(64 * 2 + 3, p)
 
 
@@ -89,15 +87,15 @@ def test_the_grid_follows_the_shape():
     for itemsize in (4, 8):
         for p in (0, 1, 25, 400, 5000):
             for n_tiles in (1, 100, 1563, 156_250):
-                blocks = cuda_kernels.count_blocks((n_tiles, p, 64), itemsize)
-                each = -(-n_tiles // blocks)
-                assert 1 <= blocks <= min(n_tiles, 132 * cuda_kernels.RESIDENT)
-                assert (blocks - 1) * each < n_tiles or each == 1  # no block without a tile
+                n_blocks = cuda.count_blocks((n_tiles, p, 64), itemsize)
+                each = -(-n_tiles // n_blocks)
+                assert 1 <= n_blocks <= min(n_tiles, 132 * cuda.RESIDENT)
+                assert (n_blocks - 1) * each < n_tiles or each == 1  # no block without a tile
 
 
 def learners(p, activation, K, M=3):
     rng = np.random.default_rng(p)
-    return Boosts(
+    return WeakLearners(
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
         1 + np.arange(M) // K, 4.0, activation, 2.5, K,
     )  # fmt: skip
@@ -110,9 +108,9 @@ def test_forward(activation, dtype):
     X = tiles.pack(np.random.default_rng(0).normal(size=(n, 3)), dtype)
     pairs = [
         [function(t, X, n, engine=e) for e in ("cpu", "cuda")]
-        for function in (rows.score, rows.embedding)
+        for function in (WeakLearners.score, WeakLearners.embedding)
     ]
-    pairs.append([rows.learner_slopes(t, engine.place(X, e), n) for e in ("cpu", "cuda")])
+    pairs.append([t.slopes(blocks.place(X, e), n) for e in ("cpu", "cuda")])
     for here, there in pairs:
         largest = np.abs(here).max(axis=0)
         np.testing.assert_allclose(
@@ -123,44 +121,44 @@ def test_forward(activation, dtype):
 def test_margin_and_take():
     rng = np.random.default_rng(3)
     score, code = 30 * rng.normal(size=(100, 4)), rng.integers(0, 4, 100).astype(float)
-    there, codes = device.upload(tiles.pack(score)), device.upload(tiles.pad(code, 2))
-    y, base = device.zeros((2, 64)), device.zeros((2, 64))
-    cuda_kernels.margin(codes, there, 2, y, base)
+    there, codes = upload(tiles.pack(score)), upload(tiles.pad(code, 2))
+    y, base = zeros((2, 64)), zeros((2, 64))
+    cuda.margin(codes, there, 2, y, base)
     others = logsumexp(np.delete(score, 2, axis=1), axis=1)
     np.testing.assert_array_equal(y.copy_to_host().ravel()[:100], code == 2)
     np.testing.assert_allclose(base.copy_to_host().ravel()[:100], score[:, 2] - others, rtol=1e-13)
     i = np.array([0, 5, 63, 64, 99])
-    np.testing.assert_array_equal(cuda_kernels.take(there, device.upload(i)), score[i])
+    np.testing.assert_array_equal(cuda.take(there, upload(i)), score[i])
 
 
 def test_one_copy_for_as_long_as_the_features_live():
     X = tiles.pack(np.ones((3, 2)))
-    first = engine.place(X, "cuda")
-    assert engine.place(X, "cuda") is first and len(first) == 1 and first.shape == (1, 2, 64)
-    assert engine.place(X, "auto") is X and engine.place(X, "cpu") is X  # small
-    before = len(device._PLACED)
+    first = blocks.place(X, "cuda")
+    assert blocks.place(X, "cuda") is first and len(first) == 1 and first.shape == (1, 2, 64)
+    assert blocks.place(X, "auto") is X and blocks.place(X, "cpu") is X  # small
+    before = len(_PLACED)
     del X
     gc.collect()
-    assert len(device._PLACED) == before - 1
+    assert len(_PLACED) == before - 1
 
 
 def test_features_that_do_not_fit(monkeypatch):
-    monkeypatch.setattr(device, "fits", lambda X: False)
-    monkeypatch.setattr(engine, "LARGE", 0)
-    monkeypatch.setattr(engine, "find_spec", lambda name: True)
+    monkeypatch.setattr("lodim.engine.cuda.fits", lambda X: False)
+    monkeypatch.setattr(blocks, "LARGE", 0)
+    monkeypatch.setattr(blocks, "find_spec", lambda name: True)
     X = tiles.pack(np.ones((3, 2)))
-    assert engine.place(X, "auto") is X
+    assert blocks.place(X, "auto") is X
     with pytest.raises(ld.DeviceError, match="does not hold the features"):
-        engine.place(X, "cuda")
+        blocks.place(X, "cuda")
 
 
 def test_auto_takes_a_gpu_for_large_data(monkeypatch):
     X = tiles.pack(np.ones((3, 2)))
-    monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    monkeypatch.setattr(engine, "LARGE", X.nbytes)
-    assert isinstance(engine.place(X, "auto"), device.DeviceTiles)
-    monkeypatch.setattr(engine, "find_spec", lambda name: None)
-    assert engine.place(X, "auto") is X
+    monkeypatch.setattr(blocks, "find_spec", lambda name: True)
+    monkeypatch.setattr(blocks, "LARGE", X.nbytes)
+    assert isinstance(blocks.place(X, "auto"), DeviceTiles)
+    monkeypatch.setattr(blocks, "find_spec", lambda name: None)
+    assert blocks.place(X, "auto") is X
 
 
 SMALL = {"lambda_": 0.1, "beta": 2.0, "n_starts": 1, "threads": 1}
@@ -213,7 +211,7 @@ def test_wide_data_are_rotated():
 
 def test_a_path_moves_the_features_once(monkeypatch):
     moved = []
-    monkeypatch.setattr(device, "upload", lambda v, real=device.upload: moved.append(v) or real(v))
+    monkeypatch.setattr("lodim.engine.cuda.upload", lambda v: moved.append(v) or upload(v))
     data, arguments = frame(), {k: v for k, v in SMALL.items() if k != "lambda_"}
     paths = []
     for e in ("cpu", "cuda"):

@@ -11,11 +11,10 @@ from scipy.special import expit
 
 from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
-from lodim.models.gbmap import learners as rows
+from lodim.models.gbmap.boost import BoostObjective
 from lodim.models.gbmap.embedding import path_distances
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
-from lodim.models.gbmap.learners import Boosts
-from lodim.models.gbmap.objective import Stage
+from lodim.models.gbmap.learners import WeakLearners
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
 
@@ -58,7 +57,7 @@ class Case:
             for v in (self.y, self.score, self.weight)
         ]
         shape = (beta, activation, self.loss)
-        return Stage(self.tiles, *pad, self.sign, shape, penalty, threads)
+        return BoostObjective(self.tiles, *pad, self.sign, shape, penalty, threads)
 
     def expected(self, function, c, beta, activation, ridge):
         return function(
@@ -184,7 +183,7 @@ def test_extreme_arguments_do_not_overflow():
 
 def learners(p, activation, beta, K=2, M=6, seed=0):
     rng = np.random.default_rng(seed)
-    return Boosts(
+    return WeakLearners(
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
         1 + np.arange(M) // K, beta, activation, 2.5, K,
     )  # fmt: skip
@@ -200,20 +199,21 @@ def test_forward(activation, n):
     slope = t.scale * t.sign * (expit(beta * Z) if activation == SOFTPLUS else np.ones_like(Z))
     packed = tiles.pack(X)
     for threads in (1, 2):
-        E = rows.embedding(t, packed, n, threads)
+        E = t.embedding(packed, n, threads)
         np.testing.assert_allclose(E, expected, atol=1e-12)
-        score = rows.score(t, packed, n, threads)
+        score = t.score(packed, n, threads)
         for k in (0, 1):
             np.testing.assert_allclose(score[:, k], expected[:, t.target == k].sum(axis=1))
-        np.testing.assert_allclose(rows.learner_slopes(t, packed, n, threads), slope, atol=1e-12)
-        local = rows.local(t, packed, n, threads)
+        slopes = t.slopes(packed, n, threads)
+        np.testing.assert_allclose(slopes, slope, atol=1e-12)
+        local = np.stack(t.gradients(slopes), axis=1)
         assert local.shape == (n, 2, p)
         for k in (0, 1):
             of = t.target == k
             np.testing.assert_allclose(local[:, k], slope[:, of] @ t.theta[of, 2:], atol=1e-11)
-        on = rows.pattern(t, packed, n, threads)
+        on = t.active(slopes)
         np.testing.assert_array_equal(on, Z > 0 if activation == SOFTPLUS else np.ones_like(on))
-    np.testing.assert_allclose(rows.projections(t, packed, n), Z, atol=1e-11)
+    np.testing.assert_allclose(t.projections(packed, n), Z, atol=1e-11)
 
 
 @given(seed=st.integers(0, 10**6), beta=st.floats(0.3, 60), M=st.integers(1, 12))

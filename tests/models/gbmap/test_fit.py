@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import lodim as ld
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 
 M = 4
 
@@ -459,10 +459,10 @@ def test_a_state_that_is_no_fit(fits, df, tmp_path, change):
     """A well-formed file with the wrong things in it is a StoreError too, at load or never."""
     state = deepcopy(fits["y"].to_state())
     change(state)
-    store.write(tmp_path / "odd", "gbmap", state)
+    storage.write(tmp_path / "odd", "gbmap", state)
     with pytest.raises(ld.StoreError):
         ld.load(tmp_path / "odd")
-    store.write(tmp_path / "kind", "nonsense", state)
+    storage.write(tmp_path / "kind", "nonsense", state)
     with pytest.raises(ld.StoreError, match="nonsense"):
         ld.load(tmp_path / "kind")
 
@@ -582,7 +582,7 @@ def test_a_forged_file_is_refused(df, tmp_path, change):
     one = ld.gbmap("y ~ x + z", df.dropna(), m=2, lambda_=0.1)
     state = one.to_state()
     state["boosts"] = dict(state["boosts"]) | change
-    store.write(tmp_path / "forged", "gbmap", state)
+    storage.write(tmp_path / "forged", "gbmap", state)
     with pytest.raises(ld.StoreError):
         ld.load(tmp_path / "forged")
 

@@ -50,6 +50,13 @@ def drift_split(formula, data, *, seed=0, **arguments):
     Returns
     -------
     DriftSplit
+
+    Raises
+    ------
+    ArgumentError
+        Weights or an offset that are no names of columns.
+    DataError
+        No feature is a numeric column.
     """
     arguments = {"m": 20, "lambda_": 1e-3, "beta": 5.0} | arguments
     for name in ("weights", "offset"):
@@ -58,9 +65,8 @@ def drift_split(formula, data, *, seed=0, **arguments):
                 f"{name} must be the name of a column here, so that it is split too"
             )
     data = pd.DataFrame(data)
-    design, batch = Design.learn(
-        formula, data, **{k: arguments.get(k) for k in ("family", "weights", "offset")}
-    )
+    known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
+    design, batch = Design.learn(formula, data, **known)
     data, arguments["family"] = data.iloc[batch.rows], design.family
     best = None
     for feature in design.features:

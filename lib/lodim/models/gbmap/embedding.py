@@ -1,39 +1,88 @@
 """Distances that gbmap induces: embedding (Eq. 7), path (Eq. 6), neighbours, and drift by them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from lodim.design.batch import subset
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
-from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 
 
-def embedding_distance(E, F):
+@dataclass(frozen=True)
+class Reference:
+    """Training rows that neighbours are looked up among.
+
+    embedding (r, M); score (r, K) without the offset; y (r,), a numeric one less its offset.
+    """
+
+    embedding: np.ndarray
+    score: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def from_batch(cls, learners, batch, numeric, settings):
+        """At most `reference_rows` rows of weight above zero, drawn at random where there are more.
+
+        `numeric` says whether the response is: it is then kept less its offset.
+        """
+        rows, most = batch.positive_weight, settings.reference_rows
+        if rows.size > most:
+            rows = np.sort(np.random.default_rng(settings.seed).choice(rows, most, replace=False))
+        if rows.size < batch.n:
+            batch = subset(batch, rows)
+        y = batch.y
+        if numeric and batch.offset is not None:
+            y = y - batch.offset.reshape(-1)
+        E = learners.embedding(batch.X, batch.n, settings.n_threads)
+        score = np.zeros((batch.n, learners.n_scores))
+        for k in range(learners.n_scores):
+            score[:, k] = E[:, learners.target == k].sum(axis=1)
+        return cls(E, score, y)
+
+    def nearest(self, E, k):
+        """Positions of the k nearest rows to each of an embedding E (n, M), (n, k): Eq. 7."""
+        return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)[1]
+
+
+def drift_indicator(learners, reference, batch, k, numeric, threads):
+    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,).
+
+    The mean is that of a numeric response, else of the scores.
+    """
+    rows = batch.X, batch.n
+    near = reference.nearest(learners.embedding(*rows, threads), k)
+    values = reference.y[:, None] if numeric else reference.score
+    score = learners.score(*rows, threads)
+    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
+
+
+def embedding_distances(E, F):
     """sum_j |f_j(x) - f_j(x')| for all pairs, (n, M), (r, M) -> (n, r): Eq. 7."""
     return cdist(E, F, "cityblock")
 
 
-def neighbours(reference, E, k):
-    """Distances and positions of the k nearest reference rows, (n, k) each, in Eq. 7's metric."""
-    distance, nearest = KDTree(reference).query(E, k=np.arange(1, k + 1), p=1)
-    return distance, nearest
+def path_distances(Z, W, learners, tolerance):
+    """integral_0^1 |df/dt| dt on the segments between all rows, summed over scores: Eq. 6.
 
-
-def indicator(boosts, reference, X, n, k, numeric, threads):
-    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,)."""
-    E = rows.embedding(boosts, X, n, threads)
-    near = neighbours(reference.embedding, E, k)[1]
-    values = reference.y[:, None] if numeric else reference.score
-    score = rows.score(boosts, X, n, threads)
-    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
+    Z (n, M), W (r, M) are the projections w_j'x~; the result (n, r) is within `tolerance`.
+    """
+    out = np.zeros((len(Z), len(W)))
+    shape = learners.beta, learners.activation, tolerance / learners.n_scores
+    for k in range(learners.n_scores):
+        of = learners.target == k
+        ends = np.ascontiguousarray(Z[:, of]), np.ascontiguousarray(W[:, of])
+        _all_pairs(*ends, learners.scale * learners.sign[of], *shape, out)
+    return out
 
 
 @njit(cache=True, forceinline=True)
-def _unit(z, beta, activation):
+def _activate(z, beta, activation):
     """g(z) and g'(z)."""
     if activation != SOFTPLUS:
         return z, 1.0
@@ -43,7 +92,7 @@ def _unit(z, beta, activation):
 
 
 @njit(cache=True, forceinline=True)
-def _piece(z0, z1, sign, s, t, beta, activation):
+def _change(z0, z1, sign, s, t, beta, activation):
     """Change of f on [s, t] of the segment, and the two bounds of df/dt there.
 
     Each g' is monotone along the segment, so its range on [s, t] is that of its end points.
@@ -51,8 +100,8 @@ def _piece(z0, z1, sign, s, t, beta, activation):
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
-        g_s, d_s = _unit(z0[j] + s * (z1[j] - z0[j]), beta, activation)
-        g_t, d_t = _unit(z0[j] + t * (z1[j] - z0[j]), beta, activation)
+        g_s, d_s = _activate(z0[j] + s * (z1[j] - z0[j]), beta, activation)
+        g_t, d_t = _activate(z0[j] + t * (z1[j] - z0[j]), beta, activation)
         change += sign[j] * (g_t - g_s)
         low += min(speed * d_s, speed * d_t)
         high += max(speed * d_s, speed * d_t)
@@ -72,7 +121,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
     while depth:
         depth -= 1
         s, t = left[depth], right[depth]
-        change, low, high = _piece(z0, z1, sign, s, t, beta, activation)
+        change, low, high = _change(z0, z1, sign, s, t, beta, activation)
         if low >= 0.0 or high <= 0.0:
             length += abs(change)
             continue
@@ -95,19 +144,3 @@ def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]
-
-
-def path_distances(Z, W, boosts, tolerance):
-    """integral_0^1 |df/dt| dt on the segments between all rows, summed over scores: Eq. 6.
-
-    Z (n, M), W (r, M) are the projections w_j'x~; the result (n, r) is within `tolerance`.
-    """
-    out = np.zeros((len(Z), len(W)))
-    for k in range(boosts.n_scores):
-        of = boosts.target == k
-        _all_pairs(
-            np.ascontiguousarray(Z[:, of]), np.ascontiguousarray(W[:, of]),
-            boosts.scale * boosts.sign[of], boosts.beta, boosts.activation,
-            tolerance / boosts.n_scores, out,
-        )  # fmt: skip
-    return out

@@ -1,5 +1,6 @@
 """GbmapFit: what gbmap() returns."""
 
+from copy import copy
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -7,14 +8,10 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, positive, share, whole
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
-from lodim.models.gbmap import embedding as distance
-from lodim.models.gbmap import learners as rows
 from lodim.models.gbmap import report
-from lodim.models.gbmap.effects import Effects
-from lodim.models.gbmap.embedding import indicator
+from lodim.models.gbmap.embedding import drift_indicator, embedding_distances, path_distances
 
 
 class GbmapFit(Fit):
@@ -22,8 +19,8 @@ class GbmapFit(Fit):
 
     Attributes
     ----------
-    estimates : Boosts
-        The weak learners, on standardized features.
+    estimates : WeakLearners
+        On standardized features.
     log : dict of arrays (M,)
         For each learner: objective, deviance after its boost, grad_norm, n_iter, n_eval, converged.
     effects : Effects
@@ -51,14 +48,15 @@ class GbmapFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     def _score(self, batch):
-        score = rows.score(self.estimates, batch.X, batch.n, self._threads, self._engine)
-        return self._with_offset(score, batch)
+        score = self.estimates.score(batch.X, batch.n, self._threads, self._engine)
+        return score + batch.offset_matrix(self.family.n_scores)
 
     def _predict(self, batch, type):
         if type == "embedding":
-            return self.embed(batch), self.coordinates
+            return self._embed(batch), self._coordinates
         if type == "local":
-            gradient = rows.local(self.estimates, batch.X, batch.n, self._threads)
+            slopes = self.estimates.slopes(batch.X, batch.n, self._threads)
+            gradient = np.stack(self.estimates.gradients(slopes), axis=1)
             values = (gradient / self.design.scale).reshape(batch.n, self.effects.mean.size)
             return values, self._by_level(self.design.names)
         return super()._predict(batch, type)
@@ -83,15 +81,15 @@ class GbmapFit(Fit):
 
         a and |w| are in units of the link, |w| for features in standard deviations.
         """
-        t = self.estimates
-        frame = pd.DataFrame({"boost": t.stage})
+        e = self.estimates
+        frame = pd.DataFrame({"boost": e.stage})
         if self.family.n_scores > 1:
-            frame["level"] = np.array(self.levels, dtype=object)[t.target]
-        frame["a"], frame["b"] = t.scale * t.theta[:, 0], t.sign.astype(int)
-        frame["norm"] = t.scale * np.linalg.norm(t.theta[:, 2:], axis=1)
+            frame["level"] = np.array(self.levels, dtype=object)[e.target]
+        frame["a"], frame["b"] = e.scale * e.theta[:, 0], e.sign.astype(int)
+        frame["norm"] = e.scale * np.linalg.norm(e.w, axis=1)
         frame["active"] = self.effects.active
-        frame["n_iter"], frame["converged"] = self.log["n_iter"], self.log["converged"]
-        frame["deviance"] = self.log["deviance"]
+        for name in ("n_iter", "converged", "deviance"):
+            frame[name] = self.log[name]
         frame["dev_ratio"] = self._explained(self.log["deviance"])
         return frame
 
@@ -101,12 +99,12 @@ class GbmapFit(Fit):
         `(Intercept)` is the weight of the constant; f_j(x) = a_j + b_j g(w_j'x~) with a_j of
         `learners()` and the softness beta divided by the response's standard deviation.
         """
-        t, d = self.estimates, self.design
-        w = t.scale * t.theta[:, 2:] / d.scale
-        constant = t.scale * t.theta[:, 1] - w @ d.mean
+        e, d = self.estimates, self.design
+        w = e.scale * e.w / d.scale
+        constant = e.scale * e.theta[:, 1] - w @ d.mean
         return pd.DataFrame(
             np.column_stack([constant, w]),
-            index=pd.Index(self.coordinates, name="learner"),
+            index=pd.Index(self._coordinates, name="learner"),
             columns=["(Intercept)", *d.names],
         )
 
@@ -115,15 +113,12 @@ class GbmapFit(Fit):
 
         df counts nonzero weights; deviance and null_deviance are means over (weighted) rows.
         """
-        s, log = self.settings, self.log
-        row = {
-            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
-            "p": len(self.design.names), "m": s.m, "lambda_": s.lambda_, "l1_ratio": s.l1_ratio,
-            "beta": s.beta, "df": self.df, "deviance": log["deviance"][-1],
-            "null_deviance": self.null_deviance, "dev_ratio": self.dev_ratio,
-            "converged": self.converged, "n_eval": int(log["n_eval"].sum()),
-        }  # fmt: skip
-        return pd.DataFrame([row])
+        d, log = self.design, self.log
+        row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped, "p": len(d.names)}
+        row |= {name: getattr(self.settings, name) for name in ("m", "lambda_", "l1_ratio", "beta")}
+        row |= {"df": self.df, "deviance": log["deviance"][-1]}
+        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
+        return pd.DataFrame([row | {"n_eval": int(log["n_eval"].sum())}])
 
     def _summary(self, full):
         return report.summary(self, full)
@@ -132,19 +127,35 @@ class GbmapFit(Fit):
         return report.listing(self)
 
     def to_state(self):
-        return self._shared_state() | {
-            "settings": asdict(self.settings),
-            "boosts": vars(self.estimates), "log": self.log, "effects": vars(self.effects),
-            "reference": None if self.reference is None else vars(self.reference),
-            "n": self.n, "null_deviance": self.null_deviance, "calibration": self.calibration,
-        }  # fmt: skip
+        reference = None if self.reference is None else vars(self.reference)
+        state = {"settings": asdict(self.settings), "boosts": vars(self.estimates)}
+        state |= {"log": self.log, "effects": vars(self.effects), "reference": reference}
+        rest = {name: getattr(self, name) for name in ("n", "null_deviance", "calibration")}
+        return self._shared_state() | state | rest
 
-    def plot(self, kind=None, ax=None, **arguments):
-        """Draw on matplotlib Axes and return them.
+    def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
+        """Draw on matplotlib Axes.
 
-        kind : "loss" (default), training loss by boost; "effects" (top=15), effect of each feature;
-        "local" (data, row), explanation of one row; "embedding" (data=None), its first two
-        principal components; "drift" (data, threshold=None, limit=None), indicator against loss.
+        Parameters
+        ----------
+        kind : str, optional
+            "loss" (default), training loss by boost; "effects" (top=15), effect of each feature;
+            "local" (data, row), explanation of one row; "embedding" (data=None), its first two
+            principal components; "drift" (data, threshold=None, limit=None), indicator against
+            loss.
+        ax : Axes, optional
+            Its own by default.
+        **arguments
+            Those in brackets above.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            Another kind or argument; a row with missing values; training rows that the fit lacks.
         """
         from lodim.models.gbmap import plots
 
@@ -153,17 +164,9 @@ class GbmapFit(Fit):
     # What only gbmap has -----------------------------------------------------------------------
 
     @property
-    def coordinates(self):
-        """Names of the embedding's coordinates: f1, f2, ..., or f1[level], ... of classes."""
-        t = self.estimates
-        if self.family.n_scores == 1:
-            return [f"f{j}" for j in t.stage]
-        return [f"f{j}[{self.levels[k]}]" for j, k in zip(t.stage, t.target, strict=True)]
-
-    @property
     def df(self):
         """Number of nonzero weights of all projections."""
-        return int(np.count_nonzero(self.estimates.theta[:, 2:]))
+        return int(np.count_nonzero(self.estimates.w))
 
     @property
     def dev_ratio(self):
@@ -176,34 +179,56 @@ class GbmapFit(Fit):
         return bool(self.log["converged"].all())
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
-        """Predictions after each boost: a dict boost -> prediction, as `predict` gives them."""
+        """Predictions after each boost.
+
+        Parameters
+        ----------
+        data, offset
+            As `predict` takes them.
+        type : {"response", "link", "class", "prob"}
+
+        Returns
+        -------
+        dict of boost to prediction, as `predict` gives it
+        """
         one_of("type", type, Fit.types)
-        return {j: self.first(j).predict(data, type, offset=offset) for j in self._boosts()}
+        stages = range(1, self.settings.m + 1)
+        return {j: self.first(j).predict(data, type, offset=offset) for j in stages}
 
     def first(self, m: int) -> "GbmapFit":
         """The fit of the first m boosts: earlier boosts do not depend on later ones.
 
-        Its effects and reference rows are left out; neighbours need a refit.
+        Parameters
+        ----------
+        m : int
+            From 1 to the m of this fit.
+
+        Returns
+        -------
+        GbmapFit
+            Without effects and reference rows; neighbours need a refit.
         """
         m = whole("m", m, most=self.settings.m)
-        boosts = self.estimates.first(m)
-        keep = slice(0, len(boosts.sign))
-        return GbmapFit(
-            log={name: v[keep] for name, v in self.log.items()}, reference=None, n=self.n,
-            effects=Effects(
-                np.full_like(self.effects.mean, np.nan), np.full_like(self.effects.mean, np.nan),
-                self.effects.active[keep],
-            ),
-            null_deviance=self.null_deviance, design=self.design, family=self.family,
-            settings=replace(self.settings, m=m), estimates=boosts, selection=None,
-            call=self.call, arguments=self.arguments,
-        )  # fmt: skip
+        fit = copy(self)
+        fit.settings = replace(self.settings, m=m)
+        fit.estimates = self.estimates.select(self.estimates.stage <= m)
+        size, unknown = len(fit.estimates), np.full_like(self.effects.mean, np.nan)
+        fit.log = {name: v[:size] for name, v in self.log.items()}
+        active = self.effects.active[:size]
+        fit.effects = replace(self.effects, mean=unknown, mean_abs=unknown, active=active)
+        fit.reference = fit.calibration = fit.selection = None
+        fit.chosen = {}
+        return fit
 
-    def distance(self, data, other=None, *, kind="embedding", tolerance=None):
+    def distance(
+        self, data: Any, other: Any = None, *, kind: str = "embedding", tolerance: Any = None
+    ) -> pd.DataFrame:
         """Distances between the rows of `data` and of `other` (default: of `data`).
 
         Parameters
         ----------
+        data, other : frame
+            With the columns of the formula's right side.
         kind : {"embedding", "path"}
             Eq. 7 of Patron et al. (2024), sum_j |f_j(x) - f_j(x')|; or Eq. 6, the total change of
             f on the segment from x to x'. Both bound |f(x) - f(x')| from above, and path <=
@@ -219,32 +244,44 @@ class GbmapFit(Fit):
         one_of("kind", kind, ("embedding", "path"))
         tolerance = 1e-6 * self.estimates.scale if tolerance is None else tolerance
         tolerance = positive("tolerance", tolerance)
-        ends = [
-            self.design.apply(d, **self.zero_offset())
-            for d in (data, data if other is None else other)
-        ]
-        t = self.estimates
+        batches = [self._apply(frame) for frame in (data, data if other is None else other)]
         if kind == "embedding":
-            values = distance.embedding_distance(*map(self.embed, ends))
+            values = embedding_distances(*map(self._embed, batches))
         else:
-            Z, W = (rows.projections(t, b.X, b.n) for b in ends)
-            values = distance.path_distances(Z, W, t, tolerance)
-        full = np.full([len(b.index) for b in ends], np.nan)
-        full[np.ix_(ends[0].rows, ends[1].rows)] = values
-        return pd.DataFrame(full, index=ends[0].index, columns=ends[1].index)
+            Z, W = (self.estimates.projections(b.X, b.n) for b in batches)
+            values = path_distances(Z, W, self.estimates, tolerance)
+        full = np.full([len(b.index) for b in batches], np.nan)
+        full[np.ix_(*(b.rows for b in batches))] = values
+        return pd.DataFrame(full, index=batches[0].index, columns=batches[1].index)
 
     def neighbours(self, data: Any, k: int = 10) -> pd.Series | pd.DataFrame:
         """Mean response of the k nearest training rows in the embedding (Eq. 7's metric).
 
         A numeric response (less its offset, if one was used) is averaged; classes give their
         shares, a column each. Each training row counts once, whatever its weight.
+
+        Parameters
+        ----------
+        data : frame
+            With the columns of the formula's right side.
+        k : int
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            The fit keeps no training rows, or fewer than k.
         """
-        batch = self.design.apply(data, **self.zero_offset())
-        y = self.training_rows(k).y[self._nearest(batch, k)]
+        batch, reference = self._apply(data), self._reference_rows(k)
+        y = reference.y[reference.nearest(self._embed(batch), k)]
         if self.levels is None:
             return self._spread(batch, y.mean(axis=1), self.design.response.name)
-        share = np.stack([(y == c).mean(axis=1) for c in range(len(self.levels))], axis=1)
-        return self._spread(batch, share, list(self.levels))
+        shares = np.stack([(y == c).mean(axis=1) for c in range(len(self.levels))], axis=1)
+        return self._spread(batch, shares, list(self.levels))
 
     def drift(self, data: Any, k: int = 5) -> pd.Series:
         """Drift indicator |f(x) - f_kNN(x)| of each row: large where the fit extrapolates.
@@ -252,25 +289,49 @@ class GbmapFit(Fit):
         Near the training data a row's score and the mean of its k nearest training rows agree;
         away from them f grows linearly while the neighbours stay (Patron et al. 2024, Sect. 4.5).
         A numeric response averages the neighbours' y, classes average their scores f(x_i); with
-        several scores the largest difference counts. Needs no response. The offset of the fit is
-        left out on both sides. Each training row counts once, whatever its weight.
+        several scores the largest difference counts. The offset of the fit is left out on both
+        sides. Each training row counts once, whatever its weight.
+
+        Parameters
+        ----------
+        data : frame
+            With the columns of the formula's right side; no response is needed.
+        k : int
 
         Returns
         -------
-        Series, in units of the link
+        Series, in units of the link, NaN in rows where an input is missing
+
+        Raises
+        ------
+        ArgumentError
+            The fit keeps no training rows, or fewer than k.
         """
-        batch = self.design.apply(data, **self.zero_offset())
-        values = indicator(
-            self.estimates, self.training_rows(k), batch.X, batch.n, k, self.levels is None,
-            self._threads,
-        )  # fmt: skip
+        batch, reference, numeric = self._apply(data), self._reference_rows(k), self.levels is None
+        values = drift_indicator(self.estimates, reference, batch, k, numeric, self._threads)
         return self._spread(batch, values, ".drift")
 
     def drift_threshold(self, data: Any = None, *, k: int = 5, quantile: float = 0.95) -> float:
         """Quantile of the drift indicator over rows that the fit has not seen.
 
-        Those of `data`; without it, the out-of-fold training rows of a fit that chose its own m or
-        lambda_ (k = 5 then).
+        Parameters
+        ----------
+        data : frame, optional
+            Such rows. By default the out-of-fold training rows of a fit that chose its own m or
+            lambda_ (k = 5 then).
+        k : int
+        quantile : float in (0, 1)
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ArgumentError
+            Without `data`, where no out-of-fold rows are at hand.
+        DataError
+            No row of `data` is complete.
         """
         quantile, k = share("quantile", quantile), whole("k", k)
         if data is not None:
@@ -288,24 +349,28 @@ class GbmapFit(Fit):
     def regions(self, data: Any) -> pd.DataFrame:
         """The linear regions that rows fall in, most populated first.
 
-        A region is an activation pattern {j : w_j'x~ > 0}. `active` lists its learners, `n` and
-        `share` count rows, then the linear coefficients sum_j b_j w_j of the region (the limit
-        beta -> infinity), in units of the link per unit of each feature.
+        Parameters
+        ----------
+        data : frame
+            With the columns of the formula's right side.
+
+        Returns
+        -------
+        DataFrame
+            A row a region, which is an activation pattern {j : w_j'x~ > 0}. `active` lists its
+            learners, `n` and `share` count rows, then the linear coefficients sum_j b_j w_j of the
+            region (the limit beta -> infinity), in units of the link per unit of each feature.
         """
-        batch = self.design.apply(data, **self.zero_offset())
-        on = rows.pattern(self.estimates, batch.X, batch.n, self._threads)
-        patterns, counts = np.unique(on, axis=0, return_counts=True)
+        batch, e = self._apply(data), self.estimates
+        active = e.active(e.slopes(batch.X, batch.n, self._threads))
+        patterns, counts = np.unique(active, axis=0, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        t, names = self.estimates, np.array(self.coordinates, dtype=object)
-        frame = pd.DataFrame(
-            {
-                "active": [" ".join(names[p]) or "none" for p in patterns[order]],
-                "n": counts[order],
-                "share": counts[order] / max(1, batch.n),
-            }
-        )
-        w = t.scale * t.sign[:, None] * t.theta[:, 2:] / self.design.scale
-        parts = [patterns[order][:, t.target == k] @ w[t.target == k] for k in range(t.n_scores)]
+        patterns, counts = patterns[order], counts[order]
+        names = np.array(self._coordinates, dtype=object)
+        frame = pd.DataFrame({"active": [" ".join(names[p]) or "none" for p in patterns]})
+        frame["n"], frame["share"] = counts, counts / max(1, batch.n)
+        w = e.scale * e.sign[:, None] * e.w / self.design.scale
+        parts = [patterns[:, e.target == k] @ w[e.target == k] for k in range(e.n_scores)]
         columns = self._by_level(self.design.names)
         return pd.concat([frame, pd.DataFrame(np.hstack(parts), columns=columns)], axis=1)
 
@@ -313,29 +378,39 @@ class GbmapFit(Fit):
 
     @property
     def _threads(self):
-        return self.settings.threads or available_threads()
+        return self.settings.n_threads
 
     @property
     def _engine(self):
         # To move new rows to a GPU takes longer than to read them here: only where asked.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
-    def _boosts(self):
-        return range(1, self.settings.m + 1)
+    @property
+    def _coordinates(self):
+        """Names of the embedding's coordinates: f1, f2, ..., or f1[level], ... of classes."""
+        e = self.estimates
+        if self.family.n_scores == 1:
+            return [f"f{j}" for j in e.stage]
+        return [f"f{j}[{self.levels[k]}]" for j, k in zip(e.stage, e.target, strict=True)]
 
     def _by_level(self, names):
         if self.family.n_scores == 1:
             return list(names)
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
-    def zero_offset(self):
+    def _zero_offset(self):
         """Arguments that leave the offset out of the numbers of new data."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
-    def _with_offset(self, score, batch):
-        return score + batch.offset_matrix(self.family.n_scores)
+    def _apply(self, data, response=False):
+        """The batch of new data, without an offset."""
+        return self.design.apply(data, response=response, **self._zero_offset())
 
-    def training_rows(self, k=1):
+    def _embed(self, batch):
+        """Embedding (n, M) of the rows of a batch."""
+        return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
+
+    def _reference_rows(self, k=1):
         """The Reference, at least k rows of it."""
         if self.reference is None:
             raise ArgumentError(
@@ -344,10 +419,3 @@ class GbmapFit(Fit):
             )
         whole("k", k, most=len(self.reference.y))
         return self.reference
-
-    def embed(self, batch):
-        """Embedding (n, M) of the rows of a batch."""
-        return rows.embedding(self.estimates, batch.X, batch.n, self._threads, self._engine)
-
-    def _nearest(self, batch, k):
-        return distance.neighbours(self.reference.embedding, self.embed(batch), k)[1]

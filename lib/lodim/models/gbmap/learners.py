@@ -1,4 +1,4 @@
-"""The estimates of gbmap and what follows from them row by row."""
+"""The estimates of gbmap, and what follows from them row by row."""
 
 from dataclasses import dataclass, replace
 
@@ -10,15 +10,18 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
+BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with an entry a learner
 
 
 @dataclass(frozen=True)
-class Boosts:
+class WeakLearners:
     """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), on standardized features.
 
     theta (M, 2 + p) holds (a, intercept of w, w); sign (M,) is b; target (M,) the score that the
     learner adds to; stage (M,) its boost, from 1; beta and activation define g; scale is the
     standard deviation of a numeric response, else 1; n_scores K.
+
+    Features come as tiles (n_tiles, p, 64) of n rows.
     """
 
     theta: np.ndarray
@@ -30,96 +33,119 @@ class Boosts:
     scale: float
     n_scores: int
 
+    @classmethod
+    def concatenate(cls, parts):
+        """One record of several of one fit."""
+        arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in BY_LEARNER}
+        return replace(parts[0], **arrays)
+
     def check(self, p, n_scores):
         """Raise ValueError unless the fields fit each other, p features and the family."""
         known = {
-            "theta": forms.real("M", 2 + p), "sign": forms.real("M", least=-1, most=1),
+            "theta": forms.real("M", 2 + p),
+            "sign": forms.real("M", least=-1, most=1),
             "target": forms.whole("M", most=n_scores - 1),
             "stage": forms.ascending(forms.whole("M", least=1)),
-            "beta": forms.real(least=forms.TINY), "activation": forms.choice(SOFTPLUS, IDENTITY),
-            "scale": forms.real(least=forms.TINY), "n_scores": forms.choice(n_scores),
-        }  # fmt: skip
+            "beta": forms.real(least=forms.TINY),
+            "activation": forms.choice(SOFTPLUS, IDENTITY),
+            "scale": forms.real(least=forms.TINY),
+            "n_scores": forms.choice(n_scores),
+        }
         forms.check(self, known)
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
-    def first(self, m):
-        """The learners of the first m boosts."""
-        return self.taken(self.stage <= m)
+    def __len__(self):
+        return len(self.sign)
 
-    def taken(self, keep):
+    @property
+    def w(self):
+        """Weights of the features, (M, p)."""
+        return self.theta[:, 2:]
+
+    def select(self, keep):
         """The learners at True of keep (M,)."""
-        parts = {f: getattr(self, f)[keep] for f in ("theta", "sign", "target", "stage")}
-        return replace(self, **parts)
+        return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
+
+    def score(self, tiles, n, threads=1, engine="cpu"):
+        """Sum of the learners, (n, K), without the offset: Eq. 1."""
+        return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
+
+    def embedding(self, tiles, n, threads=1, engine="cpu"):
+        """Coordinates f_j(x), (n, M): Eq. 5."""
+        return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
+
+    def slopes(self, tiles, n, threads=1):
+        """b_j g'(w_j'x~) in units of the response, (n, M)."""
+        return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
+
+    def active(self, slopes):
+        """Where w_j'x~ > 0, bool (n, M), from the slopes; all true where g is the identity."""
+        return slopes * self.sign > 0.5 * self.scale
+
+    def gradients(self, slopes):
+        """Gradients in the standardized features, (n, p) of each score, from the slopes (n, M)."""
+        groups = [self.target == k for k in range(self.n_scores)]
+        return [slopes[:, group] @ self.w[group] for group in groups]
+
+    def projections(self, tiles, n):
+        """w_j'x~ of every row and learner, (n, M)."""
+        E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
+        return (E - self.theta[:, 0]) * self.sign
+
+    def add_to(self, out, tiles, into, derivative=False, threads=1):
+        """Add learners, or their derivatives, in units of scale to the columns `into` of out.
+
+        out is (n_tiles, width, 64), changed in place.
+        """
+        shape = self.beta, self.activation, derivative
+        over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, threads=threads)
+
+    def _forward(self, tiles, n, into, width, derivative, threads):
+        """Learners, or their derivatives, added into the columns `into` of (n, width)."""
+        out = np.zeros((len(tiles), width, TILE))
+        self.add_to(out, tiles, into, derivative, threads)
+        return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
+
+    def _in_chunks(self, tiles, n, into, width, threads, engine):
+        out = np.empty((n, width))
+        for rows, part in _chunks(tiles, n):
+            part = place(part, engine)
+            out[rows] = self._forward(part, rows.stop - rows.start, into, width, False, threads)
+        return out
 
 
-def _forward(boosts, tiles, n, into, width, derivative, threads):
-    """Learners, or their derivatives, added into the columns `into` of (n, width)."""
-    out = np.zeros((len(tiles), width, TILE))
-    add(boosts, tiles, into, out, derivative, threads)
-    return boosts.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
+@dataclass(frozen=True)
+class Effects:
+    """Averages over the training rows, on standardized features.
 
-
-def add(boosts, tiles, into, out, derivative=False, threads=1):
-    """Add learners, or their derivatives, in units of scale to the columns `into` of out.
-
-    out is (n_tiles, width, 64), changed in place.
+    mean, mean_abs (K, p): local coefficient and its absolute value; active (M,): share of rows
+    with w_j'x~ > 0.
     """
-    over_rows(
-        forward, tiles, boosts.theta, boosts.sign, boosts.beta,
-        boosts.activation, derivative, into, out, threads=threads,
-    )  # fmt: skip
+
+    mean: np.ndarray
+    mean_abs: np.ndarray
+    active: np.ndarray
+
+    @classmethod
+    def from_batch(cls, learners, batch, threads):
+        """Weighted averages over the rows of a batch."""
+        weight = batch.weight
+        mean = np.zeros((learners.n_scores, batch.X.shape[1]))
+        mean_abs, active = np.zeros_like(mean), np.zeros(len(learners))
+        for rows, X in _chunks(batch.X, batch.n, width=mean.size):
+            w = weight[rows]
+            slopes = learners.slopes(X, len(w), threads)
+            active += w @ learners.active(slopes)
+            for k, gradient in enumerate(learners.gradients(slopes)):
+                mean[k] += w @ gradient
+                mean_abs[k] += w @ np.abs(gradient)
+        # A sum of weights that add up to one may end a rounding error above it.
+        return cls(mean, mean_abs, np.minimum(active, 1.0))
 
 
-def chunks(tiles, n, width=1):
+def _chunks(tiles, n, width=1):
     """Slices of rows and their tiles, so many that temporaries of `width` a row stay small."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
-
-
-def score(boosts, tiles, n, threads=1, engine="cpu"):
-    """Sum of the learners, (n, K), without the offset: Eq. 1."""
-    return _in_chunks(boosts, tiles, n, boosts.target, boosts.n_scores, threads, engine)
-
-
-def embedding(boosts, tiles, n, threads=1, engine="cpu"):
-    """Coordinates f_j(x), (n, M): Eq. 5."""
-    M = len(boosts.sign)
-    return _in_chunks(boosts, tiles, n, np.arange(M), M, threads, engine)
-
-
-def _in_chunks(boosts, tiles, n, into, width, threads, engine):
-    out = np.empty((n, width))
-    for rows, part in chunks(tiles, n):
-        part = place(part, engine)
-        out[rows] = _forward(boosts, part, rows.stop - rows.start, into, width, False, threads)
-    return out
-
-
-def learner_slopes(boosts, tiles, n, threads=1):
-    """b_j g'(w_j'x~) in units of the response, (n, M); above half in size where j is active."""
-    M = len(boosts.sign)
-    return _forward(boosts, tiles, n, np.arange(M), M, True, threads)
-
-
-def pattern(boosts, tiles, n, threads=1):
-    """Activation pattern w_j'x~ > 0, bool (n, M); all true where g is the identity."""
-    return learner_slopes(boosts, tiles, n, threads) * boosts.sign > 0.5 * boosts.scale
-
-
-def local(boosts, tiles, n, threads=1):
-    """Gradient of each score in the standardized features, (n, K, p)."""
-    slope = learner_slopes(boosts, tiles, n, threads)
-    out = np.empty((n, boosts.n_scores, boosts.theta.shape[1] - 2))
-    for k in range(boosts.n_scores):
-        of = boosts.target == k
-        out[:, k] = slope[:, of] @ boosts.theta[of, 2:]
-    return out
-
-
-def projections(boosts, tiles, n):
-    """w_j'x~ of every row and learner, (n, M)."""
-    linear = replace(boosts, activation=IDENTITY, scale=1.0)
-    E = embedding(linear, tiles, n)
-    return (E - boosts.theta[:, 0]) * boosts.sign

@@ -132,20 +132,27 @@ def gbmap(
     ----------
     Patron, Prasad, Luu & Puolamaki (2024). Gradient Boosting Mapping for Dimensionality Reduction
     and Feature Extraction.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+    >>> fit.coef().round(3).to_dict()
+    {'weight': -0.007, 'model_year': 0.72}
+    >>> fit.predict(cars[:2]).round(1).tolist()
+    [14.0, 13.6]
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(gbmap, formula, data, arguments)
     selection = None
     if m is None or lambda_ is None:
-        problem, selection = choose(problem, _quick_grid(problem))
+        grid = {}
+        if lambda_ is None:
+            # The first quarter (in log) of a path is too near the null model to be chosen.
+            grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
+        problem, selection = choose(problem, grid)
     return SPEC.run(problem, selection)
-
-
-def _quick_grid(problem):
-    if problem.settings.lambda_ is not None:
-        return {}
-    # The first quarter (in log) of a path is too near the null model to be chosen.
-    return {"lambda_": lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]}
 
 
 SPEC = ModelSpec(

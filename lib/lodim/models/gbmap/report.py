@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the effects' table
@@ -13,42 +13,31 @@ def listing(fit):
     """Lines and table of the short print, as glmnet's."""
     s = fit.settings
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
-        wording.rows(fit),
+        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        phrases.rows(fit),
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
     ]
     if not fit.converged:
         lines.append("Warning: the optimizer did not converge in every boost; see summary()")
     learners = fit.learners().groupby("boost", sort=True)
-    weights = pd.Series((fit.estimates.theta[:, 2:] != 0).sum(axis=1))
-    table = pd.DataFrame(
-        {
-            "Df": weights.groupby(fit.estimates.stage).sum().cumsum(),
-            "%Dev": 100.0 * learners["dev_ratio"].last(),
-            "Lambda": float(s.lambda_),
-        }
-    )
+    df = pd.Series((fit.estimates.w != 0).sum(axis=1)).groupby(fit.estimates.stage).sum().cumsum()
+    table = pd.DataFrame({"Df": df, "%Dev": 100.0 * learners["dev_ratio"].last()})
+    table["Lambda"] = float(s.lambda_)
     return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
 
 
 def summary(fit, full):
     """Header, weak learners, effects of features, and how the optimizer ended."""
-    return Report(
-        title="Gradient Boosting Mapping Results",
-        header=_header(fit),
-        tables=(
-            _learners(fit),
-            *(() if np.isnan(fit.effects.mean).all() else (_effects(fit, full),)),
-        ),
-        notes=_notes(fit),
-        full=full,
-    )
+    known = not np.isnan(fit.effects.mean).all()
+    tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
+    title = "Gradient Boosting Mapping Results"
+    return Report(title=title, header=_header(fit), tables=tables, notes=_notes(fit), full=full)
 
 
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
     return (
-        ("Response", wording.modelled(fit)),
+        ("Response", phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "gbmap"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -56,8 +45,8 @@ def _header(fit):
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
         ("Nonzero weights", str(fit.df)),
-        ("Boosts (m)", f"{s.m}{wording.how(fit, 'm')}"),
-        ("Lambda", f"{significant(s.lambda_)}{wording.how(fit, 'lambda_')}"),
+        ("Boosts (m)", f"{s.m}{phrases.how(fit, 'm')}"),
+        ("Lambda", f"{significant(s.lambda_)}{phrases.how(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
@@ -68,36 +57,28 @@ def _header(fit):
 
 
 def _learners(fit):
-    frame = fit.learners()
-    columns = {
-        "level": "Level", "a": "a", "b": "b", "norm": "|w|", "active": "Active",
-        "deviance": "Loss", "dev_ratio": "Cum. %Dev", "n_iter": "Iter.",
-    }  # fmt: skip
-    table = frame.set_index("boost").rename_axis(None)
+    columns = {"level": "Level", "a": "a", "b": "b", "norm": "|w|", "active": "Active %"}
+    columns |= {"deviance": "Loss", "dev_ratio": "Cum. %Dev", "n_iter": "Iter."}
+    table = fit.learners().set_index("boost").rename_axis(None)
     table["dev_ratio"] *= 100.0
     table["active"] *= 100.0
     table = table[[c for c in columns if c in table]].rename(columns=columns)
-    table = table.rename(columns={"Active": "Active %"})
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
-    loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
-    notes = (
+    note = (
         "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
-        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss}, after the "
-        "boost.",
+        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, "
+        "after the boost."
     )
-    return Table("Weak learners", table, formats, notes)
+    return Table("Weak learners", table, formats, (note,))
 
 
 def _effects(fit, full):
+    columns = {"estimate": "Mean", "estimate_abs": "Mean |.|"}
+    columns |= {"std_estimate": "Per SD", "std_estimate_abs": "|.| per SD"}
     frame = fit.tidy()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
     shown = frame.loc[order if full else order[:MOST_FEATURES]]
-    table = pd.DataFrame(
-        {
-            "Mean": shown["estimate"], "Mean |.|": shown["estimate_abs"],
-            "Per SD": shown["std_estimate"], "|.| per SD": shown["std_estimate_abs"],
-        }
-    ).set_axis(labels(shown), axis=0).rename_axis(None)  # fmt: skip
+    table = shown[list(columns)].rename(columns=columns).set_axis(labels(shown), axis=0)
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
         "feature, and per standard deviation, largest first; |.| averages their size. Where "
@@ -106,8 +87,7 @@ def _effects(fit, full):
     ]
     if len(frame) > len(shown):
         notes.append(f"{len(frame) - len(shown)} smaller effects are left out; see tidy().")
-    formats = {c: significant for c in table}
-    return Table("Effects of features", table, formats, tuple(notes))
+    return Table("Effects of features", table, dict.fromkeys(table, significant), tuple(notes))
 
 
 def labels(frame):
@@ -117,30 +97,34 @@ def labels(frame):
     return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
+def loss_name(fit):
+    """What the mean deviance is called."""
+    return "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
+
+
 def _notes(fit):
-    log, d = fit.log, fit.design
-    failed = fit.learners().loc[lambda f: ~f["converged"], "boost"].tolist()
-    ended = (
-        "all boosts converged"
-        if not failed
-        else f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
-    )
+    log, learners = fit.log, fit.learners()
+    failed = learners.loc[~learners["converged"], "boost"].tolist()
+    ended = "all boosts converged"
+    if failed:
+        ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
     notes = [
         f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "
         f"{int(log['n_iter'].max())} iterations at most, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
-    notes += wording.choice(fit, _range(fit))
-    left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates.sign)
+    notes += phrases.choice(fit, _range(fit))
+    left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
     if left_out:
         notes.append(f"Learners left out, as they add nothing: {left_out}.")
-    notes += wording.without_effect(d)
-    idle = fit.learners().loc[lambda f: (f["active"] < 1e-9) | (f["active"] > 1.0 - 1e-9), "boost"]
-    if len(idle):
+    notes += phrases.without_effect(fit.design)
+    active = learners["active"]
+    linear = learners.loc[(active < 1e-9) | (active > 1.0 - 1e-9), "boost"]
+    if len(linear):
+        boosts = ", ".join(map(str, linear))
         notes.append(
-            "Active in all rows or none (linear or constant on the data): boosts "
-            + ", ".join(map(str, idle)) + "."
-        )  # fmt: skip
+            f"Active in all rows or none (linear or constant on the data): boosts {boosts}."
+        )
     return tuple(notes)
 
 
@@ -152,10 +136,10 @@ def _range(fit):
 
 
 def _activation(s):
-    return f"softplus (beta {significant(s.beta)})" if s.activation == "softplus" else "identity"
+    return f"softplus (beta {significant(s.beta)})" if s.softplus else "identity"
 
 
 def _chosen(fit):
-    open_ = [n for n in ("m", "lambda_") if wording.how(fit, n)]
-    words = " and ".join({"m": "boosts", "lambda_": "lambda"}[n] for n in open_)
-    return f" ({words} chosen by cross-validation)" if open_ else ""
+    titles = {"m": "boosts", "lambda_": "lambda"}
+    words = " and ".join(title for name, title in titles.items() if name in fit.chosen)
+    return f" ({words} chosen by cross-validation)" if words else ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
-from lodim.engine.blocks import ENGINES
+from lodim.engine.blocks import ENGINES, available_threads
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
@@ -32,7 +32,7 @@ class Settings:
 
     def __post_init__(self):
         for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):
-            if not (name in ("m", "threads") and getattr(self, name) is None):
+            if name not in ("m", "threads") or getattr(self, name) is not None:
                 check_count(self, name)
         check_count(self, "reference_rows", 0)
         check_count(self, "seed", 0)
@@ -47,14 +47,29 @@ class Settings:
         check_choice(self, "activation", ACTIVATIONS)
         check_choice(self, "engine", ENGINES)
 
-    def tolerances(self, exact, curved):
-        """tol and ftol, given or by default; `curved` problems are solved in whitened coordinates.
+    @property
+    def n_threads(self):
+        """Number of threads, all that are available where none is given."""
+        return self.threads or available_threads()
+
+    @property
+    def softplus(self):
+        """Whether the activation is the softplus."""
+        return self.activation == "softplus"
+
+    @property
+    def shape(self):
+        """beta and the code of the activation, as kernels take them."""
+        return float(self.beta), ACTIVATIONS[self.activation]
+
+    def tolerances(self, exact, preconditioned):
+        """tol and ftol, given or by default.
 
         An `exact` fit, of rows so few that it costs little, is a smooth function of the data: what
         the boosts before left of rounding does not decide where the next one ends.
         """
-        tol, ftol = (1e-8, 1e-12 if curved else 1e-8) if exact else (1e-5, 1e-6)
-        if self.activation == "identity":  # estimates are compared by digit
+        tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
+        if not self.softplus:  # estimates are compared by digit
             tol, ftol = 1e-8, 1e-13
         return {
             "tol": tol if self.tol is None else self.tol,

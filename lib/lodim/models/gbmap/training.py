@@ -2,31 +2,63 @@
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import logsumexp
 
-from lodim.engine import row_keys as keys
-from lodim.engine import tiles
-from lodim.engine.blocks import available_threads, dot, on_host, place
-from lodim.models.gbmap import learners as rows
-from lodim.models.gbmap.rotation import Rotation, rotation_of
+from lodim.engine import row_keys, tiles
+from lodim.engine.blocks import dot, on_host, place
+from lodim.models.gbmap.settings import Settings
 from lodim.models.gbmap.starts import derivatives
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
 
+_ROTATIONS: WeakKeyDictionary = WeakKeyDictionary()  # a batch is fitted for many penalties
+
 
 @dataclass(frozen=True)
-class Training:
-    """Rows, and what is known of them before the first stage.
+class Rotation:
+    """An orthonormal basis V (p, r) of the span of the rows of X, and X V as tiles.
+
+    A ridge never leaves that span, and |V u| = |u|: learners fitted to X V are those of X, at the
+    price of r columns. The rows of n x p features span at most n directions.
+    """
+
+    basis: np.ndarray
+    X: np.ndarray
+
+    @classmethod
+    def from_batch(cls, batch):
+        """The rotation of a batch, from the eigenvectors of X X'; made once for each batch."""
+        if batch not in _ROTATIONS:
+            X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+            values, U = np.linalg.eigh(X @ X.T)
+            keep = values > 1e-12 * max(values[-1], 1e-300)
+            basis = X.T @ (U[:, keep] / np.sqrt(values[keep]))
+            _ROTATIONS[batch] = cls(basis, tiles.pack(X @ basis, batch.X.dtype))
+        return _ROTATIONS[batch]
+
+    def project(self, theta):
+        """(a, intercept, w) -> (a, intercept, V'w), row by row."""
+        return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
+
+    def expand(self, theta):
+        """(a, intercept, u) -> (a, intercept, V u), row by row."""
+        return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
+
+
+@dataclass(frozen=True)
+class BoostState:
+    """The training rows, and their scores under the learners so far.
 
     X : tiles of the features, or of their rotation, where their passes run
     y, weight : (n,), y in units of scale; weights sum to one
     score : tiles (n_tiles, K, 64) of the offset, the null model and the learners so far, in units
-        of scale; updated in place. Where X is on a GPU it stays as it began, and `resident` has
+        of scale; updated in place. Where X is on a GPU it stays as it began, and `device` has
         what becomes of it
-    level : (K,), what the null model adds to the offset, in units of scale
+    intercept : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
     sample, sample_X : positions of random rows and their tiles, always on the host; all rows where
@@ -35,14 +67,16 @@ class Training:
         from, and their keys
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
-    resident : Resident, the rows beside an X on a GPU, or None
+    device : DeviceRows, the rows beside an X on a GPU, or None
     """
 
+    family: Any
+    settings: Settings
     X: Any
     y: np.ndarray
     weight: np.ndarray
     score: np.ndarray
-    level: np.ndarray
+    intercept: np.ndarray
     scale: float
     p: int
     sample: np.ndarray | None
@@ -51,96 +85,90 @@ class Training:
     start_key: np.ndarray
     class_order: np.ndarray
     rotation: Rotation | None
-    threads: int
-    resident: Any = None
+    device: Any
 
     @classmethod
-    def of(cls, batch, family, settings):
+    def from_batch(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
         weight, base = batch.weight, batch.offset_matrix(family.n_scores)
         scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
         score = family.null_score(batch.y, weight, base)
-        level = (score - base)[0] / scale
+        intercept = (score - base)[0] / scale
         y, score = batch.y / scale, tiles.pack(score / scale)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
-            rotation = rotation_of(batch)
+            rotation = Rotation.from_batch(batch)
             X = rotation.X
-        sample, sample_X = _sample(X, weight, settings.seed)
-        start_at, start_key, class_order = _ordered(batch, sample, family)
-        threads = settings.threads or available_threads()
-        host, X, resident = X, place(X, settings.engine), None
+        sample, sample_X = _draw_sample(X, weight, settings.seed)
+        starts = _start_rows(batch, sample, family)
+        host, X, device = X, place(X, settings.engine), None
         if not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
-            from lodim.models.gbmap.kernels.resident import Resident  # loads CUDA
+            from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
 
-            resident = Resident.of(X, y, weight, score, family, sample)
-        return cls(
-            X, y, weight, score, level, scale, p, sample, sample_X,
-            start_at, start_key, class_order, rotation, threads, resident,
-        )  # fmt: skip
-
-    def whole(self, family, k):
-        """The one-score problem of score k: X, and tiles of response, score and weight."""
-        if self.resident is not None:
-            return self.X, *self.resident.margin(k), self.resident.weight
-        y, base = self.margin(family, k)
-        return _one_score(self.X, y, base, self.weight)
-
-    def part(self, family, k):
-        """The same of the sample, on the host."""
-        y, base, weight = self._known(family, k)
-        return _one_score(self.sample_X, y, base, weight)
+            device = DeviceRows.from_host(X, y, weight, score, sample)
+        rows = X, y, weight, score, intercept, scale, p, sample, sample_X
+        return cls(family, settings, *rows, *starts, rotation, device)
 
     @property
     def exact(self):
         """Whether the rows are so few that starts are followed on all of them, to the last bit."""
         return self.sample is None or len(self.sample) == len(self.y)
 
-    def start_rows(self, family, k):
+    def rows(self, k):
+        """The one-score problem of score k: X, and tiles of response, score and weight."""
+        if self.device is not None:
+            return self.X, *self.device.margin(k), self.device.weight
+        return _as_tiles(self.X, *self.margin(k), self.weight)
+
+    def sample_rows(self, k):
+        """The same of the sample, on the host."""
+        return _as_tiles(self.sample_X, *self._sample_margin(k))
+
+    def start_rows(self, k):
         """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
         i = self.start_at
-        y, base, weight = (v[i] for v in self._known(family, k))
+        y, score, weight = (v[i] for v in self._sample_margin(k))
         X = tiles.rows(self.X if self.sample is None else self.sample_X, i).astype(np.float64)
-        weight = weight / weight.sum()
-        return X, *derivatives(y, base, weight, family.name == "gaussian"), self.start_key
+        squared = self.family.name == "gaussian"
+        return X, *derivatives(y, score, weight / weight.sum(), squared), self.start_key
 
-    def _known(self, family, k):
-        """Response, score and weights of the sample for score k, or of all rows without one."""
-        if self.sample is None:
-            return *self.margin(family, k), self.weight
-        i = self.sample
-        score = tiles.rows(self.score, i) if self.resident is None else self.resident.sample_score()
-        return *margin(family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
-
-    def margin(self, family, k):
+    def margin(self, k):
         """Response and score of the one-score problem for score k, (n,) each."""
-        return margin(family, self.y, tiles.unpack(self.score, len(self.y)), k)
+        return _margin(self.family, self.y, tiles.unpack(self.score, len(self.y)), k)
+
+    def _sample_margin(self, k):
+        """Response, score and weights of the sample for score k, or of all rows without one."""
+        i = self.sample
+        if i is None:
+            return *self.margin(k), self.weight
+        score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
+        return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
         """Add a learner, of the features that tiles X hold, to its score."""
-        if self.resident is None:
-            rows.add(learner, X, learner.target, self.score, threads=self.threads)
-        elif self.rotation is None:
-            self.resident.add(learner)
-        else:
-            self.resident.add(replace(learner, theta=self.rotation.shorten(learner.theta)))
+        if self.device is None:
+            learner.add_to(self.score, X, learner.target, threads=self.settings.n_threads)
+            return
+        if self.rotation is not None:
+            learner = replace(learner, theta=self.rotation.project(learner.theta))
+        self.device.add(learner)
 
-    def deviance(self, family):
+    def deviance(self):
         """Weighted mean deviance of the rows, in units of the response."""
-        score = self.score if self.resident is None else self.resident.score.copy_to_host()
+        score = self.score if self.device is None else self.device.score.copy_to_host()
         score = tiles.unpack(score, len(self.y))
-        return self.scale**2 * dot(self.weight, family.deviance(self.y, score))
+        return self.scale**2 * dot(self.weight, self.family.deviance(self.y, score))
 
 
-def _one_score(X, *columns):
+def _as_tiles(X, *columns):
     """X and per-row arrays as tiles of its dtype, in which the kernels work."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
-def margin(family, y, score, k):
+def _margin(family, y, score, k):
     """Response and score of the one-score problem for score k, of scores (n, K)."""
     if family.n_scores == 1:
         return y, score[:, 0]
@@ -148,39 +176,41 @@ def margin(family, y, score, k):
     return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
 
 
-def _sample(X, weight, seed):
-    """Positions of SAMPLE random rows that count, and their tiles; None, None of few rows."""
+def _draw_sample(X, weight, seed):
+    """Positions of SAMPLE random rows of positive weight, and their tiles; None, None of few."""
     if weight.size <= 4 * SAMPLE:
         return None, None
-    counted = np.flatnonzero(weight)
-    size = min(SAMPLE, counted.size)
-    sample = np.sort(np.random.default_rng(seed).choice(counted, size, replace=False))
+    positive = np.flatnonzero(weight)
+    size = min(SAMPLE, positive.size)
+    sample = np.sort(np.random.default_rng(seed).choice(positive, size, replace=False))
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
 
 
-def _ordered(batch, sample, family):
+def _start_rows(batch, sample, family):
     """Up to START_ROWS positions among those of the sample, or all, their keys; order of classes.
 
     Weights above zero alone count, as if rows were repeated.
     """
     rows = np.arange(batch.n) if sample is None else sample
-    weight = batch.weight[rows]
-    at = np.flatnonzero(weight)
+    at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
         at = at[:: -(-len(at) // START_ROWS)]
-    X, weight = tiles.rows(batch.X, rows[at]).astype(np.float64), weight[at]
-    key = keys.keys(X, weight)
-    order = np.arange(family.n_scores)
+    rows = rows[at]
+    X, weight = tiles.rows(batch.X, rows).astype(np.float64), batch.weight[rows]
+    key = row_keys.keys(X, weight)
+    order = np.arange(1)
     if family.n_scores > 1:
-        code = batch.y[rows[at]].astype(int)
-        mean = np.bincount(
-            code, weight * keys.keys(X, weight, code, family.n_scores), family.n_scores
-        )
-        order = np.argsort(mean / np.maximum(np.bincount(code, weight, family.n_scores), 1e-300))
+        order = _class_order(X, weight, batch.y[rows].astype(int), family.n_scores)
     if sample is None and len(at) > START_ROWS:
-        some = keys.drawn(key, START_ROWS, 0)
-        at, key = at[some], key[some]
+        drawn = row_keys.drawn(key, START_ROWS, 0)
+        at, key = at[drawn], key[drawn]
     return at, key, order
+
+
+def _class_order(X, weight, code, K):
+    """Classes by the mean key of their rows, (K,)."""
+    total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
+    return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(residual, weight):

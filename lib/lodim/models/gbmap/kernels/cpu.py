@@ -40,7 +40,7 @@ def project(tile, v, z):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def gather(tile, r, out):
+def back_project(tile, r, out):
     """out += tile r, (p, 64), (64,) -> (p,)."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
@@ -66,8 +66,8 @@ def gather(tile, r, out):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
-def total(v):
-    """Sum of 64 numbers; its own function because only here may additions be reordered."""
+def tile_sum(v):
+    """Sum of 64 numbers; a function because additions may be reordered here alone."""
     s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
@@ -91,7 +91,7 @@ def activate(z, beta, activation, g, slope):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def residual(y, f, weight, loss, value, r):
+def loss_slope(y, f, weight, loss, value, r):
     """Weighted loss of each row of a tile and its derivative in the score f."""
     one, zero = f.dtype.type(1), f.dtype.type(0)
     if loss == SQUARED:
@@ -108,7 +108,7 @@ def residual(y, f, weight, loss, value, r):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def follow(tile, f, v, b, beta, activation, z, score, slope):
+def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
     z[:] = v[1]
     project(tile, v[2:], z)
@@ -118,9 +118,7 @@ def follow(tile, f, v, b, beta, activation, z, score, slope):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def loss_gradient(
-    lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss
-):  # fmt: skip
+def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss):
     """Partial sums of the loss and its gradient, for the learners `active` of q at once.
 
     X (n_tiles, p, 64); y, f, weight (n_tiles, 64) in its dtype, weight zero on padding; theta
@@ -135,14 +133,14 @@ def loss_gradient(
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                follow(X[t], f[t], v[c], b[c], softness, activation, z, score, slope)
-                residual(y[t], score, weight[t], loss, value, r)
-                out[c, 0] += total(value)
-                out[c, 1] += total(r)
+                evaluate_learner(X[t], f[t], v[c], b[c], softness, activation, z, score, slope)
+                loss_slope(y[t], score, weight[t], loss, value, r)
+                out[c, 0] += tile_sum(value)
+                out[c, 1] += tile_sum(r)
                 for i in range(TILE):
                     r[i] *= b[c] * slope[i]
-                out[c, 2] += total(r)
-                gather(X[t], r, out[c, 3:])
+                out[c, 2] += tile_sum(r)
+                back_project(X[t], r, out[c, 3:])
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
@@ -175,7 +173,7 @@ def add_gram(tile, c, scaled, out):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def bend(score, weight, loss, out):
+def loss_curvature(score, weight, loss, out):
     """Weighted second derivative of the loss in the score, of each row of a tile."""
     one = score.dtype.type(1)
     for i in range(TILE):
@@ -187,7 +185,7 @@ def bend(score, weight, loss, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def curvature(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
+def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
     """Partial sums of a positive semidefinite Hessian of each learner, (n_blocks, q, d, d).
 
     Gauss-Newton's, plus where it is positive the part that the activation's own curvature brings;
@@ -202,20 +200,20 @@ def curvature(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, 
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
                 H = partials[block, q]
-                follow(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
-                residual(y[t], score, weight[t], loss, value, r)
-                bend(score, weight[t], loss, c)
-                H[0, 0] += total(c)
+                evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
+                loss_slope(y[t], score, weight[t], loss, value, r)
+                loss_curvature(score, weight[t], loss, c)
+                H[0, 0] += tile_sum(c)
                 for i in range(TILE):
                     z[i] = c[i] * b[q] * slope[i]
-                    own = softness * b[q] * r[i] * slope[i] * (one - slope[i])
+                    bend = softness * b[q] * r[i] * slope[i] * (one - slope[i])
                     c[i] = c[i] * slope[i] * slope[i]
                     if activation == SOFTPLUS:
-                        c[i] += max(own, zero)
-                H[1, 0] += total(z)
-                H[1, 1] += total(c)
-                gather(X[t], z, H[2:, 0])
-                gather(X[t], c, H[2:, 1])
+                        c[i] += max(bend, zero)
+                H[1, 0] += tile_sum(z)
+                H[1, 1] += tile_sum(c)
+                back_project(X[t], z, H[2:, 0])
+                back_project(X[t], c, H[2:, 1])
                 add_gram(X[t], c, r, H[2:, 2:])
 
 

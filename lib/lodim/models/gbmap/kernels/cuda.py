@@ -1,4 +1,4 @@
-"""CUDA twins of `kernels`: the same sums from tiles that stay on the GPU.
+"""CUDA twins of the kernels of `cpu`: the same sums from tiles that stay on the GPU.
 
 X is read once a pass where a tile's chunks stay in the caches between their two uses. Everything
 is summed in float64 and in an order that the shape of X alone decides; no atomics.
@@ -36,21 +36,19 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
-    """Loss and gradient of the learners `active`, (q, 1 + d); `kernels.loss_gradient` says more."""
+    """Loss and gradient of the learners `active`, (q, 1 + d); `cpu.loss_gradient` says more."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
     blocks = count_blocks(X.shape, X.dtype.itemsize)
-    # What fills the last group up is computed and never looked at.
+    # What fills the last group up is computed and left out.
     slots = np.resize(active, groups * GROUP)
     learners = upload(np.column_stack([sign[slots], theta[slots]]))
     n_partials = blocks * (THREADS // width)
     partials = X.scratch("partials", (n_partials, len(slots), 1 + d))
     sums = X.scratch("sums", (len(slots), 1 + d))
-    launch(
-        _loss_gradient, (blocks, groups), THREADS,
-        X.array, y, f, weight, learners, beta, activation, loss, width, partials,
-    )  # fmt: skip
+    rest = learners, beta, activation, loss, width, partials
+    launch(_loss_gradient, (blocks, groups), THREADS, X.array, y, f, weight, *rest)
     launch(_add_partials, (len(slots), -(-(1 + d) // LANES)), ADDERS * LANES, partials, sums)
     out = np.zeros((q, 1 + d))
     out[active] = sums.copy_to_host()[: active.size]
@@ -68,10 +66,8 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
     """The same, to an array that stays on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
-    launch(
-        _forward, blocks, THREADS,
-        X.array, learners, beta, activation, derivative, upload(into), out,
-    )  # fmt: skip
+    rest = beta, activation, derivative, upload(into), out
+    launch(_forward, blocks, THREADS, X.array, learners, *rest)
 
 
 def margin(code, score, k, y, base):
@@ -104,7 +100,7 @@ def _activate(z, beta, activation):
 
 
 @cuda.jit(device=True)
-def _residual(y, f, weight, loss):
+def _loss_slope(y, f, weight, loss):
     """Weighted loss of a row and its derivative in the score f."""
     if loss == SQUARED:
         d = f - y
@@ -138,7 +134,7 @@ def _restage(X, t, first, size, stage):
 
 
 @cuda.jit(device=True)
-def _gather(stage, r, first, size, width, start, partials, slot):
+def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add a chunk's part of X'r to the partials: a thread sums one feature over its rows.
 
     A narrow tile is cut by rows as well, so that every thread has work.
@@ -164,7 +160,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     """Partial sums of a block for a group of learners, tile by tile.
 
     learners (slots, 3 + p) holds (b, a, intercept of w, w); partials (blocks * segments, slots,
-    3 + p), a segment being the share of a tile's rows that a thread sums in `_gather`.
+    3 + p), a segment being the share of a tile's rows that a thread sums in `_back_project`.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), float64)
@@ -175,9 +171,8 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     lane, warp = thread % LANES, thread // LANES
     row, learner = thread % TILE, thread // TILE
     slot = cuda.blockIdx.y * GROUP
-    sign, a, intercept = (
-        learners[slot + learner, 0], learners[slot + learner, 1], learners[slot + learner, 2]
-    )  # fmt: skip
+    j = slot + learner
+    sign, a, intercept = learners[j, 0], learners[j, 1], learners[j, 2]
     chunks = max(1, (p + STAGE - 1) // STAGE)
     value, slope_a, slope_w = 0.0, 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
@@ -199,7 +194,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
         for part in range(WARPS):
             at += z[part, learner, row]
         g, slope = _activate(at, beta, activation)
-        one, change = _residual(y[t, row], f[t, row] + a + sign * g, weight[t, row], loss)
+        one, change = _loss_slope(y[t, row], f[t, row] + a + sign * g, weight[t, row], loss)
         r[learner, row] = change * sign * slope
         value, slope_a, slope_w = value + one, slope_a + change, slope_w + r[learner, row]
         cuda.syncthreads()
@@ -211,7 +206,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
                 cuda.syncthreads()
                 _restage(X, t, first, size, stage)
                 cuda.syncthreads()
-            _gather(stage, r, first, size, width, t == cuda.blockIdx.x, partials, slot)
+            _back_project(stage, r, first, size, width, t == cuda.blockIdx.x, partials, slot)
     cuda.syncthreads()
     z[0, learner, row], z[1, learner, row], z[2, learner, row] = value, slope_a, slope_w
     cuda.syncthreads()
@@ -245,7 +240,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """A thread for each row: `kernels.forward`."""
+    """A thread for each row: `cpu.forward`."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE

@@ -1,16 +1,16 @@
-"""What belongs to the training rows, on the GPU for as long as a fit lasts."""
+"""The training rows beside X on the GPU, for as long as a fit lasts."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from lodim.engine import tiles
 from lodim.engine.cuda import upload, zeros
-from lodim.models.gbmap.kernels import cuda as cuda_kernels
+from lodim.models.gbmap.kernels import cuda
 
 
 @dataclass(frozen=True)
-class Resident:
-    """Response, weight and scores beside X, in units of the response's scale.
+class DeviceRows:
+    """Response, weight and scores of the training rows, in units of the response's scale.
 
     X : DeviceTiles
     y, weight : device arrays (n_tiles, 64); classes are coded from 0
@@ -27,10 +27,10 @@ class Resident:
     sample: Any
 
     @classmethod
-    def of(cls, X, y, weight, score, family, sample):
-        """From the host: y, weight (n,), score in tiles (n_tiles, K, 64), sample (r,) or None."""
+    def from_host(cls, X, y, weight, score, sample):
+        """Upload y, weight (n,), score in tiles (n_tiles, K, 64), sample (r,) or None."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
-        problem = (zeros(y.shape), zeros(y.shape)) if family.n_scores > 1 else None
+        problem = (zeros(y.shape), zeros(y.shape)) if score.shape[1] > 1 else None
         sample = None if sample is None else upload(sample)
         return cls(X, y, weight, upload(score), problem, sample)
 
@@ -38,16 +38,15 @@ class Resident:
         """Response and score of the one-score problem for score k, device arrays (n_tiles, 64)."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
-        cuda_kernels.margin(self.y, self.score, k, *self.problem)
+        cuda.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
-    def add(self, learner):
-        """Add a learner to its score."""
-        cuda_kernels.add_learners(
-            self.X, learner.theta, learner.sign, learner.beta, learner.activation, False,
-            learner.target, self.score,
-        )  # fmt: skip
+    def add(self, learners):
+        """Add learners to their scores."""
+        shape = learners.beta, learners.activation, False
+        theta, sign, into = learners.theta, learners.sign, learners.target
+        cuda.add_learners(self.X, theta, sign, *shape, into, self.score)
 
     def sample_score(self):
         """Scores of the sampled rows on the host, (r, K)."""
-        return cuda_kernels.take(self.score, self.sample)
+        return cuda.take(self.score, self.sample)
