@@ -22,14 +22,13 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
-from lodim.models.ripr import losses, screen
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.answers.knn import class_ratios
-from lodim.models.ripr.assignment import constrained as convex
+from lodim.models.ripr import losses
+from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answer
+from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
 from lodim.models.ripr.assignment.recover import Control, recover
 from lodim.models.ripr.assignment.solve import solve_rows
-from lodim.models.ripr.views import count, enumerate_views, features
+from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
 NEIGHBOURS = (1, 3, 5, 11)  # of k-NN
@@ -80,7 +79,7 @@ def run_assignment(_):
         L, delta = np.exp(0.02 * rng.standard_normal((n, views))), rng.random(views)
         solve_rows(L, delta, 1e-4, 2)
         ours, (first, second, share) = timed(solve_rows, L, delta, 1e-4, 2)
-        theirs, (_, value) = timed(convex.solve, L, delta, 1e-4, **tight)
+        theirs, (_, value) = timed(constrained.solve, L, delta, 1e-4, **tight)
         rows = np.arange(n)
         u = (1 - share) * L[rows, first] + share * L[rows, second]
         own = (
@@ -107,7 +106,7 @@ def run_memory(_):
     for n, p, max_dim in ((1000, 50, 3), (20_000, 50, 2), (1000, 200, 3)):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             seconds, added = pool.submit(peak_of, (n, p, max_dim)).result()
-        matrix = 8 * n * min(count(p, 2, max_dim), screen.most_views(n)) / 2**20
+        matrix = 8 * n * min(count(p, 2, max_dim), most_views(n)) / 2**20
         print(f"n {n} p {p} max_dim {max_dim}: loss matrix {matrix:.0f} MiB, "
               f"peak {added:.0f} MiB more than before, {seconds:.0f} s", flush=True)  # fmt: skip
 
@@ -192,8 +191,8 @@ def run_table73(args):
 
 
 def number_predictions(found, Q, X, y, k):
-    near = [query.neighbours(Q, X, view, k, like=y) for view in found.views]
-    return query.number_answer(near, y, found.assignment.matrix()).value
+    near = [neighbours(Q, X, view, k, like=y) for view in found.views]
+    return number_answer(near, y, found.assignment.matrix()).value
 
 
 def run_regression(args):
@@ -355,7 +354,7 @@ def run_screening(args):
             y, every = df["y"].to_numpy(), enumerate_views(20, 3, 3)
             L = losses.regression_losses(X, y, every, threads=2)
             losses_of = partial(_number_losses, X, y)
-            kept, _ = screen.screened_views(20, 3, 3, losses_of, allowed)
+            kept, _ = screened_views(20, 3, 3, losses_of, allowed)
             true = np.column_stack([np.zeros(3, int), truth(df)])
             rows.append([len(kept), *loss_of_screening(L, every, kept), recall(kept, true)[1]])
         print(allowed, means(rows), flush=True)

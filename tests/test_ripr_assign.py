@@ -9,11 +9,16 @@ import pytest
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr import losses
-from lodim.models.ripr.assignment import forward as greedy
+from lodim.models.ripr.assignment import forward
 from lodim.models.ripr.assignment.lambda_path import assignments
-from lodim.models.ripr.assignment.order import assign_in_order, cheapest_chain
 from lodim.models.ripr.assignment.recover import Control, Proposal, _better, recover
-from lodim.models.ripr.assignment.solve import assign, candidates, solve_rows
+from lodim.models.ripr.assignment.solve import (
+    assign,
+    assign_in_order,
+    candidates,
+    cheapest_chain,
+    solve_rows,
+)
 from lodim.models.ripr.views import enumerate_views
 
 LAMBDA = 1e-4
@@ -40,10 +45,12 @@ def as_matrix(first, second, share, A):
 
 @pytest.mark.parametrize("lambda_", [1e-6, 1e-4, 1e-2])
 def test_hull_is_the_convex_optimum(lambda_):
-    convex = pytest.importorskip("lodim.models.ripr.assignment.constrained")
+    constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
     L, delta = matrix()
-    B, value = convex.solve(L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11)
+    B, value = constrained.solve(
+        L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11
+    )
     ours = as_matrix(*solve_rows(L, delta, lambda_), L.shape[1])
     assert not ours[np.isinf(L)].any()
     assert step_value(L, delta, ours, lambda_) == pytest.approx(value, rel=1e-7, abs=1e-9)
@@ -139,34 +146,34 @@ def test_warm_path_is_no_longer_than_a_cold_one():
 
 def test_convex_alternation_and_limits():
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr.assignment import constrained as convex
+    from lodim.models.ripr.assignment import constrained
 
     L, _ = matrix(40, 6, blocked=0)
-    free, ours = convex.assign(L, LAMBDA), assign(L, LAMBDA)
+    free, ours = constrained.assign(L, LAMBDA), assign(L, LAMBDA)
     assert free.objective[-1] == pytest.approx(ours.objective[-1], rel=1e-6)
     assert (np.diff(free.objective) <= 1e-9).all()
     cost, groups = np.arange(6.0), np.arange(40) // 2
-    bound = convex.assign(L, LAMBDA, convex.Limits(cost=cost, budget=2.5, groups=groups))
+    bound = constrained.assign(L, LAMBDA, constrained.Limits(cost=cost, budget=2.5, groups=groups))
     assert (bound.B @ cost <= 2.5 + 1e-6).all() and (free.B @ cost > 2.6).any()
     np.testing.assert_allclose(bound.B[::2], bound.B[1::2], atol=1e-6)
     assert bound.objective[-1] > free.objective[-1]
-    further = convex.Limits(further=lambda B: [B[:, 0] == 0])
-    assert convex.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
+    further = constrained.Limits(further=lambda B: [B[:, 0] == 0])
+    assert constrained.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
     with pytest.raises(ArgumentError, match="limits"):
-        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost + 1, budget=0.5))
+        constrained.solve(L, np.ones(6), LAMBDA, constrained.Limits(cost=cost + 1, budget=0.5))
     with pytest.raises(ArgumentError, match="budget"):
-        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost))
+        constrained.solve(L, np.ones(6), LAMBDA, constrained.Limits(cost=cost))
 
 
 @pytest.mark.parametrize("switch", [0.0, 3e-4])
 def test_time_order_is_the_integer_optimum(switch):
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr.assignment import constrained as convex
+    from lodim.models.ripr.assignment import constrained
 
     L, delta = matrix(30, 5)
     chain = cheapest_chain((L - L.min(1)[:, None]) ** 2 + LAMBDA * delta, switch)
-    limits = convex.Limits(hard=True, switch=switch)
-    B, value = convex.solve(L, delta, LAMBDA, limits)
+    limits = constrained.Limits(hard=True, switch=switch)
+    B, value = constrained.solve(L, delta, LAMBDA, limits)
     own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
     assert own == pytest.approx(value, rel=1e-7) and own == pytest.approx(
         step_value(L, delta, B, LAMBDA) + switch * np.abs(np.diff(B, axis=0)).sum() / 2, rel=1e-7
@@ -276,15 +283,15 @@ def test_forward_selection_is_greedy_and_ends(tolerance):
             break
         chosen, errors = [*chosen, j], found[j][1]
     assert chosen[:2] == [4, 2] and len(chosen) < 7
-    assert greedy.forward(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
-    assert greedy.forward(ratios, y, 1, weight).tolist() == [4]
+    assert forward.forward(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
+    assert forward.forward(ratios, y, 1, weight).tolist() == [4]
 
 
 def test_forward_selection_prefers_the_surer_of_views_with_equal_errors():
     y, ratios = np.arange(40) % 2, np.empty((40, 3, 2))
     for j, sure in enumerate((0.1, 2.0, 1.0)):
         ratios[np.arange(40), j, y], ratios[np.arange(40), j, 1 - y] = -sure, sure
-    assert greedy.forward(ratios, y, 3).tolist() == [1]
+    assert forward.forward(ratios, y, 3).tolist() == [1]
 
 
 def test_forward_selection_with_more_views_must_be_more_surely_better():
@@ -305,12 +312,12 @@ def test_forward_selection_ends_where_no_row_is_wrong():
     y = np.arange(40) % 2
     ratios = np.zeros((40, 3, 2))
     ratios[np.arange(40), 1, y] = -1.0
-    assert greedy.forward(ratios, y, 3).tolist() == [1]
+    assert forward.forward(ratios, y, 3).tolist() == [1]
 
 
 def test_single_errors_are_leave_one_out_errors():
     df = informative_views(2, 100, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     L = losses.class_losses(X, y, enumerate_views(10, 2, 2), 9)
-    assert greedy.single_errors(L).min() < 0.35
-    assert len(greedy.candidates(L, most=10)) == 10
+    assert forward.single_errors(L).min() < 0.35
+    assert len(forward.candidates(L, most=10)) == 10

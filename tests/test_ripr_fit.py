@@ -13,8 +13,7 @@ from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.models.ripr.answers.answers import ask, evidence
-from lodim.models.ripr.answers.calibrate import factors, targets
+from lodim.models.ripr.answers.answers import ask, calibration_factors, evidence, targets
 from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.answers.information_gain import gains
@@ -139,7 +138,7 @@ def test_factors_minimize_the_deviance_of_left_out_rows():
         z = known.scores(t)[rows, view[at]]
         return -2 * (targets(y, 3) * log_softmax(z, axis=1)).sum(axis=1).mean()
 
-    best = factors(known, e.y, e.weight)
+    best = calibration_factors(known, e.y, e.weight)
     np.testing.assert_allclose(best, e.scale, atol=1e-3)
     for step in ([0.02, 0], [-0.02, 0], [0, 0.02], [0, -0.02]):
         assert deviance(np.maximum(best + step, 0.0)) >= deviance(best) - 1e-7

@@ -7,7 +7,7 @@ import pytest
 import lodim as ld
 from lodim.fitting.spec import prepare
 from lodim.models.ripr.answers.answers import ask
-from lodim.models.ripr.assignment.limits import Request
+from lodim.models.ripr.assignment.constrained import Request
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)

@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.family import hits
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers import knn
 from lodim.models.ripr.views import enumerate_views, redundant
 
 
@@ -109,7 +109,7 @@ def test_last_bits_of_distances(name, monkeypatch):
                      for Z in plain(X, references))  # fmt: skip
 
     df, response = CASES[name]
-    for module in (losses, query):
+    for module in (losses, knn):
         monkeypatch.setattr(module, "single", otherwise)
     two = fitted(df, response)
     assert views(fit_of(name)) == views(two)
@@ -141,9 +141,9 @@ def test_rows_at_one_place_are_counted():
     X = np.zeros((12, 2))
     X[9:] = [[1, 0], [0, 2], [3, 3]]
     y = np.array([0] * 6 + [1] * 3 + [0, 1, 1])
-    ratio = query.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
+    ratio = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
     np.testing.assert_allclose(ratio, [log(3.5 / 6.5), log(6.5 / 3.5)])
-    few = query.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
+    few = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
     np.testing.assert_allclose(few, ratio)
 
 
@@ -164,7 +164,7 @@ def test_neighbours_at_the_kth_distance_share_their_vote():
     X[7, 0] = np.nan
     for k in (1, 6, 40):
         for leave_out in (False, True):
-            found = query.votes(X, X, np.array([0, 1]), k, values, leave_out=leave_out)
+            found = knn.votes(X, X, np.array([0, 1]), k, values, leave_out=leave_out)
             for i in (0, 30, 149):
                 d = np.linalg.norm(X - X[i], axis=1)
                 d[i] += 9 * leave_out

@@ -8,8 +8,8 @@ import numpy as np
 from lodim import forms
 from lodim.errors import ConvergenceWarning
 from lodim.fitting.fit import shared
+from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
-from lodim.models.ripr.answers.record import Record, record
 from lodim.models.ripr.assignment.view_search import flat, task_of
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.settings import Settings

@@ -7,12 +7,13 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.formula.formula import parse
-from lodim.models.ripr.answers import calibrate, clusters
-from lodim.models.ripr.answers import local_learners as experts
-from lodim.models.ripr.answers.answers import ask, evidence
+from lodim.models.ripr.answers import clusters, knn, local_learners
+from lodim.models.ripr.answers.answers import START, ask, calibration_factors, evidence, serving
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
-from lodim.models.ripr.answers.idle import serving
-from lodim.models.ripr.assignment.limits import Request
+from lodim.models.ripr.assignment import lambda_path
+from lodim.models.ripr.assignment.constrained import Request
+from lodim.models.ripr.assignment.recover import keep
+from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import Training, task_of
 from lodim.models.ripr.losses import ALPHA
 from lodim.models.ripr.settings import Settings
@@ -52,7 +53,7 @@ def check(problem):
     if len(parse(problem.design.formula).responses) < 2:
         check_effect([problem])
     if s.learner is not None:
-        experts.check_kind(s.learner, task_of(problem.family))
+        local_learners.check_kind(s.learner, task_of(problem.family))
     if s.limits is None:
         return problem
     if problem.batch.order is not None:
@@ -128,17 +129,74 @@ def answering(t, views, part, k, lambda_):
     e = Ensemble(
         task=t.task, features=features, views=own, X=t.X[:, features], y=t.y, weight=t.weight, B=B,
         served=np.full(len(t.y), -1), n_classes=t.n_classes, n_scores=t.family.n_scores, k=int(k),
-        power=1.0 - s.a, balanced=s.balanced, scale=np.array(calibrate.START), seed=s.seed,
+        power=1.0 - s.a, balanced=s.balanced, scale=np.array(START), seed=s.seed,
         centres=np.zeros((0, views.shape[1])), centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
     )  # fmt: skip
     e = replace(e, served=ask(e, threads=t.threads).view)
     e = serving(e, t.threads) if t.task == CLUSTERS else e
     if s.learner is not None:
-        return experts.fitted(e, s.learner)
+        return local_learners.fitted(e, s.learner)
     if t.task == CLUSTERS:
         return clusters.clustered(e, s.n_clusters, s.seed)
     if t.task == NUMBERS:
         return e
     known = evidence(e, threads=t.threads)
-    return replace(e, scale=calibrate.factors(known, t.y, t.weight))
+    return replace(e, scale=calibration_factors(known, t.y, t.weight))
+
+
+# Several responses --------------------------------------------------------------------------------
+
+
+def shared(problems):
+    """An (Ensemble, log) for each of several problems on the same rows.
+
+    Their loss matrices stand one below the other, each in its own unit, so that the mass of a view
+    is that over the rows of all. Without a penalty, it is chosen by the errors of all, as that of
+    one response is.
+    """
+    trainings = [Training.of(p.batch, p.family, p.settings) for p in problems]
+    losses = [t.losses() for t in trainings]
+    alone = [t.recover(1.0, L) for t, L in zip(trainings, losses, strict=True)]
+    losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
+    L, first = np.concatenate(losses), trainings[0]
+    weight = np.concatenate([t.weight[t.used] for t in trainings])
+    lambda_ = first.settings.lambda_
+    if lambda_ is None:
+        lambda_, found = _chosen(trainings, losses, weight, [r.k for r in alone])
+    else:
+        found = assign(L, lambda_, weight=weight, threads=first.threads)
+    columns, own = keep(L, found, first.control.least, weight, first.control.most)
+    parts = np.split(own.matrix(), np.cumsum([len(each) for each in losses])[:-1])
+    views = first.views[columns]
+    return [
+        (answering(t, views, part, r.k, lambda_), log_of(own, t))
+        for t, part, r in zip(trainings, parts, alone, strict=True)
+    ]
+
+
+def _chosen(trainings, losses, weight, ks):
+    """The penalty of the path that the errors of all responses choose, and its assignment."""
+    c, threads = trainings[0].control, trainings[0].threads
+    grid = np.array(c.grid)
+    path = lambda_path.assignments(np.concatenate(losses), grid, weight=weight, threads=threads)
+    J = np.unique(np.concatenate([a.selected(c.least) for a in path]))
+    each = [_errors(t, L, k, J) for t, L, k in zip(trainings, losses, ks, strict=True)]
+    found = lambda_path.choose(
+        path, grid, lambda a, columns: np.concatenate([of(a, columns) for of in each]),
+        weight=weight, least=c.least, tolerance=c.tolerance, most=c.most,
+    )  # fmt: skip
+    return float(grid[found.chosen]), path[found.chosen]
+
+
+def _errors(t, L, k, J):
+    """What `choose` asks for the errors of one response."""
+    X, y, views, counts = t.X[t.used], t.target, t.views, t.weight[t.used] > 0
+    if t.task == CLASSES:
+        ratios = knn.class_ratios(
+            X, X, y, views[J], k, n_classes=t.n_classes, balanced=t.settings.balanced,
+            counts=counts, leave_out=True, threads=t.threads,
+        )  # fmt: skip
+        return lambda_path.class_errors(ratios, y, J)
+    near = {j: knn.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
+    return lambda_path.number_errors(near, y, L, t.weights)

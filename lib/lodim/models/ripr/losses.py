@@ -7,13 +7,13 @@ centred features.
 """
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.sample import references as sampled
-from lodim.models.ripr.views import dims
+from lodim.models.ripr.views import by_content, dims, rows_by_content
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
 REACH = 46  # binary digits of the largest value: squares of sums stay below kernels.FAR
@@ -102,7 +102,8 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
 
     L_ij = (nu_k(rows without i) / nu_k(uniform sample))^(|view| (1 - alpha)); the sample has as
     many points as there are rows, uniform over the box that bounds them, and rows are spread where
-    values repeat: see `sample`. Parameters as for `class_losses`; `seed` draws the sample.
+    values repeat: see `uniform_references`. Parameters as for
+    `class_losses`; `seed` draws the sample.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
     classes = sample_groups(len(X), rows)
     inside = np.zeros((len(X), 2), np.int64)
     inside[rows, 0] = 1
-    both, shown = sampled(X, rows, seed), np.zeros(len(X), np.int64)
+    both, shown = uniform_references(X, rows, seed), np.zeros(len(X), np.int64)
     return _ratios(both[: len(X)], both, classes, shown, inside, views, k, alpha, threads)
 
 
@@ -226,3 +227,50 @@ def by_base(kernel, shape, views, refs):
         kernel(out, turned[some], sizes[some], base)
         L[some] = out
     return L
+
+
+# The uniform sample that clustering compares with -------------------------------------------------
+
+
+STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
+SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where rounding would move it
+
+
+def uniform_references(X, rows, seed):
+    """Rows of X (n, p), spread where values repeat, and then a point for each of some rows."""
+    spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
+    for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed), strict=True):
+        known = rows[~np.isnan(X[rows, f])]
+        low, high = value_cells(X[known, f])
+        ends = (low.min(), high.max()) if len(known) else (0.0, 0.0)
+        sample[:, f] = draws.uniform(*ends, len(rows))
+        if (low < high).any():
+            order = rows_by_content(X[rows]) if order is None else order
+            place = np.full(len(X), np.nan)
+            place[rows[order]] = draws.random(len(rows))
+            spread[known, f] = low + (high - low) * place[known]
+    return np.concatenate([spread, sample])
+
+
+def value_cells(x):
+    """The lower and the upper end (n,) of what each value stands for; itself where it is alone."""
+    value, of, count = np.unique(x, return_inverse=True, return_counts=True)
+    if len(value) < 2:
+        return x.copy(), x.copy()
+    middle = 0.5 * (value[1:] + value[:-1])
+    low = np.append(1.5 * value[0] - 0.5 * value[1], middle)
+    high = np.append(middle, 1.5 * value[-1] - 0.5 * value[-2])
+    low, high = (np.where(count > 1, end, value) for end in (low, high))
+    return low[of], high[of]
+
+
+def _generators(X, seed):
+    """A random generator for each feature, in the order of content, seeded by its values."""
+    seen, out = {}, []
+    for f in by_content(X):
+        x = np.sort(X[~np.isnan(X[:, f]), f])
+        span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
+        code = crc32(np.floor(STEPS * (x - x[:1]) / span + SHIFT).astype(np.int64).tobytes())
+        seen[code] = seen.get(code, -1) + 1
+        out.append(np.random.default_rng([seed, 7, code, seen[code]]))
+    return out

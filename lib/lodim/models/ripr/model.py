@@ -5,12 +5,19 @@ from typing import Any
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.formula.formula import parse
-from lodim.models.ripr import assemble as one_response
-from lodim.models.ripr.estimate import check, check_effect, combine, fit_stages, largest, tried
+from lodim.models.ripr import assemble
+from lodim.models.ripr.estimate import (
+    check,
+    check_effect,
+    combine,
+    fit_stages,
+    largest,
+    shared,
+    tried,
+)
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
-from lodim.models.ripr.share import shared
 
 __all__ = ["from_state", "ripr"]
 
@@ -197,8 +204,8 @@ def ripr(
 def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
-        return one_response.from_state(state)
-    fits = [one_response.from_state(each) for each in state["fits"]]
+        return assemble.from_state(state)
+    fits = [assemble.from_state(each) for each in state["fits"]]
     by_name = {fit.design.response.name: fit for fit in fits}
     if not fits or len(by_name) < len(fits):
         raise ValueError("the responses have no names of their own")
@@ -214,7 +221,7 @@ SPEC = ModelSpec(
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,
-    assemble=one_response.assemble,
+    assemble=assemble.assemble,
     penalties={"lambda_": Penalty(largest, ratio=1e-3, needed=False)},
     shared_setting="lambda_",
     validate=check,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import among
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import ERROR, axes, compared, penalty, penalty_label
 from lodim.report.tables import Report, Table, listing, significant
@@ -145,7 +145,7 @@ class RiprFits:
     def save(self, path: str | PathLike) -> None:
         """Write the fits to one file; `lodim.load` reads it."""
         state = {"fits": [fit.to_state() for fit in self.fits.values()]}
-        store.write(path, self.name, state)
+        storage.write(path, self.name, state)
 
     def _views(self, title, notes=()):
         """The views, with share of the rows and error of each response."""

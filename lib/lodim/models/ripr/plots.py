@@ -8,8 +8,7 @@ from lodim.models.ripr.answers.answers import ask, nearest
 from lodim.models.ripr.answers.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
-from lodim.plot import axes as plot
-from lodim.plot import panels
+from lodim.plot import axes, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
@@ -20,11 +19,11 @@ MOST_RINGS = 10  # neighbours that are ringed
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot and return its Axes."""
     kinds = {"data": data, "shares": shares, "objective": objective}
-    return plot.draw(kinds, kind, fit, ax, arguments)
+    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """The views side by side, with the training rows or others, and perhaps a query.
+    """The views side by side, with the training rows or others, and perhaps a knn.
 
     `panels` spreads features with few values a little.
     """
@@ -52,12 +51,12 @@ def shares(fit, ax):
         f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
         for share, error in pairs
     ]
-    return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
+    return axes.shares(list(frame["term"]), frame["estimate"], said, ax)
 
 
 def objective(fit, ax):
     """What the search minimizes, round by round."""
-    return plot.rounds(fit.log["objective"], "objective", ax)
+    return axes.rounds(fit.log["objective"], "objective", ax)
 
 
 def _rows(fit, data):

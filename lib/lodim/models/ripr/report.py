@@ -4,7 +4,7 @@ import pandas as pd
 
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
 MOST_NAMES = 12  # features in no view that are named
@@ -21,8 +21,8 @@ def listing(fit):
     s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
-        f"Family: {fit.family.name}{wording.levels(fit)}",
-        f"{wording.rows(fit, unlabelled)}, used: {fit.df}",
+        f"Family: {fit.family.name}{phrases.levels(fit)}",
+        f"{phrases.rows(fit, unlabelled)}, used: {fit.df}",
         f"Views: {len(fit.estimates)}, {_found(fit)}, k: {s.k}, learner: {_learner(fit)}",
     ]
     if _screened(fit):
@@ -49,7 +49,7 @@ def summary(fit, full):
 def _header(fit):
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
-        ("Response", "none" if d.response is None else wording.modelled(fit)),
+        ("Response", "none" if d.response is None else phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "ripr"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -160,7 +160,7 @@ def _notes(fit):
         f"{found}: {len(log['objective'])} rounds, {ended}; objective "
         f"{significant(log['objective'][-1])}."
     ]
-    notes += wording.choice(fit)
+    notes += phrases.choice(fit)
     notes += _chosen_on(fit)
     if _screened(fit):
         notes.append(
@@ -176,7 +176,7 @@ def _notes(fit):
     flat = [fit.design.names[f] for f in log["flat"] if fit.design.scale[f] != 1.0]
     if flat:
         notes.append(
-            f"A few values set the standard deviation of {wording.listed(flat)}: distances hardly "
+            f"A few values set the standard deviation of {phrases.listed(flat)}: distances hardly "
             "see the others; a logarithm or ranks would help."
         )
     used = {name for names in fit.view_features for name in names}
@@ -184,7 +184,7 @@ def _notes(fit):
     if rest:
         more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
         notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
-    notes += wording.without_effect(fit.design)
+    notes += phrases.without_effect(fit.design)
     return tuple(notes)
 
 
@@ -228,7 +228,7 @@ def _how(fit):
     """Who chose lambda; cross-validation may have preferred what the method does by itself."""
     if fit.arguments.get("lambda_") is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
-    return wording.how(fit, "lambda_")
+    return phrases.how(fit, "lambda_")
 
 
 def _found(fit):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 
-from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers import knn
 from lodim.models.ripr.answers.answers import ABSENT, nearest, votes
 from lodim.models.ripr.kernels import FLOOR, HALF
 from lodim.models.ripr.views import features
@@ -93,7 +93,7 @@ def _two(X, references, view, k):
 
     Of fewer than k the farthest counts as the k-th, and the other is minus infinity.
     """
-    d, _ = query.neighbours(X, references, view, max(k, 2))
+    d, _ = knn.neighbours(X, references, view, max(k, 2))
     count = np.isfinite(d).sum(axis=1)
     rows = np.arange(len(X))
     last = np.where(count > 0, d[rows, np.maximum(np.minimum(count, k) - 1, 0)], np.inf)
@@ -130,7 +130,7 @@ def _entropy(e, own, other, there, vote, prior):
     rest = there.sum(axis=2, keepdims=True) - there
     gap = np.where(np.minimum(own, other) > 0.0, gap, np.log((rest + HALF) / (there + HALF)))
     ratio = np.where(both, gap + prior, np.inf)
-    view = query.nearest_view(ratio)
+    view = knn.nearest_view(ratio)
     rows = np.arange(len(view))
     share = np.log(vote[rows, view] / vote[rows, view].sum(axis=1, keepdims=True))
     z = log_softmax(e.scale[1] * share - e.scale[0] * np.minimum(ratio[rows, view], ABSENT), axis=1)

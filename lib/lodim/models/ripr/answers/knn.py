@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from lodim.engine.blocks import for_blocks
-from lodim.models.ripr import kernels, rim, ties
+from lodim.models.ripr import kernels, ties
 from lodim.models.ripr.losses import (
     ClassGroups,
     by_base,
@@ -14,8 +14,8 @@ from lodim.models.ripr.losses import (
     sample_groups,
     single,
     sorted_by,
+    uniform_references,
 )
-from lodim.models.ripr.sample import references
 from lodim.models.ripr.views import features, rows_by_content
 
 SLACK = 1e-6  # distances that differ by this share are equal
@@ -59,7 +59,7 @@ def class_ratios(
 def cluster_ratios(Q, X, views, k=None, *, seed=0, counts=None, leave_out=False, threads=1):
     """log (nu_k(X) / nu_k(uniform sample))^|view|, (q, d*, 1); as for `losses.cluster_losses`."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
-    both = references(X, rows, seed)
+    both = uniform_references(X, rows, seed)
     inside = np.zeros((len(Q), 2), np.int64)
     if leave_out:
         Q, inside[rows, 0] = both[: len(X)], 1
@@ -109,7 +109,7 @@ def neighbours(Q, X, view, k, *, like=None, leave_out=False):
         order = known[rows_by_content(X[known], None if like is None else like[known])]
         own = whole if leave_out else np.full(len(whole), -1)
         among = (Q[np.ix_(whole, f)], X[:, f], order, own)
-        rim.fill(tied, near, *among, d[:, k - 1], SLACK, at[:, :k])
+        kernels.fill_ties(tied, near, *among, d[:, k - 1], SLACK, at[:, :k])
     width = min(k, d.shape[1])
     distance[whole, :width], position[whole, :width] = d[:, :width], at[:, :width]
     return distance, position
@@ -130,7 +130,7 @@ def votes(Q, X, view, k, values, *, leave_out=False):
     if len(tied):
         own = whole if leave_out else np.full(len(whole), -1)
         among = (Q[np.ix_(whole, f)], X[:, f], known, own)
-        rim.share(tied, near, *among, d[:, k - 1], SLACK, values, at[:, :k], total)
+        kernels.share_ties(tied, near, *among, d[:, k - 1], SLACK, values, at[:, :k], total)
     out[whole] = total
     return out
 

@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers.answers import ABSENT
-from lodim.models.ripr.screen import row_blocks
+from lodim.models.ripr.views import row_blocks
 
 MOST = 6  # views, where no number is given
 TIE = 1e-8  # losses that are nearer to 1 say nothing
@@ -70,7 +70,7 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     Parameters
     ----------
     ratios : array (n, A, K)
-        `query.class_ratios` with rows left out.
+        `knn.class_ratios` with rows left out.
     y : array (n,)
         Classes; -1 does not count.
     most : int

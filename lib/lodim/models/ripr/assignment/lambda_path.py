@@ -56,7 +56,7 @@ def assignments(L, grid, *, weight=None, warm=False, threads=1):
 
 
 def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANCE, most=None):
-    """The path with its errors, and the lambda that they choose.
+    """The path with its errors, and the lambda that they lambda_path.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def choose(path, grid, error_of, *, weight=None, least=SHARE, tolerance=TOLERANC
 def class_errors(ratios, y, columns):
     """error_of for classes: 0 or 1 by Eq. 2.11, of views and classes that are tied their mean.
 
-    ratios (n, A, K) are `query.class_ratios` with rows left out, of the views `columns`.
+    ratios (n, A, K) are `knn.class_ratios` with rows left out, of the views `columns`.
     """
 
     def error_of(_, J):
@@ -122,7 +122,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """error_of for numbers: squared errors, in units of the variance of y.
 
-    near holds the neighbours of each row, left out, by column: see `query.neighbours`.
+    near holds the neighbours of each row, left out, by column: see `knn.neighbours`.
     """
 
     def error_of(assignment, J):

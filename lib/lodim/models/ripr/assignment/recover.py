@@ -6,11 +6,10 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.assignment import forward as greedy
-from lodim.models.ripr.assignment import lambda_path as choose
+from lodim.models.ripr.answers import knn
+from lodim.models.ripr.assignment import forward, lambda_path
 from lodim.models.ripr.assignment.solve import Assignment, assign, candidates, ended, restrict
-from lodim.models.ripr.screen import row_blocks
+from lodim.models.ripr.views import row_blocks
 
 TASKS = ("class", "number", "cluster")
 SURE = 0.5  # standard errors that as many views of forward selection must be better by
@@ -33,9 +32,9 @@ class Control:
     alpha: float = losses.ALPHA
     least: float = 0.05
     balanced: bool = True
-    tolerance: float = choose.TOLERANCE
+    tolerance: float = lambda_path.TOLERANCE
     most: int | None = None
-    grid: tuple = tuple(choose.GRID)
+    grid: tuple = tuple(lambda_path.GRID)
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Recovery:
     k: int
     lambda_: float
     unit: float
-    path: choose.LambdaPath | None
+    path: lambda_path.LambdaPath | None
     forward: bool = False
 
 
@@ -195,11 +194,11 @@ def _forward(given, k, L):
     """Views by forward selection, the rows assigned to them at a penalty of one unit."""
     _, y, views, task, weight, control, _, _ = given
     L, unit = _losses(given, k) if L is None else L, (1.0 - control.alpha) ** 2
-    tried = greedy.candidates(L, weight)
+    tried = forward.candidates(L, weight)
     ratios = _left_out(given, k, tried)
-    taken = greedy.forward(ratios, y, control.most or greedy.MOST, weight)
+    taken = forward.forward(ratios, y, control.most or forward.MOST, weight)
     J, ratios = tried[taken], ratios[:, taken]
-    errors = choose.class_errors(ratios, y, np.arange(len(J)))(None, np.arange(len(J)))
+    errors = lambda_path.class_errors(ratios, y, np.arange(len(J)))(None, np.arange(len(J)))
     J, own = settle(L, J, ALIKE * unit, weight)
     found = Recovery(task, views[J], J, own, L[:, J], L.min(axis=1), k, ALIKE, unit, None, True)
     return Proposal(found, errors)
@@ -208,7 +207,7 @@ def _forward(given, k, L):
 def _left_out(given, k, J):
     """Log ratios of rows to all classes in some views, rows left out, (n, A, K)."""
     X, y, views, _, weight, control, _, threads = given
-    return query.class_ratios(
+    return knn.class_ratios(
         X, X, y, views[J], k, n_classes=int(y.max() + 1), balanced=control.balanced,
         counts=None if weight is None else weight > 0, leave_out=True, threads=threads,
     )  # fmt: skip
@@ -265,14 +264,14 @@ def _path(given, k, L, unit):
     """The lambda path, and the errors of what it chooses."""
     X, y, views, task, weight, control, _, threads = given
     grid = unit * np.array(control.grid)
-    found = choose.assignments(L, grid, weight=weight, threads=threads)
+    found = lambda_path.assignments(L, grid, weight=weight, threads=threads)
     J = np.unique(np.concatenate([a.selected(control.least) for a in found]))
     if task == "class":
-        error_of = choose.class_errors(_left_out(given, k, J), y, J)
+        error_of = lambda_path.class_errors(_left_out(given, k, J), y, J)
     else:
-        near = {j: query.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
-        error_of = choose.number_errors(near, y, L, weight)
-    path = choose.choose(
+        near = {j: knn.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
+        error_of = lambda_path.number_errors(near, y, L, weight)
+    path = lambda_path.choose(
         found, grid, error_of, weight=weight, least=control.least, tolerance=control.tolerance,
         most=control.most,
     )  # fmt: skip

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine.blocks import for_blocks
+from lodim.engine.compiled import njit
 from lodim.errors import DataError
 from lodim.models.ripr import ties
-from lodim.models.ripr.assignment.hull import assign_rows
-from lodim.models.ripr.screen import row_blocks
+from lodim.models.ripr.views import row_blocks
 
 ROWS = 256  # of a block that a thread takes
 SHARE = 0.05  # of the mass, which a view must exceed to be kept
@@ -198,3 +198,130 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
     W = weight.sum()
     gap = np.einsum("i,i,i", weight[rows], u - best[rows], u - best[rows])
     return float(gap + lambda_ * (W - np.einsum("j,j", c, c) / (2.0 * W)))
+
+
+# One row ------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def steepest(row, delta, u, v):
+    """The next vertex of the lower left hull after (u, v), -1 where there is none; its slope."""
+    at, slope = -1, 0.0
+    for j in range(row.size):
+        if delta[j] < v and row[j] < np.inf:
+            s = (v - delta[j]) / (row[j] - u) if row[j] > u else np.inf
+            if s > slope or (s == slope and at >= 0 and row[j] > row[at]):
+                at, slope = j, s
+    return at, slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
+    """Views of rows [lo, hi): first with weight 1 - share, second with weight share.
+
+    L (n, A) losses, infinite where a view cannot serve; delta (A,). first is -1 for a row that no
+    view can serve; second is first where one view serves alone. Ties go to the smaller delta, then
+    to the earlier view.
+    """
+    for i in range(lo, hi):
+        row, at = L[i], -1
+        for j in range(row.size):
+            if row[j] < np.inf and (
+                at < 0 or row[j] < row[at] or (row[j] == row[at] and delta[j] < delta[at])
+            ):
+                at = j
+        first[i], second[i], share[i] = at, at, 0.0
+        if at < 0:
+            continue
+        best = row[at]
+        while True:
+            further, slope = steepest(row, delta, row[at], delta[at])
+            wanted = best + 0.5 * lambda_ * slope
+            if further < 0 or wanted <= row[at]:
+                first[i], second[i], share[i] = at, at, 0.0
+                break
+            if wanted < row[further]:
+                first[i], second[i] = at, further
+                share[i] = (wanted - row[at]) / (row[further] - row[at])
+                break
+            at = further
+
+
+# Rows in order ------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def cheapest_chain(price, switch):
+    """Views along the rows, (n,), of least price (n, A) plus `switch` for every change.
+
+    A row whose prices are all infinite gets -1, and the view before it goes on after it.
+    """
+    n, A = price.shape
+    came = np.empty((n, A), np.int64)
+    total = np.zeros(A)
+    for i in range(n):
+        best = 0
+        for j in range(A):
+            if total[j] < total[best]:
+                best = j
+        least, free = total[best] + switch, True
+        for j in range(A):
+            free = free and price[i, j] == np.inf
+        for j in range(A):
+            came[i, j] = j
+            if total[j] > least:
+                came[i, j], total[j] = best, least
+            if not free:
+                total[j] += price[i, j]
+    chain = np.empty(n, np.int64)
+    j = np.argmin(total)
+    for i in range(n - 1, -1, -1):
+        chain[i] = -1 if price[i].min() == np.inf else j
+        j = came[i, j]
+    return chain
+
+
+def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
+    """Algorithm 2.1.1 with hard assignments and a penalty on switches.
+
+    Parameters
+    ----------
+    L : array (n, d*)
+        Losses of rows in order, infinite where a view cannot serve.
+    lambda_, switch : float
+        Penalty of views; price of a switch, as that of a row of mean weight. In units of the
+        squared loss.
+    weight : array (n,), optional
+        Weights of the rows; ones.
+
+    Returns
+    -------
+    Assignment
+        share is zero throughout.
+    """
+    L = levelled(L, lambda_)
+    served = np.isfinite(L).any(axis=1)
+    weight = np.where(served, 1.0 if weight is None else weight, 0.0)
+    best = np.where(served, L.min(axis=1), 0.0)
+    W, rows = weight.sum(), np.flatnonzero(served)
+    switch = switch * W / np.count_nonzero(weight)
+    known = np.where(np.isfinite(L), L, 0.0)
+    gap = np.where(np.isfinite(L), weight[:, None] * (known - best[:, None]) ** 2, np.inf)
+    delta, log, chain, converged = np.ones(L.shape[1]), [], None, False
+    for _ in range(max_iter):
+        before = chain
+        chain = cheapest_chain(gap + lambda_ * weight[:, None] * delta, float(switch))
+        mass = np.bincount(chain[rows], weight[rows], L.shape[1]) / W
+        switches = np.count_nonzero(np.diff(chain[rows]))
+        fit = gap[rows, chain[rows]].sum() + switch * switches
+        log.append(fit + lambda_ * W * (1.0 - (mass * mass).sum() / 2.0))
+        delta = 1.0 - mass
+        if before is not None and (before == chain).all():
+            converged = True
+            break
+    used = np.flatnonzero(mass > 0.0)
+    place = np.append(np.searchsorted(used, np.arange(L.shape[1])), -1)
+    return Assignment(
+        used, place[chain], place[chain], np.zeros(len(L)), mass[used], float(lambda_),
+        np.array(log), converged,
+    )  # fmt: skip

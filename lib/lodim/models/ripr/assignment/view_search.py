@@ -11,12 +11,10 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.assignment import constrained as convex
-from lodim.models.ripr.assignment.order import assign_in_order
+from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.recover import ALIKE, Control, keep, largest, loss_matrix, recover
-from lodim.models.ripr.assignment.solve import ended
-from lodim.models.ripr.screen import most_views, screened_views
-from lodim.models.ripr.views import by_content, count, redundant
+from lodim.models.ripr.assignment.solve import assign_in_order, ended
+from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
@@ -156,7 +154,7 @@ class Training:
 
         def within(columns, lambda_):
             limits = self.settings.limits.at(self.views[columns], rows)
-            return convex.assign(L[:, columns], lambda_, limits, weight=self.weights)
+            return constrained.assign(L[:, columns], lambda_, limits, weight=self.weights)
 
         every = np.arange(len(self.views))
         search = within(every, lambda_)
