@@ -23,10 +23,10 @@ from volumes import KINDS, log_volume, total_and_mean
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.models.ripr import losses
-from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answer
+from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answers
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
-from lodim.models.ripr.assignment.recover import Control, recover
+from lodim.models.ripr.assignment.recover import Control, RecoveryData, recover
 from lodim.models.ripr.assignment.solve import solve_rows
 from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 
@@ -157,7 +157,7 @@ def run_recovery(args):
             for seed in range(args.repeats):
                 df = informative_views(P, 600, 0, seed, label_noise=noise)
                 X, Q, y, z = halves(df)
-                found, true = recover(X, y, views, "class"), truth(df)
+                found, true = recover(RecoveryData(X, y, views, "class")), truth(df)
                 ours = accuracy(Q, z, X, y, found.views, found.k)
                 known = accuracy(Q, z, X, y, true, losses.default_k(len(y)))
                 knn = KNeighborsClassifier(losses.default_k(len(y))).fit(X, y).score(Q, z)
@@ -181,7 +181,7 @@ def run_table73(args):
                     hidden = np.random.default_rng(seed).permutation(len(y))[: len(y) // every]
                     partly[hidden] = -1
                 on = partly >= 0
-                found = recover(X, partly, views, "class")
+                found = recover(RecoveryData(X, partly, views, "class"))
                 knn = KNeighborsClassifier(losses.default_k(on.sum())).fit(X[on], y[on])
                 forest = RandomForestClassifier(100, random_state=0).fit(X[on], y[on])
                 ours = accuracy(Q, z, X, partly, found.views, found.k)
@@ -192,7 +192,7 @@ def run_table73(args):
 
 def number_predictions(found, Q, X, y, k):
     near = [neighbours(Q, X, view, k, like=y) for view in found.views]
-    return number_answer(near, y, found.assignment.matrix()).value
+    return number_answers(near, y, found.assignment.matrix()).value
 
 
 def run_regression(args):
@@ -204,7 +204,7 @@ def run_regression(args):
             rows = []
             for seed in range(args.repeats):
                 X, Q, y, z = halves(df := informative_views_r(2000, q, seed))
-                found = recover(X, y, enumerate_views(20, 2, max_dim), "number")
+                found = recover(RecoveryData(X, y, enumerate_views(20, 2, max_dim), "number"))
                 true = truth(df)
                 if max_dim == 3:
                     true = np.column_stack([np.zeros(len(true), int), true])
@@ -247,7 +247,7 @@ def real_class(A, y, B, z, views):
     """
     from sklearn.neighbors import KNeighborsClassifier
 
-    found = recover(A, y, views, "class", control=Control(most=3), threads=2)
+    found = recover(RecoveryData(A, y, views, "class", control=Control(most=3), threads=2))
     knn = [KNeighborsClassifier(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     k, J = best_features(A, y)
     nine = KNeighborsClassifier(k).fit(A[:, J], y).score(B[:, J], z)
@@ -279,7 +279,7 @@ def real_number(A, y, B, z, views):
     """As for classes, R2."""
     from sklearn.neighbors import KNeighborsRegressor
 
-    found = recover(A, y, views, "number", control=Control(most=3), threads=2)
+    found = recover(RecoveryData(A, y, views, "number", control=Control(most=3), threads=2))
     knn = [KNeighborsRegressor(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     ours = number_predictions(found, B, A, y, 10)
     return [1 - np.mean((ours - z) ** 2) / z.var(), len(found.views), *knn]
@@ -301,8 +301,8 @@ def run_clustering(args):
         X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)) * (1 - 1e-9)
         rows, volumes = [], {kind: [] for kind in KINDS}
         for seed in range(args.repeats):
-            found = recover(X, None, enumerate_views(X.shape[1], 2, 2), "cluster", seed=seed,
-                            control=Control(most=3))  # fmt: skip
+            views, control = enumerate_views(X.shape[1], 2, 2), Control(most=3)
+            found = recover(RecoveryData(X, None, views, "cluster", control=control, seed=seed))
             B = found.assignment.matrix().argmax(axis=1)
             each = max(2, round(n_clusters / len(found.views)))
             ours = clusters_of(X, B, found.views, each, seed)

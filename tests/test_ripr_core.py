@@ -7,10 +7,10 @@ import pytest
 import lodim as ld
 from lodim.models.ripr import losses, views
 from lodim.models.ripr.answers import knn
-from lodim.models.ripr.answers.answers import ask
-from lodim.models.ripr.assignment.recover import recover
+from lodim.models.ripr.answers.answers import query
+from lodim.models.ripr.assignment.recover import RecoveryData, recover
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
-from lodim.models.ripr.assignment.view_search import flat
+from lodim.models.ripr.assignment.view_search import flat_features
 
 PAIRS = views.enumerate_views(5, 2, 2)
 
@@ -179,7 +179,7 @@ def test_a_lone_row_is_wrong_in_the_record():
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=list("ab"))
     df["y"] = list("uuuuvvvvw")
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
-    assert ask(e).said[8, 0] != 2
+    assert query(e).value[8, 0] != 2
     with pytest.raises(ld.DataError, match="no rows to compare with"):
         ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1)
 
@@ -233,7 +233,7 @@ def test_features_that_are_flat():
     X = np.c_[rng.normal(size=400), rng.random(400) < 0.003, np.exp(3 * rng.normal(size=400))]
     df = pd.DataFrame(X, columns=list("abc"))
     batch = ld.ripr("~ .", df, threads=1).design.apply(df)
-    assert flat(batch).tolist() == [2]
+    assert flat_features(batch).tolist() == [2]
 
 
 # Searches -----------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     np.testing.assert_allclose(1000 * one.objective, two.objective)
     constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
-    limits = constrained.Limits(hard=True, switch=3e-4)
+    limits = constrained.Constraints(hard=True, switch=3e-4)
     parts = [constrained.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])
@@ -262,7 +262,7 @@ def test_a_recovery_tells_of_its_search():
     pairs = views.enumerate_views(6, 2, 2)
     L = losses.class_losses(X, y, pairs, 9, balanced=True)
     search = assign(L, 2.0 * 0.01**2)
-    found = recover(X, y, pairs, "class", k=9, lambda_=2.0, L=L)
+    found = recover(RecoveryData(X, y, pairs, "class"), k=9, lambda_=2.0, L=L)
     np.testing.assert_allclose(found.assignment.objective, search.objective, rtol=1e-9)
     assert found.assignment.converged and len(found.views) < len(search.views) + 1
 

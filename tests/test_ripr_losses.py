@@ -6,7 +6,7 @@ import pytest
 from lodim.errors import ArgumentError
 from lodim.models.ripr import losses
 from lodim.models.ripr.answers import knn
-from lodim.models.ripr.views import complete, count, dims, enumerate_views, features, screened_views
+from lodim.models.ripr.views import count, dims, enumerate_views, features, screened_views
 
 FLOOR = 1e-4
 
@@ -18,6 +18,12 @@ def data(K=2, n=90, p=5, missing=0.08, seed=0):
     X[:, p - 1] = np.round(3 * X[:, p - 1])
     X[rng.random(X.shape) < missing] = np.nan
     return X, rng.integers(-1, K, n)
+
+
+def complete(X, views):
+    """Whether a row has all the features of a view, (n, d*) bool."""
+    known = np.append(~np.isnan(X), np.ones((len(X), 1), bool), axis=1)
+    return known[:, views].all(axis=2)
 
 
 def kth(Z, x, k, mask):
@@ -236,7 +242,7 @@ def test_neighbours_and_numbers():
     y, B = rng.standard_normal(90), rng.dirichlet([1, 1], 90)
     views = np.array([[0, 1], [2, 3]])
     near = [knn.neighbours(X, X, v, 5, leave_out=True) for v in views]
-    said = knn.number_answer(near, y, B)
+    said = knn.number_answers(near, y, B)
     for i in range(90):
         shares, values = [], []
         for j, view in enumerate(views):
