@@ -191,7 +191,8 @@ def test_values_that_differ_by_rounding_are_one():
             assert len(np.unique(found[exact[:, f] == value, f])) == 1
     assert (np.isnan(found) == np.isnan(exact)).all()
     apart = rng.random((200, 3))
-    assert (ties.merge_close(apart) == apart).all() and (ties.match_close(apart, found) == apart).all()
+    assert (ties.merge_close(apart) == apart).all()
+    assert (ties.match_close(apart, found) == apart).all()
     again = exact * (1 + 1e-12 * rng.normal(size=exact.shape))
     np.testing.assert_array_equal(ties.match_close(again, found), found)
 
