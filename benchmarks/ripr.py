@@ -22,14 +22,13 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
-from lodim.models.ripr import losses, screen
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.answers.knn import class_ratios
-from lodim.models.ripr.assignment import constrained as convex
+from lodim.models.ripr import losses
+from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answers
+from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
-from lodim.models.ripr.assignment.recover import Control, recover
+from lodim.models.ripr.assignment.recover import Control, RecoveryData, recover
 from lodim.models.ripr.assignment.solve import solve_rows
-from lodim.models.ripr.views import count, enumerate_views, features
+from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
 NEIGHBOURS = (1, 3, 5, 11)  # of k-NN
@@ -80,7 +79,7 @@ def run_assignment(_):
         L, delta = np.exp(0.02 * rng.standard_normal((n, views))), rng.random(views)
         solve_rows(L, delta, 1e-4, 2)
         ours, (first, second, share) = timed(solve_rows, L, delta, 1e-4, 2)
-        theirs, (_, value) = timed(convex.solve, L, delta, 1e-4, **tight)
+        theirs, (_, value) = timed(constrained.solve, L, delta, 1e-4, **tight)
         rows = np.arange(n)
         u = (1 - share) * L[rows, first] + share * L[rows, second]
         own = (
@@ -107,7 +106,7 @@ def run_memory(_):
     for n, p, max_dim in ((1000, 50, 3), (20_000, 50, 2), (1000, 200, 3)):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             seconds, added = pool.submit(peak_of, (n, p, max_dim)).result()
-        matrix = 8 * n * min(count(p, 2, max_dim), screen.most_views(n)) / 2**20
+        matrix = 8 * n * min(count(p, 2, max_dim), most_views(n)) / 2**20
         print(f"n {n} p {p} max_dim {max_dim}: loss matrix {matrix:.0f} MiB, "
               f"peak {added:.0f} MiB more than before, {seconds:.0f} s", flush=True)  # fmt: skip
 
@@ -158,7 +157,7 @@ def run_recovery(args):
             for seed in range(args.repeats):
                 df = informative_views(P, 600, 0, seed, label_noise=noise)
                 X, Q, y, z = halves(df)
-                found, true = recover(X, y, views, "class"), truth(df)
+                found, true = recover(RecoveryData(X, y, views, "class")), truth(df)
                 ours = accuracy(Q, z, X, y, found.views, found.k)
                 known = accuracy(Q, z, X, y, true, losses.default_k(len(y)))
                 knn = KNeighborsClassifier(losses.default_k(len(y))).fit(X, y).score(Q, z)
@@ -182,7 +181,7 @@ def run_table73(args):
                     hidden = np.random.default_rng(seed).permutation(len(y))[: len(y) // every]
                     partly[hidden] = -1
                 on = partly >= 0
-                found = recover(X, partly, views, "class")
+                found = recover(RecoveryData(X, partly, views, "class"))
                 knn = KNeighborsClassifier(losses.default_k(on.sum())).fit(X[on], y[on])
                 forest = RandomForestClassifier(100, random_state=0).fit(X[on], y[on])
                 ours = accuracy(Q, z, X, partly, found.views, found.k)
@@ -192,8 +191,8 @@ def run_table73(args):
 
 
 def number_predictions(found, Q, X, y, k):
-    near = [query.neighbours(Q, X, view, k, like=y) for view in found.views]
-    return query.number_answer(near, y, found.assignment.matrix()).value
+    near = [neighbours(Q, X, view, k, like=y) for view in found.views]
+    return number_answers(near, y, found.assignment.matrix()).value
 
 
 def run_regression(args):
@@ -205,7 +204,7 @@ def run_regression(args):
             rows = []
             for seed in range(args.repeats):
                 X, Q, y, z = halves(df := informative_views_r(2000, q, seed))
-                found = recover(X, y, enumerate_views(20, 2, max_dim), "number")
+                found = recover(RecoveryData(X, y, enumerate_views(20, 2, max_dim), "number"))
                 true = truth(df)
                 if max_dim == 3:
                     true = np.column_stack([np.zeros(len(true), int), true])
@@ -248,7 +247,7 @@ def real_class(A, y, B, z, views):
     """
     from sklearn.neighbors import KNeighborsClassifier
 
-    found = recover(A, y, views, "class", control=Control(most=3), threads=2)
+    found = recover(RecoveryData(A, y, views, "class", control=Control(most=3), threads=2))
     knn = [KNeighborsClassifier(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     k, J = best_features(A, y)
     nine = KNeighborsClassifier(k).fit(A[:, J], y).score(B[:, J], z)
@@ -280,7 +279,7 @@ def real_number(A, y, B, z, views):
     """As for classes, R2."""
     from sklearn.neighbors import KNeighborsRegressor
 
-    found = recover(A, y, views, "number", control=Control(most=3), threads=2)
+    found = recover(RecoveryData(A, y, views, "number", control=Control(most=3), threads=2))
     knn = [KNeighborsRegressor(k).fit(A, y).score(B, z) for k in NEIGHBOURS]
     ours = number_predictions(found, B, A, y, 10)
     return [1 - np.mean((ours - z) ** 2) / z.var(), len(found.views), *knn]
@@ -302,8 +301,8 @@ def run_clustering(args):
         X = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)) * (1 - 1e-9)
         rows, volumes = [], {kind: [] for kind in KINDS}
         for seed in range(args.repeats):
-            found = recover(X, None, enumerate_views(X.shape[1], 2, 2), "cluster", seed=seed,
-                            control=Control(most=3))  # fmt: skip
+            views, control = enumerate_views(X.shape[1], 2, 2), Control(most=3)
+            found = recover(RecoveryData(X, None, views, "cluster", control=control, seed=seed))
             B = found.assignment.matrix().argmax(axis=1)
             each = max(2, round(n_clusters / len(found.views)))
             ours = clusters_of(X, B, found.views, each, seed)
@@ -355,7 +354,7 @@ def run_screening(args):
             y, every = df["y"].to_numpy(), enumerate_views(20, 3, 3)
             L = losses.regression_losses(X, y, every, threads=2)
             losses_of = partial(_number_losses, X, y)
-            kept, _ = screen.screened_views(20, 3, 3, losses_of, allowed)
+            kept, _ = screened_views(20, 3, 3, losses_of, allowed)
             true = np.column_stack([np.zeros(3, int), truth(df)])
             rows.append([len(kept), *loss_of_screening(L, every, kept), recall(kept, true)[1]])
         print(allowed, means(rows), flush=True)

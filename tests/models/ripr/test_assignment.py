@@ -1,7 +1,6 @@
 """ripr's assignment: the hull against CVXPY, majorization, recovery, time order."""
 
 from itertools import pairwise, product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,11 +8,16 @@ import pytest
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr import losses
-from lodim.models.ripr.assignment import forward as greedy
-from lodim.models.ripr.assignment.lambda_path import assignments
-from lodim.models.ripr.assignment.order import assign_in_order, cheapest_chain
-from lodim.models.ripr.assignment.recover import Control, Proposal, _better, recover
-from lodim.models.ripr.assignment.solve import assign, candidates, solve_rows
+from lodim.models.ripr.assignment import forward
+from lodim.models.ripr.assignment.lambda_path import assignment_path
+from lodim.models.ripr.assignment.recover import Control, RecoveryData, _better, recover
+from lodim.models.ripr.assignment.solve import (
+    assign,
+    assign_in_order,
+    cheapest_chain,
+    eligible_views,
+    solve_rows,
+)
 from lodim.models.ripr.views import enumerate_views
 
 LAMBDA = 1e-4
@@ -40,10 +44,12 @@ def as_matrix(first, second, share, A):
 
 @pytest.mark.parametrize("lambda_", [1e-6, 1e-4, 1e-2])
 def test_hull_is_the_convex_optimum(lambda_):
-    convex = pytest.importorskip("lodim.models.ripr.assignment.constrained")
+    constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
     L, delta = matrix()
-    B, value = convex.solve(L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11)
+    B, value = constrained.solve(
+        L, delta, lambda_, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-11
+    )
     ours = as_matrix(*solve_rows(L, delta, lambda_), L.shape[1])
     assert not ours[np.isinf(L)].any()
     assert step_value(L, delta, ours, lambda_) == pytest.approx(value, rel=1e-7, abs=1e-9)
@@ -111,7 +117,7 @@ def test_a_copy_never_serves_with_its_original():
 
 def test_views_that_are_nobodys_best_change_nothing():
     L, _ = matrix(100, 10)
-    keep = candidates(L, LAMBDA)
+    keep = eligible_views(L, LAMBDA)
     more = np.concatenate([L, L.max(axis=1, where=np.isfinite(L), initial=0)[:, None] + 0.1], 1)
     a, b = assign(L, LAMBDA), assign(more, LAMBDA)
     assert (a.views == b.views).all() and set(a.views) <= set(keep)
@@ -129,7 +135,11 @@ def test_rows_without_any_view():
 def test_warm_path_is_no_longer_than_a_cold_one():
     L, _ = matrix(300, 30)
     grid = LAMBDA * 10.0 ** np.arange(-1, 1.1, 0.25)
-    cold, warm = assignments(L, grid), assignments(L, grid, warm=True)
+    cold, warm, mass = assignment_path(L, grid), [], None
+    for lambda_ in grid:
+        warm.append(assign(L, lambda_, mass=mass))
+        mass = np.zeros(L.shape[1])
+        mass[warm[-1].views] = warm[-1].mass
     assert sum(len(a.objective) for a in warm) < sum(len(a.objective) for a in cold)
     assert all(set(b.views) <= set(a.views) for a, b in pairwise(warm))
 
@@ -139,34 +149,36 @@ def test_warm_path_is_no_longer_than_a_cold_one():
 
 def test_convex_alternation_and_limits():
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr.assignment import constrained as convex
+    from lodim.models.ripr.assignment import constrained
 
     L, _ = matrix(40, 6, blocked=0)
-    free, ours = convex.assign(L, LAMBDA), assign(L, LAMBDA)
+    free, ours = constrained.assign(L, LAMBDA), assign(L, LAMBDA)
     assert free.objective[-1] == pytest.approx(ours.objective[-1], rel=1e-6)
     assert (np.diff(free.objective) <= 1e-9).all()
     cost, groups = np.arange(6.0), np.arange(40) // 2
-    bound = convex.assign(L, LAMBDA, convex.Limits(cost=cost, budget=2.5, groups=groups))
+    bound = constrained.assign(
+        L, LAMBDA, constrained.Constraints(cost=cost, budget=2.5, groups=groups)
+    )
     assert (bound.B @ cost <= 2.5 + 1e-6).all() and (free.B @ cost > 2.6).any()
     np.testing.assert_allclose(bound.B[::2], bound.B[1::2], atol=1e-6)
     assert bound.objective[-1] > free.objective[-1]
-    further = convex.Limits(further=lambda B: [B[:, 0] == 0])
-    assert convex.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
+    further = constrained.Constraints(extra=lambda B: [B[:, 0] == 0])
+    assert constrained.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
     with pytest.raises(ArgumentError, match="limits"):
-        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost + 1, budget=0.5))
+        constrained.solve(L, np.ones(6), LAMBDA, constrained.Constraints(cost=cost + 1, budget=0.5))
     with pytest.raises(ArgumentError, match="budget"):
-        convex.solve(L, np.ones(6), LAMBDA, convex.Limits(cost=cost))
+        constrained.solve(L, np.ones(6), LAMBDA, constrained.Constraints(cost=cost))
 
 
 @pytest.mark.parametrize("switch", [0.0, 3e-4])
 def test_time_order_is_the_integer_optimum(switch):
     pytest.importorskip("cvxpy")
-    from lodim.models.ripr.assignment import constrained as convex
+    from lodim.models.ripr.assignment import constrained
 
     L, delta = matrix(30, 5)
     chain = cheapest_chain((L - L.min(1)[:, None]) ** 2 + LAMBDA * delta, switch)
-    limits = convex.Limits(hard=True, switch=switch)
-    B, value = convex.solve(L, delta, LAMBDA, limits)
+    limits = constrained.Constraints(hard=True, switch=switch)
+    B, value = constrained.solve(L, delta, LAMBDA, limits)
     own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
     assert own == pytest.approx(value, rel=1e-7) and own == pytest.approx(
         step_value(L, delta, B, LAMBDA) + switch * np.abs(np.diff(B, axis=0)).sum() / 2, rel=1e-7
@@ -192,7 +204,7 @@ def test_recovery_of_classes(P):
     df = informative_views(P, 300, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     true = {tuple(int(n[1:]) - 1 for n in v) for v in df.attrs["views"]}
-    found = recover(X, y, enumerate_views(10, 2, 2), "class")
+    found = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class"))
     assert {tuple(v) for v in found.views.tolist()} == true
     assert (np.diff(found.assignment.mass) <= 1e-6).all() and found.path is not None
     B = found.assignment.matrix()
@@ -207,7 +219,7 @@ def test_recovery_of_numbers():
     df = informative_views_r(600, 2, seed=0, M=8)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = recover(X, y, enumerate_views(8, 3, 3), "number")
+    found = recover(RecoveryData(X, y, enumerate_views(8, 3, 3), "number"))
     true = {(0, *(int(n[1:]) - 1 for n in v)) for v in df.attrs["views"]}
     assert {tuple(v) for v in found.views.tolist()} == true
     assert found.path.error[found.path.chosen] < 0.3
@@ -217,19 +229,21 @@ def test_recovery_of_clusters_and_refusals():
     rng = np.random.default_rng(0)
     X = rng.random((300, 6))
     X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
-    found = recover(X, None, enumerate_views(6, 2, 2), "cluster")
+    found = recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "cluster"))
     assert found.views[0].tolist() == [1, 4] and found.lambda_ == 1.0
     with pytest.raises(ArgumentError, match="task"):
-        recover(X, None, enumerate_views(6, 2, 2), "other")
+        recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "other"))
     with pytest.raises(DataError, match="no row"):
-        recover(np.full((9, 3), np.nan), np.arange(9) % 2, enumerate_views(3), "class", lambda_=1.0)
+        X, y = np.full((9, 3), np.nan), np.arange(9) % 2
+        recover(RecoveryData(X, y, enumerate_views(3), "class"), lambda_=1.0)
 
 
 def test_at_most_so_many_views():
     df = informative_views(4, 150, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     for most in (1, 2):
-        found = recover(X, y, enumerate_views(10, 2, 2), "class", control=Control(most=most))
+        control = Control(most=most)
+        found = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class", control=control))
         assert len(found.views) <= most
 
 
@@ -237,8 +251,8 @@ def test_permuted_features_are_recovered_permuted():
     df = informative_views(3, 200, 0, seed=1)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     order = np.random.default_rng(0).permutation(10)
-    a = recover(X, y, enumerate_views(10, 2, 2), "class")
-    b = recover(X[:, order], y, enumerate_views(10, 2, 2), "class")
+    a = recover(RecoveryData(X, y, enumerate_views(10, 2, 2), "class"))
+    b = recover(RecoveryData(X[:, order], y, enumerate_views(10, 2, 2), "class"))
     assert np.sort(order[b.views], axis=1).tolist() == a.views.tolist()
 
 
@@ -276,41 +290,43 @@ def test_forward_selection_is_greedy_and_ends(tolerance):
             break
         chosen, errors = [*chosen, j], found[j][1]
     assert chosen[:2] == [4, 2] and len(chosen) < 7
-    assert greedy.forward(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
-    assert greedy.forward(ratios, y, 1, weight).tolist() == [4]
+    assert forward.forward_selection(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
+    assert forward.forward_selection(ratios, y, 1, weight).tolist() == [4]
 
 
 def test_forward_selection_prefers_the_surer_of_views_with_equal_errors():
     y, ratios = np.arange(40) % 2, np.empty((40, 3, 2))
     for j, sure in enumerate((0.1, 2.0, 1.0)):
         ratios[np.arange(40), j, y], ratios[np.arange(40), j, 1 - y] = -sure, sure
-    assert greedy.forward(ratios, y, 3).tolist() == [1]
+    assert forward.forward_selection(ratios, y, 3).tolist() == [1]
 
 
 def test_forward_selection_with_more_views_must_be_more_surely_better():
-    def proposal(n_views, wrong):
-        errors = np.zeros(100)
-        errors[:wrong], errors[-5:] = 1.0, np.nan
-        return Proposal(SimpleNamespace(views=np.zeros((n_views, 2))), errors)
+    def errors(wrong):
+        out = np.zeros(100)
+        out[:wrong], out[-5:] = 1.0, np.nan
+        return out
 
-    best = proposal(2, 20)  # m errors less are the root of m standard errors
-    least = {n: max(m for m in range(20) if _better(proposal(n, m), best, None)) for n in (1, 2, 3)}
+    def better(n_views, wrong, weight=None):  # m errors less are the root of m standard errors
+        return _better(errors(wrong), errors(20), n_views - 2, weight)
+
+    least = {n: max(m for m in range(20) if better(n, m)) for n in (1, 2, 3)}
     assert least == {1: 19, 2: 19, 3: 17}
-    assert not _better(proposal(1, 20), best, None)
+    assert not better(1, 20)
     weight = np.where(np.arange(100) == 19, 0.0, 1.0)  # of the only row that makes a difference
-    assert not _better(proposal(1, 19), best, weight)
+    assert not better(1, 19, weight)
 
 
 def test_forward_selection_ends_where_no_row_is_wrong():
     y = np.arange(40) % 2
     ratios = np.zeros((40, 3, 2))
     ratios[np.arange(40), 1, y] = -1.0
-    assert greedy.forward(ratios, y, 3).tolist() == [1]
+    assert forward.forward_selection(ratios, y, 3).tolist() == [1]
 
 
 def test_single_errors_are_leave_one_out_errors():
     df = informative_views(2, 100, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     L = losses.class_losses(X, y, enumerate_views(10, 2, 2), 9)
-    assert greedy.single_errors(L).min() < 0.35
-    assert len(greedy.candidates(L, most=10)) == 10
+    assert forward.single_errors(L).min() < 0.35
+    assert len(forward.candidates(L, most=10)) == 10

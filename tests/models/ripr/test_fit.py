@@ -13,11 +13,10 @@ from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.models.ripr.answers.answers import ask, evidence
-from lodim.models.ripr.answers.calibrate import factors, targets
+from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
 from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.ensemble import Ensemble
-from lodim.models.ripr.answers.information_gain import gains
+from lodim.models.ripr.answers.information_gain import information_gains
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)
@@ -90,18 +89,18 @@ def test_left_out_rows_are_answered_as_if_they_were_new():
     """The record of a row is the answer of an ensemble that has never seen it."""
     for name in ("two", "three", "numbers"):
         e = fit_of(name).estimates
-        own = ask(e)
+        own = query(e)
         for i in (0, 17, 151):
             rest = np.arange(e.n) != i
             without = replace(e, X=e.X[rest], y=e.y[rest], weight=e.weight[rest], B=e.B[rest])
-            one = ask(without, e.X[[i]])
+            one = query(without, e.X[[i]])
             assert one.view[0] == own.view[i], (name, i)
             np.testing.assert_allclose(one.score[0], own.score[i], rtol=1e-4, atol=1e-5)
 
 
 def test_errors_and_shares_of_the_views():
     fit = fit_of("two")
-    own = ask(fit.estimates)
+    own = query(fit.estimates)
     wrong = (own.score[:, 0] > 0) != fit.estimates.y
     tidy = fit.tidy()
     for j in range(len(tidy)):
@@ -119,7 +118,7 @@ def test_errors_and_shares_of_the_views():
 
 def test_errors_of_numbers_and_clusters():
     fit = fit_of("numbers")
-    own = ask(fit.estimates)
+    own = query(fit.estimates)
     gap = (own.score[:, 0] - fit.estimates.y) ** 2
     of = own.view == 0
     assert fit.tidy()["error"][0] == pytest.approx(gap[of].mean())
@@ -137,9 +136,9 @@ def test_factors_minimize_the_deviance_of_left_out_rows():
 
     def deviance(t):
         z = known.scores(t)[rows, view[at]]
-        return -2 * (targets(y, 3) * log_softmax(z, axis=1)).sum(axis=1).mean()
+        return -2 * (smoothed_targets(y, 3) * log_softmax(z, axis=1)).sum(axis=1).mean()
 
-    best = factors(known, e.y, e.weight)
+    best = calibrate(known, e.y, e.weight)
     np.testing.assert_allclose(best, e.scale, atol=1e-3)
     for step in ([0.02, 0], [-0.02, 0], [0, 0.02], [0, -0.02]):
         assert deviance(np.maximum(best + step, 0.0)) >= deviance(best) - 1e-7
@@ -153,7 +152,7 @@ def test_rows_that_are_all_right_do_not_make_answers_certain():
     assert fit.record.overall == 0.0
     p = fit.predict(df, "prob")
     assert p.max(axis=1).min() > 0.85 and p.max(axis=1).max() < 1 - 1e-4
-    np.testing.assert_allclose(targets(np.array([0, 0, 1]), 3).sum(axis=1), 1.0)
+    np.testing.assert_allclose(smoothed_targets(np.array([0, 0, 1]), 3).sum(axis=1), 1.0)
 
 
 def test_probabilities_are_those_of_the_scores():
@@ -535,14 +534,14 @@ def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     X = tiles.unpack(batch.X, batch.n)[:, e.features]
 
     def entropies(e):
-        z = ask(e, X).score
+        z = query(e, X).score
         z = np.column_stack([np.zeros(len(z)), z]) if z.shape[1] == 1 else z
         return np.nan_to_num(stats.entropy(softmax(z, axis=1), axis=1)), softmax(z, axis=1)
 
     now, p = entropies(e)
-    for i, gain in enumerate(gains(e, X)):
+    for i, gain in enumerate(information_gains(e, X)):
         if np.isnan(gain):
-            assert ask(e, X).view[i] < 0
+            assert query(e, X).view[i] < 0
             continue
         assert i != 4
         after = 0.0

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr import losses, sample, screen
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.views import complete, count, dims, enumerate_views, features
+from lodim.models.ripr import losses
+from lodim.models.ripr.answers import knn
+from lodim.models.ripr.views import count, dims, enumerate_views, features, screened_views
 
 FLOOR = 1e-4
 
@@ -18,6 +18,12 @@ def data(K=2, n=90, p=5, missing=0.08, seed=0):
     X[:, p - 1] = np.round(3 * X[:, p - 1])
     X[rng.random(X.shape) < missing] = np.nan
     return X, rng.integers(-1, K, n)
+
+
+def complete(X, views):
+    """Whether a row has all the features of a view, (n, d*) bool."""
+    known = np.append(~np.isnan(X), np.ones((len(X), 1), bool), axis=1)
+    return known[:, views].all(axis=2)
 
 
 def kth(Z, x, k, mask):
@@ -154,7 +160,7 @@ def test_regression_losses(rounded):
 def test_cluster_losses():
     X, _ = data(2)
     views, k = enumerate_views(5, 2, 2), 6
-    both = sample.references(X, np.arange(90), 4)
+    both = losses.uniform_references(X, np.arange(90), 4)
     expected = np.full((90, len(views)), np.inf)
     for j, view in enumerate(views):
         Z, S = both[:90, view], both[90:, view]
@@ -186,14 +192,14 @@ def test_screening_keeps_what_fits_and_the_best():
     def losses_of(views):
         return losses.class_losses(X, y, views, 9)
 
-    every, whole = screen.screened_views(8, 2, 3, losses_of, 1000)
+    every, whole = screened_views(8, 2, 3, losses_of, 1000)
     assert whole and len(every) == count(8, 2, 3)
-    kept, whole = screen.screened_views(8, 2, 3, losses_of, 40)
+    kept, whole = screened_views(8, 2, 3, losses_of, 40)
     assert not whole and len(kept) == 40 and (kept == [2, 5, 6]).all(axis=1).any()
-    single, whole = screen.screened_views(8, 1, 3, losses_of, 8)
+    single, whole = screened_views(8, 1, 3, losses_of, 8)
     assert not whole and len(single) == 8 and (single[:, 1:] == -1).all()
     with pytest.raises(ArgumentError, match="max_views"):
-        screen.screened_views(8, 2, 3, losses_of, 4)
+        screened_views(8, 2, 3, losses_of, 4)
 
 
 # Queries ----------------------------------------------------------------------------------------
@@ -205,7 +211,7 @@ def test_class_ratios_and_answer(K):
     Q = data(K, seed=9)[0][:20]
     Q[0] = np.nan
     views = enumerate_views(5, 2, 3)
-    ratios = query.class_ratios(Q, X, y, views, 4, n_classes=K)
+    ratios = knn.class_ratios(Q, X, y, views, 4, n_classes=K)
     for i in range(20):
         for j, view in enumerate(views):
             Z, x = X[:, features(view)], Q[i, features(view)]
@@ -214,7 +220,7 @@ def test_class_ratios_and_answer(K):
                 continue
             expected = [np.log(over(Z, x, 4, y == c, (y >= 0) & (y != c))) for c in range(K)]
             np.testing.assert_allclose(ratios[i, j], expected, atol=2e-5)
-    view = query.nearest_view(ratios)
+    view = knn.nearest_view(ratios)
     assert view[0] == -1
     for i in range(1, 20):
         assert ratios[i, view[i]].min() == ratios[i].min()
@@ -223,7 +229,7 @@ def test_class_ratios_and_answer(K):
 def test_ratios_of_rows_left_out_are_the_losses():
     X, y = data(3)
     views = enumerate_views(5, 2, 2)
-    ratios = query.class_ratios(X, X, y, views, 5, leave_out=True)
+    ratios = knn.class_ratios(X, X, y, views, 5, leave_out=True)
     known = np.flatnonzero(y >= 0)
     own = ratios[known, :, y[known]]
     L = losses.class_losses(X, y, views, 5)[known]
@@ -235,8 +241,8 @@ def test_neighbours_and_numbers():
     X, _ = data()
     y, B = rng.standard_normal(90), rng.dirichlet([1, 1], 90)
     views = np.array([[0, 1], [2, 3]])
-    near = [query.neighbours(X, X, v, 5, leave_out=True) for v in views]
-    said = query.number_answer(near, y, B)
+    near = [knn.neighbours(X, X, v, 5, leave_out=True) for v in views]
+    said = knn.number_answers(near, y, B)
     for i in range(90):
         shares, values = [], []
         for j, view in enumerate(views):

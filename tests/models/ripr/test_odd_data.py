@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.ripr import losses, sample, views
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.answers.answers import ask
-from lodim.models.ripr.assignment.order import assign_in_order
-from lodim.models.ripr.assignment.recover import recover
-from lodim.models.ripr.assignment.solve import assign
-from lodim.models.ripr.assignment.view_search import flat
+from lodim.models.ripr import losses, views
+from lodim.models.ripr.answers import knn
+from lodim.models.ripr.answers.answers import query
+from lodim.models.ripr.assignment.recover import RecoveryData, recover
+from lodim.models.ripr.assignment.solve import assign, assign_in_order
+from lodim.models.ripr.assignment.view_search import flat_features
 
 PAIRS = views.enumerate_views(5, 2, 2)
 
@@ -69,7 +68,7 @@ def test_rows_are_spread_over_what_their_values_stand_for():
     X = np.c_[rng.integers(0, 4, 200), rng.normal(size=200), np.exp(rng.normal(size=200))]
     X[::9, 2] = np.nan
     X[3:6, 1] = X[3, 1]
-    both = sample.references(X, np.arange(200), 0)
+    both = losses.uniform_references(X, np.arange(200), 0)
     spread, drawn = both[:200], both[200:]
     assert (spread[:, 0].round() == X[:, 0]).all() and len(np.unique(spread[:, 0])) == 200
     alone = np.r_[0:3, 6:200]
@@ -78,8 +77,8 @@ def test_rows_are_spread_over_what_their_values_stand_for():
     ends = np.sort(np.unique(X[:, 1]))[[0, -1]]
     assert drawn[:, 1].min() >= ends[0] and drawn[:, 1].max() <= ends[1]
     assert -0.5 <= drawn[:, 0].min() < -0.4 and 3.4 < drawn[:, 0].max() <= 3.5
-    assert sample.cells(np.array([7.0, 7.0]))[1].tolist() == [7.0, 7.0]
-    low, high = sample.cells(np.array([0.0, 0.0, 1.0, 5.0, 5.0]))
+    assert losses.value_cells(np.array([7.0, 7.0]))[1].tolist() == [7.0, 7.0]
+    low, high = losses.value_cells(np.array([0.0, 0.0, 1.0, 5.0, 5.0]))
     assert low.tolist() == [-0.5, -0.5, 1.0, 3.0, 3.0]
     assert high.tolist() == [0.5, 0.5, 1.0, 7.0, 7.0]
 
@@ -88,8 +87,8 @@ def test_permutations_permute_what_is_drawn():
     X = grid(0)[list("abcde")].to_numpy()
     rng = np.random.default_rng(1)
     rows, columns = rng.permutation(200), rng.permutation(5)
-    one = sample.references(X, np.arange(200), 3)
-    two = sample.references(X[np.ix_(rows, columns)], np.arange(200), 3)
+    one = losses.uniform_references(X, np.arange(200), 3)
+    two = losses.uniform_references(X[np.ix_(rows, columns)], np.arange(200), 3)
     np.testing.assert_array_equal(two[200:], one[200:, columns])
     for spread in (one, two):
         spread[:200] = spread[:200][np.lexsort(spread[:200, np.argsort(spread[200])].T)]
@@ -145,8 +144,8 @@ def test_those_at_the_kth_distance_represent_all_that_are_there():
     view, order = np.array([0, 1]), rng.permutation(300)
     for k in (5, 40, 90):
         for leave_out in (False, True):
-            d, at = query.neighbours(X, X, view, k, like=y, leave_out=leave_out)
-            two, other = query.neighbours(
+            d, at = knn.neighbours(X, X, view, k, like=y, leave_out=leave_out)
+            two, other = knn.neighbours(
                 X[order], X[order], view, k, like=y[order], leave_out=leave_out
             )
             np.testing.assert_array_equal(d[order], two)
@@ -170,7 +169,7 @@ def test_the_only_row_of_a_class_is_not_its_own_neighbour():
     L = losses.class_losses(X, y, PAIRS, 2)
     assert np.isinf(L[8]).all() and np.isfinite(L[:8]).all()
     X[5:8] = np.nan  # of class 1 one row is left
-    ratios = query.class_ratios(X, X, y, PAIRS, 2, leave_out=True)
+    ratios = knn.class_ratios(X, X, y, PAIRS, 2, leave_out=True)
     assert np.isinf(ratios[4, :, 1]).all() and np.isfinite(ratios[4, :, 0]).all()
     assert np.isinf(losses.cluster_losses(X[4:8], PAIRS)).all()
     assert np.isinf(losses.regression_losses(X[4:8], y[4:8] * 1.0, PAIRS)).all()
@@ -180,7 +179,7 @@ def test_a_lone_row_is_wrong_in_the_record():
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=list("ab"))
     df["y"] = list("uuuuvvvvw")
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
-    assert ask(e).said[8, 0] != 2
+    assert query(e).value[8, 0] != 2
     with pytest.raises(ld.DataError, match="no rows to compare with"):
         ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1)
 
@@ -234,7 +233,7 @@ def test_features_that_are_flat():
     X = np.c_[rng.normal(size=400), rng.random(400) < 0.003, np.exp(3 * rng.normal(size=400))]
     df = pd.DataFrame(X, columns=list("abc"))
     batch = ld.ripr("~ .", df, threads=1).design.apply(df)
-    assert flat(batch).tolist() == [2]
+    assert flat_features(batch).tolist() == [2]
 
 
 # Searches -----------------------------------------------------------------------------------------
@@ -248,10 +247,10 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     one, two = (assign_in_order(L, 1e-4, 3e-4, weight=w) for w in (weight, 1000 * weight))
     assert (one.first == two.first).all() and len(np.unique(one.first)) > 1
     np.testing.assert_allclose(1000 * one.objective, two.objective)
-    convex = pytest.importorskip("lodim.models.ripr.assignment.constrained")
+    constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
-    limits = convex.Limits(hard=True, switch=3e-4)
-    parts = [convex.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
+    limits = constrained.Constraints(hard=True, switch=3e-4)
+    parts = [constrained.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])
     assert 1000 * parts[0][1] == pytest.approx(parts[1][1], rel=1e-6)
@@ -263,7 +262,7 @@ def test_a_recovery_tells_of_its_search():
     pairs = views.enumerate_views(6, 2, 2)
     L = losses.class_losses(X, y, pairs, 9, balanced=True)
     search = assign(L, 2.0 * 0.01**2)
-    found = recover(X, y, pairs, "class", k=9, lambda_=2.0, L=L)
+    found = recover(RecoveryData(X, y, pairs, "class"), k=9, lambda_=2.0, L=L)
     np.testing.assert_allclose(found.assignment.objective, search.objective, rtol=1e-9)
     assert found.assignment.converged and len(found.views) < len(search.views) + 1
 
@@ -272,10 +271,7 @@ def test_a_recovery_tells_of_its_search():
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
     if "limits" in more:
         pytest.importorskip("cvxpy")
-    from lodim.models.ripr.assignment import constrained as convex
-    from lodim.models.ripr.assignment import order
-    from lodim.models.ripr.assignment import recover as recovering
-    from lodim.models.ripr.assignment import view_search as training
+    from lodim.models.ripr.assignment import constrained
 
     def short(function, n_views):
         """The same, but all-view searches are cut off after a round."""
@@ -287,11 +283,12 @@ def test_a_search_that_does_not_converge_warns(monkeypatch, more):
         return one
 
     df = ld.informative_views(2, 30, seed=1, M=4)
-    monkeypatch.setattr(training, "assign_in_order", short(order.assign_in_order, 6))
-    monkeypatch.setattr(convex, "assign", short(convex.assign, 6))
+    at = "lodim.models.ripr.assignment"
+    monkeypatch.setattr(f"{at}.view_search.assign_in_order", short(assign_in_order, 6))
+    monkeypatch.setattr(constrained, "assign", short(constrained.assign, 6))
     if not more:
         able = len(np.unique(losses.class_losses(*_parts(df), balanced=True).argmin(axis=1)))
-        monkeypatch.setattr(recovering, "assign", short(assign, able))
+        monkeypatch.setattr(f"{at}.recover.assign", short(assign, able))
     with pytest.warns(ld.ConvergenceWarning, match="did not converge"):
         fit = ld.ripr("y ~ .", df, lambda_=1.0, threads=1, **more)
     assert not fit.converged and len(fit.log["objective"]) == 1

@@ -6,8 +6,8 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.spec import prepare
-from lodim.models.ripr.answers.answers import ask
-from lodim.models.ripr.assignment.limits import Request
+from lodim.models.ripr.answers.answers import query
+from lodim.models.ripr.assignment.constrained import Limits
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)
@@ -156,7 +156,7 @@ def test_rows_without_a_view_count_where_the_print_says():
     X = df.columns.drop("y")
     df[X] = df[X].mask(np.random.default_rng(0).random((len(df), len(X))) < 0.4)
     fit = ld.ripr("y ~ .", df, lambda_=1.0, n_views=2, threads=1)
-    own = ask(fit.estimates)
+    own = query(fit.estimates)
     blind = int((own.view < 0).sum())
     assert blind > 20
     shares = np.array([(own.view == j).mean() for j in range(len(fit.estimates))])
@@ -164,7 +164,7 @@ def test_rows_without_a_view_count_where_the_print_says():
     np.testing.assert_allclose(shares.sum(), 1.0 - blind / len(df))
     assert f"{100 * shares[0]:.1f}" in str(fit)
     seen = own.view >= 0
-    said = own.said[np.flatnonzero(seen), own.view[seen]]
+    said = own.value[np.flatnonzero(seen), own.view[seen]]
     glance = fit.glance()
     assert glance["error"][0] == pytest.approx((said != df["y"][seen]).mean())
     p = np.where(seen, 1 / (1 + np.exp(-np.nan_to_num(own.score[:, 0]))), df["y"].mean())
@@ -369,13 +369,13 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
 
     def limits(prices):
         design = prepare(ld.ripr, formula, df, {}).design
-        request = Request.of({"prices": prices, "budget": 5.0}, design, 60)
+        request = Limits.from_dict({"prices": prices, "budget": 5.0}, design, 60)
         at = {name: k for k, name in enumerate(design.names)}
         views = np.array([
             [at["g[u]"], at["g[v]"]], [at["x1"], at["g[w]"]], [at["np.log(1 + x2)"], -1],
             [at["x1"], -1],
         ])  # fmt: skip
-        return request.at(views, np.arange(60)).cost.tolist()
+        return request.constraints(views, np.arange(60)).cost.tolist()
 
     assert limits({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
     assert limits({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]

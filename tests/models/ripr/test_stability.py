@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.family import hits
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers import knn
 from lodim.models.ripr.views import enumerate_views, redundant
 
 
@@ -101,7 +101,7 @@ def test_orders_of_rows_columns_and_terms(name):
 @cases
 def test_last_bits_of_distances(name, monkeypatch):
     """As on another processor: equal values stay equal, and all distances are rounded anew."""
-    plain = losses.single
+    plain = losses.single_precision
 
     def otherwise(X, references):
         turn = np.float32(1 + 2.0**-21)
@@ -109,8 +109,7 @@ def test_last_bits_of_distances(name, monkeypatch):
                      for Z in plain(X, references))  # fmt: skip
 
     df, response = CASES[name]
-    for module in (losses, query):
-        monkeypatch.setattr(module, "single", otherwise)
+    monkeypatch.setattr(losses, "single_precision", otherwise)
     two = fitted(df, response)
     assert views(fit_of(name)) == views(two)
     assert moved(fit_of(name), two, df) < 1e-3
@@ -141,9 +140,9 @@ def test_rows_at_one_place_are_counted():
     X = np.zeros((12, 2))
     X[9:] = [[1, 0], [0, 2], [3, 3]]
     y = np.array([0] * 6 + [1] * 3 + [0, 1, 1])
-    ratio = query.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
+    ratio = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
     np.testing.assert_allclose(ratio, [log(3.5 / 6.5), log(6.5 / 3.5)])
-    few = query.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
+    few = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
     np.testing.assert_allclose(few, ratio)
 
 
@@ -164,7 +163,7 @@ def test_neighbours_at_the_kth_distance_share_their_vote():
     X[7, 0] = np.nan
     for k in (1, 6, 40):
         for leave_out in (False, True):
-            found = query.votes(X, X, np.array([0, 1]), k, values, leave_out=leave_out)
+            found = knn.votes(X, X, np.array([0, 1]), k, values, leave_out=leave_out)
             for i in (0, 30, 149):
                 d = np.linalg.norm(X - X[i], axis=1)
                 d[i] += 9 * leave_out
@@ -186,15 +185,16 @@ def test_values_that_differ_by_rounding_are_one():
     rng = np.random.default_rng(0)
     exact = rng.choice([-1.0, 0.0, 2.0, 1e6, np.nan], (200, 3), p=[0.6, 0.1, 0.1, 0.1, 0.1])
     noisy = exact * (1 + 1e-12 * rng.normal(size=exact.shape)) + 1e-13
-    found = ties.merged(noisy)
+    found = ties.merge_close(noisy)
     for f in range(3):
         for value in (-1.0, 0.0, 2.0, 1e6):
             assert len(np.unique(found[exact[:, f] == value, f])) == 1
     assert (np.isnan(found) == np.isnan(exact)).all()
     apart = rng.random((200, 3))
-    assert (ties.merged(apart) == apart).all() and (ties.matched(apart, found) == apart).all()
+    assert (ties.merge_close(apart) == apart).all()
+    assert (ties.match_close(apart, found) == apart).all()
     again = exact * (1 + 1e-12 * rng.normal(size=exact.shape))
-    np.testing.assert_array_equal(ties.matched(again, found), found)
+    np.testing.assert_array_equal(ties.match_close(again, found), found)
 
 
 def test_a_scaled_copy_makes_no_view_with_its_original():

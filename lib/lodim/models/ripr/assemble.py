@@ -8,37 +8,37 @@ import numpy as np
 from lodim import forms
 from lodim.errors import ConvergenceWarning
 from lodim.fitting.fit import shared
+from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
-from lodim.models.ripr.answers.record import Record, record
-from lodim.models.ripr.assignment.view_search import flat, task_of
+from lodim.models.ripr.assignment.view_search import flat_features, task_of
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.settings import Settings
 
 
 def assemble(problem, ensemble, log, selection, for_path):
     """The fit of an ensemble."""
-    batch = problem.batch
     if not log["converged"]:
         warnings.warn(
             "the search for views did not converge; another lambda_ may",
             ConvergenceWarning,
             stacklevel=4,
         )
-    settings = replace(
-        problem.settings, lambda_=_penalty(problem.settings.lambda_, ensemble.lambda_),
-        k=ensemble.k, limits=None,
-    )  # fmt: skip
+    batch, lambda_ = problem.batch, problem.settings.lambda_
+    if lambda_ is None and not np.isnan(ensemble.lambda_):  # NaN: no penalty found the views
+        lambda_ = ensemble.lambda_
     return RiprFit(
-        design=problem.design, family=problem.family, settings=settings, estimates=ensemble,
-        log=log | {"flat": flat(batch)}, record=record(ensemble, problem.family),
-        labels=[_plain(label) for label in batch.index[batch.rows]], selection=selection,
-        call=problem.call, arguments=problem.arguments, chosen=problem.chosen,
-    )  # fmt: skip
-
-
-def _penalty(given, used):
-    """The penalty as it was given, else the one used; None where no penalty found the views."""
-    return given if given is not None else None if np.isnan(used) else used
+        design=problem.design,
+        family=problem.family,
+        settings=replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None),
+        estimates=ensemble,
+        log=log | {"flat": flat_features(batch)},
+        record=record(ensemble, problem.family),
+        labels=[_plain(label) for label in batch.index[batch.rows]],
+        selection=selection,
+        call=problem.call,
+        arguments=problem.arguments,
+        chosen=problem.chosen,
+    )
 
 
 def _plain(label):
@@ -58,15 +58,17 @@ def from_state(state):
         raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
     results.check(ensemble.n, len(ensemble))
     log = {
-        "objective": forms.real("rounds"), "converged": forms.flags(), "compared": forms.whole(),
-        "possible": forms.whole(most=forms.LARGEST), "flat": forms.whole("flat", most=p - 1),
-    }  # fmt: skip
+        "objective": forms.real("rounds"),
+        "converged": forms.flags(),
+        "compared": forms.whole(),
+        "possible": forms.whole(most=forms.LARGEST),
+        "flat": forms.whole("flat", most=p - 1),
+    }
     known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
     if not forms.check(state, known)["rounds"]:
         raise ValueError("the search has no round")
     chosen = {"k": forms.choice(ensemble.k), "lambda_": forms.optional(forms.real(least=0))}
     forms.check(state["settings"], chosen, "settings")
-    return RiprFit(
-        settings=Settings(**state["settings"]), estimates=ensemble, log=state["log"],
-        record=results, labels=list(state["labels"]), **common,
-    )  # fmt: skip
+    settings, labels = Settings(**state["settings"]), list(state["labels"])
+    more = {"log": state["log"], "record": results, "labels": labels}
+    return RiprFit(settings=settings, estimates=ensemble, **more, **common)

@@ -1,4 +1,4 @@
-"""Finding the views of one or of several responses, and the ensemble that answers in them."""
+"""Estimates: the views of one or of several responses, and the ensemble that answers in them."""
 
 from dataclasses import replace
 
@@ -7,18 +7,80 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.formula.formula import parse
-from lodim.models.ripr.answers import calibrate, clusters
-from lodim.models.ripr.answers import local_learners as experts
-from lodim.models.ripr.answers.answers import ask, evidence
+from lodim.models.ripr.answers.answers import (
+    INITIAL_SCALE,
+    calibrate,
+    drop_unused_views,
+    evidence,
+    query,
+)
+from lodim.models.ripr.answers.clusters import fit_clusters
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
-from lodim.models.ripr.answers.idle import serving
-from lodim.models.ripr.assignment.limits import Request
-from lodim.models.ripr.assignment.view_search import Training, task_of
+from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
+from lodim.models.ripr.assignment.constrained import Limits
+from lodim.models.ripr.assignment.lambda_path import GRID, assignment_path, select_lambda
+from lodim.models.ripr.assignment.recover import keep_largest
+from lodim.models.ripr.assignment.solve import assign
+from lodim.models.ripr.assignment.view_search import ViewSearch, task_of
 from lodim.models.ripr.losses import ALPHA
 from lodim.models.ripr.settings import Settings
 from lodim.selection.path import lambda_grid
 
-MOST = 2.0**20  # penalty beyond which nothing changes
+MOST_LAMBDA = 2.0**20  # beyond which nothing changes
+
+
+def validate(problem):
+    """The problem, if ripr can be asked for it; limits by the names of features."""
+    s = problem.settings
+    if len(parse(problem.design.formula).responses) < 2:
+        refuse_unused_arguments([problem])
+    if s.learner is not None:
+        check_kind(s.learner, task_of(problem.family))
+    if s.limits is None:
+        return problem
+    if problem.batch.order is not None:
+        raise ArgumentError("limits and order exclude each other")
+    limits = Limits.from_dict(s.limits, problem.design, len(problem.batch.index))
+    arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
+    return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
+
+
+def refuse_unused_arguments(problems):
+    """Raise an ArgumentError for arguments that change nothing in any problem of one call."""
+    s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
+    usual = {"n_clusters": None, "a": ALPHA, "balanced": False, "smooth": Settings.smooth}
+    without_order = problems[0].batch.order is None
+    k_means = "is of k-means, and a learner answers instead: leave one of them out"
+    for unused, name, words in (
+        (tasks != {CLUSTERS}, "n_clusters", "is for a formula without a response, such as '~ .'"),
+        (s.learner is not None, "n_clusters", k_means),
+        (tasks == {NUMBERS}, "a", "is for classes and clusters; this response is numeric"),
+        (CLASSES not in tasks, "balanced", "is for a response with classes"),
+        (without_order, "smooth", "is for rows in an order: give order="),
+    ):
+        if unused and getattr(s, name) != usual[name]:
+            raise ArgumentError(f"{name} {words}")
+
+
+def largest_lambda(batch, family, settings):
+    """A penalty from which no larger one leaves fewer views, in units."""
+    search = ViewSearch.from_batch(batch, family, settings)
+    L, lambda_ = search.losses(), 1.0
+    fewest = len(search.recover(MOST_LAMBDA, L).views)
+    while len(search.recover(lambda_, L).views) > fewest and lambda_ < MOST_LAMBDA:
+        lambda_ *= 2.0
+    return lambda_
+
+
+def cv_grid(problem, n):
+    """The grid of cv(): penalties, and the method's own choice where none is given."""
+    lambda_ = problem.arguments["lambda_"]
+    if lambda_ is not None:
+        return {"lambda_": [lambda_]}
+    return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}
+
+
+# One response ------------------------------------------------------------------------------------
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -27,118 +89,122 @@ def fit_stages(batch, family, settings, eval_batch=None):
     Settings have one penalty, or an increasing tuple of them; None leaves the choice to `recover`,
     which has losses of its own then.
     """
-    t = Training.of(batch, family, settings)
+    search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
-    L = t.losses() if several else None
+    L = search.losses() if several else None
     for lambda_ in settings.lambda_ if several else (settings.lambda_,):
-        found = t.recover(lambda_, None if lambda_ is None else L)
-        used = float("nan") if found.forward else found.lambda_
-        e = answering(t, found.views, found.assignment.matrix(), found.k, used)
-        yield (
-            e,
-            log_of(found.assignment, t),
-            None if eval_batch is None else held_out(e, t, eval_batch),
-        )
+        recovery = search.recover(lambda_, None if lambda_ is None else L)
+        used = float("nan") if recovery.forward else recovery.lambda_
+        e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
+        scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
+        yield e, search_log(recovery.assignment, search), scores
 
 
 def combine(parts):
-    """What the one stage has found."""
+    """The ensemble and the log of the only stage."""
     return parts[0]
 
 
-def check(problem):
-    """The problem, if ripr can be asked for it; limits by the names of features."""
-    s = problem.settings
-    if len(parse(problem.design.formula).responses) < 2:
-        check_effect([problem])
-    if s.learner is not None:
-        experts.check_kind(s.learner, task_of(problem.family))
-    if s.limits is None:
-        return problem
-    if problem.batch.order is not None:
-        raise ArgumentError("limits and order exclude each other")
-    limits = Request.of(s.limits, problem.design, len(problem.batch.index))
-    arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
-    return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
-
-
-def check_effect(problems):
-    """Refuse arguments that change nothing in any of the problems of one call."""
-    s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
-    for idle, name, usual, words in (
-        (tasks != {CLUSTERS}, "n_clusters", None,
-         "is for a formula without a response, such as '~ .'"),
-        (s.learner is not None, "n_clusters", None,
-         "is of k-means, and a learner answers instead: leave one of them out"),
-        (tasks == {NUMBERS}, "a", ALPHA, "is for classes and clusters; this response is numeric"),
-        (CLASSES not in tasks, "balanced", False, "is for a response with classes"),
-        (problems[0].batch.order is None, "smooth", Settings.smooth,
-         "is for rows in an order: give order="),
-    ):  # fmt: skip
-        if idle and getattr(s, name) != usual:
-            raise ArgumentError(f"{name} {words}")
-
-
-def held_out(e, t, eval_batch):
-    """Scores of rows that were held out; of rows without a complete view, the null model's."""
-    score = ask(e, e.rows(eval_batch), t.threads).score
-    known = np.flatnonzero(np.isfinite(t.y) & (t.weight > 0))
-    weight = t.weight[known] / t.weight[known].sum()
-    null = t.family.null_score(t.y[known], weight, np.zeros((len(known), t.family.n_scores)))
+def held_out_scores(e, search, eval_batch):
+    """Link scores (m, K) of rows held out; of rows without a complete view, the null model's."""
+    score, family = query(e, e.rows(eval_batch), search.threads).score, search.family
+    known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
+    weight = search.weight[known] / search.weight[known].sum()
+    null = family.null_score(search.y[known], weight, np.zeros((len(known), family.n_scores)))
     return np.where(np.isnan(score), null[:1], score)
 
 
-def largest(batch, family, settings):
-    """A penalty from which no larger one leaves fewer views, in units."""
-    t = Training.of(batch, family, settings)
-    L, lambda_ = t.losses(), 1.0
-    fewest = len(t.recover(MOST, L).views)
-    while len(t.recover(lambda_, L).views) > fewest and lambda_ < MOST:
-        lambda_ *= 2.0
-    return lambda_
-
-
-def tried(problem, n):
-    """The grid of cv(): penalties, and the method's own choice where none is given."""
-    given = problem.arguments["lambda_"]
-    if given is not None:
-        return {"lambda_": [given]}
-    return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}
-
-
-def log_of(assignment, t):
+def search_log(assignment, search):
     """How the assignment ended, and how many views were compared, of how many that there are."""
     return {
-        "objective": assignment.objective, "converged": bool(assignment.converged),
-        "compared": len(t.views), "possible": t.n_possible,
-    }  # fmt: skip
+        "objective": assignment.objective,
+        "converged": bool(assignment.converged),
+        "compared": len(search.views),
+        "possible": search.n_possible,
+    }
 
 
-def answering(t, views, part, k, lambda_):
-    """The ensemble, with what answers in its views: neighbours, experts or clusters.
+def build_ensemble(search, views, shares, k, lambda_):
+    """The Ensemble of some views: neighbours, local learners or clusters answer in them.
 
-    part (m, r) are the shares of the views in the rows used; lambda_ is NaN where no penalty found
+    shares (m, r) are those of the views in the rows used; lambda_ is NaN where no penalty found
     the views.
     """
-    s = t.settings
+    t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
-    B[t.used] = part
+    B[t.used] = shares
     features = np.unique(views[views >= 0])
-    own = np.where(views >= 0, np.searchsorted(features, views), -1)
     e = Ensemble(
-        task=t.task, features=features, views=own, X=t.X[:, features], y=t.y, weight=t.weight, B=B,
-        served=np.full(len(t.y), -1), n_classes=t.n_classes, n_scores=t.family.n_scores, k=int(k),
-        power=1.0 - s.a, balanced=s.balanced, scale=np.array(calibrate.START), seed=s.seed,
-        centres=np.zeros((0, views.shape[1])), centre_view=np.zeros(0, np.int64),
+        task=t.task,
+        features=features,
+        views=np.where(views >= 0, np.searchsorted(features, views), -1),
+        X=t.X[:, features],
+        y=t.y,
+        weight=t.weight,
+        B=B,
+        served=np.full(len(t.y), -1),
+        n_classes=t.n_classes,
+        n_scores=t.family.n_scores,
+        k=int(k),
+        power=1.0 - s.a,
+        balanced=s.balanced,
+        scale=np.array(INITIAL_SCALE),
+        seed=s.seed,
+        centres=np.zeros((0, views.shape[1])),
+        centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
-    )  # fmt: skip
-    e = replace(e, served=ask(e, threads=t.threads).view)
-    e = serving(e, t.threads) if t.task == CLUSTERS else e
+    )
+    e = replace(e, served=query(e, threads=t.threads).view)
+    e = drop_unused_views(e, t.threads) if t.task == CLUSTERS else e
     if s.learner is not None:
-        return experts.fitted(e, s.learner)
+        return fit_local_learners(e, s.learner)
     if t.task == CLUSTERS:
-        return clusters.clustered(e, s.n_clusters, s.seed)
+        return fit_clusters(e, s.n_clusters, s.seed)
     if t.task == NUMBERS:
         return e
-    known = evidence(e, threads=t.threads)
-    return replace(e, scale=calibrate.factors(known, t.y, t.weight))
+    return replace(e, scale=calibrate(evidence(e, threads=t.threads), t.y, t.weight))
+
+
+# Several responses (Fiterau 2014, Sect. 4.1) -----------------------------------------------------
+
+
+def fit_shared(problems):
+    """An (Ensemble, log) for each of several problems on the same rows, which share their views.
+
+    Their loss matrices stand one below the other, each in its own unit, so that the mass of a view
+    is that over the rows of all. Without a penalty, it is chosen by the errors of all, as that of
+    one response is.
+    """
+    searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
+    losses = [each.losses() for each in searches]
+    alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
+    losses = [L / np.sqrt(r.unit) for L, r in zip(losses, alone, strict=True)]
+    L, first, ks = np.concatenate(losses), searches[0], [r.k for r in alone]
+    weight = np.concatenate([each.weight[each.used] for each in searches])
+    lambda_ = first.settings.lambda_
+    if lambda_ is None:
+        lambda_, assignment = _select_shared(searches, losses, weight, ks)
+    else:
+        assignment = assign(L, lambda_, weight=weight, threads=first.threads)
+    columns, kept = keep_largest(L, assignment, first.control, weight)
+    shares = np.split(kept.matrix(), np.cumsum([len(each) for each in losses])[:-1])
+    views = first.views[columns]
+    return [
+        (build_ensemble(each, views, part, k, lambda_), search_log(kept, each))
+        for each, part, k in zip(searches, shares, ks, strict=True)
+    ]
+
+
+def _select_shared(searches, losses, weight, ks):
+    """The penalty of the path that the errors of all responses choose, and its assignment."""
+    c, threads = searches[0].control, searches[0].threads
+    path = assignment_path(np.concatenate(losses), GRID, weight=weight, threads=threads)
+    J = np.unique(np.concatenate([a.selected(c.least) for a in path]))
+    each = zip(searches, losses, ks, strict=True)
+    by_response = [search.data.held_out_errors(L, k, J) for search, L, k in each]
+
+    def errors_of(assignment, columns):
+        return np.concatenate([of(assignment, columns) for of in by_response])
+
+    chosen = select_lambda(path, errors_of, c, weight).chosen
+    return float(GRID[chosen]), path[chosen]

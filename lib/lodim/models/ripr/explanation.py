@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr.answers import clusters
 from lodim.models.ripr.answers.answers import nearest
+from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.report import axes
+from lodim.models.ripr.report import blank_if_missing, view_features
 from lodim.report.tables import Report, Table, significant
 
 
@@ -45,14 +45,24 @@ class Explanation:
 
     def report(self) -> Report:
         """The Report that prints: header, what the views say, and the neighbours."""
-        tables = [_views(self)]
-        if self.view is not None:
-            tables.append(_neighbours(self))
-        return Report(f"Explanation of row {self.label}", tuple(_header(self)), tuple(tables),
-                      _notes(self))  # fmt: skip
+        tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
+        title = f"Explanation of row {self.label}"
+        return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
 
     def plot(self, ax=None, **arguments: Any):
-        """The views side by side with the row in them; returns an array of Axes."""
+        """Draw the views side by side with the row in them.
+
+        Parameters
+        ----------
+        ax : array of Axes, optional
+            One for each view.
+        **arguments
+            As those of `RiprFit.plot("data")`.
+
+        Returns
+        -------
+        array of Axes
+        """
         return self._fit.plot("data", ax, row=self._row, **arguments)
 
     def __repr__(self) -> str:
@@ -69,18 +79,20 @@ def explain(fit, row, k):
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ArgumentError(f"k must be a whole number from 1, not {k!r}")
     X = e.rows(batch)
-    answers = fit.answers(batch)
-    j = int(answers.view[0])
-    type_ = {CLASSES: "class", CLUSTERS: "cluster", NUMBERS: "response"}[e.task]
-    probabilities = fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None
+    answers = fit._answers(batch)
+    j, label = int(answers.view[0]), batch.index[0]
+    kind = {CLASSES: "class", CLUSTERS: "cluster", NUMBERS: "response"}[e.task]
     return Explanation(
         response="" if fit.design.response is None else fit.design.response.name,
-        label=batch.index[0], view=None if j < 0 else fit.view_names[j],
-        prediction=None if j < 0 else fit.predict(row, type_).iloc[0],
-        probabilities=probabilities, views=_said(fit, answers, X),
-        neighbours=_near(fit, X, j, k, batch.index[0]) if j >= 0 else pd.DataFrame(),
-        _fit=fit, _row=row,
-    )  # fmt: skip
+        label=label,
+        view=None if j < 0 else fit.view_names[j],
+        prediction=None if j < 0 else fit.predict(row, kind).iloc[0],
+        probabilities=fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None,
+        views=_view_frame(fit, answers, X),
+        neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
+        _fit=fit,
+        _row=row,
+    )
 
 
 def one_row(fit, row):
@@ -94,38 +106,38 @@ def one_row(fit, row):
     return batch
 
 
-def _said(fit, answers, X):
-    """A row a view: loss, what it says, whether it serves."""
-    e, said, loss = fit.estimates, answers.said[0], answers.loss[0]
+def _view_frame(fit, answers, X):
+    """A row a view: its loss or weight, what it says, whether it serves the row X (1, a)."""
+    e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
-        said = [None if np.isnan(c) else fit.levels[int(c)] for c in said]
+        value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
     if e.task == CLUSTERS:
-        each = [replace(answers, view=np.array([j if np.isfinite(loss[j]) else -1]))
-                for j in range(len(e))]  # fmt: skip
-        where = [clusters.assigned(e, X, one)[0][0] for one in each]
-        said = [clusters.names(e)[q] if q >= 0 else None for q in where]
-    name, value = ("weight", 1.0 - loss) if e.task == NUMBERS else ("loss", loss)
-    return pd.DataFrame({
-        "view": fit.view_names, name: np.where(np.isfinite(loss), value, np.nan), "says": said,
-        "serves": np.arange(len(e)) == answers.view[0],
-    })  # fmt: skip
+        views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
+        where = [assign_clusters(e, X, replace(answers, view=view))[0][0] for view in views]
+        value = [cluster_names(e)[q] if q >= 0 else None for q in where]
+    name, number = ("weight", 1.0 - loss) if e.task == NUMBERS else ("loss", loss)
+    frame = pd.DataFrame(
+        {"view": fit.view_names, name: np.where(np.isfinite(loss), number, np.nan)}
+    )
+    return frame.assign(says=value, serves=np.arange(len(e)) == answers.view[0])
 
 
-def _near(fit, X, j, k, label):
-    """The row and its nearest training rows in view j."""
+def _neighbour_frame(fit, X, j, k, label):
+    """The row X (1, a) and its nearest training rows in view j, a row each."""
     e, d = fit.estimates, fit.design
-    far, where = (z[0] for z in nearest(e, j, X, k))
-    far, where = far[where >= 0], where[where >= 0]
+    distance, where = (z[0] for z in nearest(e, j, X, k))
+    distance, where = distance[where >= 0], where[where >= 0]
     at = e.columns(j)
     features = e.features[at]
     raw = np.vstack([X[:, at], e.X[where][:, at]]) * d.scale[features] + d.mean[features]
     y = e.y[where]
-    said = y if fit.levels is None else [None if np.isnan(c) else fit.levels[int(c)] for c in y]
+    if fit.levels is not None:
+        y = [None if np.isnan(c) else fit.levels[int(c)] for c in y]
     frame = pd.DataFrame({"row": [label, *(fit.labels[i] for i in where)]})
     frame["role"] = ["query", *["neighbour"] * len(where)]
-    frame["distance"] = [np.nan, *far]
+    frame["distance"] = [np.nan, *distance]
     if d.response is not None:
-        frame["target"] = [None, *said]
+        frame["target"] = [None, *y]
     for name, values in zip(fit.view_features[j], raw.T, strict=True):
         frame[name] = values
     return frame
@@ -135,6 +147,7 @@ def _near(fit, X, j, k, label):
 
 
 def _header(x):
+    """Names and values above the tables."""
     rows = [("View", x.view or "none: a feature of each is missing")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
@@ -143,37 +156,44 @@ def _header(x):
 
 
 def _views(x):
+    """The table of views."""
     value = x.views.columns[1]
-    table = axes(x._fit).assign(
-        **{
-            value.capitalize(): x.views[value].to_numpy(), "Says": x.views["says"].to_numpy(),
-            "*": ["*" if s else "" for s in x.views["serves"]],
-        }
-    )  # fmt: skip
-    return Table("Views", table, {value.capitalize(): _blank, "Says": _blank})
+    table = view_features(x._fit)
+    table[value.capitalize()] = x.views[value].to_numpy()
+    table["Says"] = x.views["says"].to_numpy()
+    table["*"] = ["*" if serves else "" for serves in x.views["serves"]]
+    formats = dict.fromkeys((value.capitalize(), "Says"), blank_if_missing)
+    return Table("Views", table, formats)
 
 
 def _neighbours(x):
+    """The table of neighbours."""
     frame = x.neighbours
-    index = [f"row {r}" if q == "query" else str(r)
-             for r, q in zip(frame["row"], frame["role"], strict=True)]  # fmt: skip
+    roles = zip(frame["row"], frame["role"], strict=True)
+    index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
     table = frame.drop(columns=["row", "role"]).set_axis(index, axis=0)
     table = table.rename(columns={"distance": "Distance", "target": x.response})
-    return Table("Nearest training rows in the view", table, dict.fromkeys(table, _blank))
+    return Table("Nearest training rows in the view", table, dict.fromkeys(table, blank_if_missing))
 
 
 def _notes(x):
-    numbers = "weight" in x.views
-    first = (
-        "Weight: how much of the neighbours (by inverse distance) the view serves; the largest "
-        "serves the row (*)."
-        if numbers
-        else "Loss: ratio of the distance to neighbours of the class to that of the others, to the "
-        "power dim (1 - a) (Eq. 2.11); the smallest serves the row (*)."
-        if x.probabilities is not None
-        else "Loss: ratio of the distance to neighbours to that in a uniform sample, to the power "
-        "dim (1 - a); the smallest serves the row (*)."
-    )
+    """Notes below the tables."""
+    power = "to the power dim (1 - a)"
+    if "weight" in x.views:
+        first = (
+            "Weight: how much of the neighbours (by inverse distance) the view serves; the largest "
+            "serves the row (*)."
+        )
+    elif x.probabilities is not None:
+        first = (
+            "Loss: ratio of the distance to neighbours of the class to that of the others, "
+            f"{power} (Eq. 2.11); the smallest serves the row (*)."
+        )
+    else:
+        first = (
+            "Loss: ratio of the distance to neighbours to that in a uniform sample, "
+            f"{power}; the smallest serves the row (*)."
+        )
     notes = [first]
     if x.views.iloc[:, 1].isna().any():
         notes.append("Views without a number need a feature that the row does not have.")
@@ -183,7 +203,3 @@ def _notes(x):
             "own answer; the errors that summary() shows are of rows without themselves."
         )
     return tuple(notes)
-
-
-def _blank(value):
-    return "" if value is None or pd.isna(value) else significant(value)

@@ -10,10 +10,10 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import report
-from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.answers import ask
+from lodim.models.ripr.answers.answers import query
+from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
-from lodim.models.ripr.answers.information_gain import gains
+from lodim.models.ripr.answers.information_gain import information_gains
 from lodim.models.ripr.explanation import Explanation, explain
 
 
@@ -60,13 +60,13 @@ class RiprFit(Fit):
             CLUSTERS: ("cluster", "view"),
         }.get(self.estimates.task, ("response", "link", "view"))
 
-    def answers(self, batch):
-        """What the views say of the rows of a batch."""
+    def _answers(self, batch):
+        """Answers of the views to the rows of a batch."""
         threads = self.settings.threads or available_threads()
-        return ask(self.estimates, self.estimates.rows(batch), threads)
+        return query(self.estimates, self.estimates.rows(batch), threads)
 
     def _score(self, batch):
-        return self.answers(batch).score
+        return self._answers(batch).score
 
     def predict(
         self, data: Any, type: str | None = None, *, offset: Any = None
@@ -83,8 +83,8 @@ class RiprFit(Fit):
             class in the view of the smallest ratio (Eq. 2.11); where several are, that of more
             training rows, and of as many that of smaller values. "prob": a column for the
             probability of each class. "view": the view that serves the row. Without a response
-            "cluster" (the default), such as
-            "2.1" for the first cluster of the second view, and "view".
+            "cluster" (the default), such as "2.1" for the first cluster of the second view, and
+            "view".
         offset : None
             Ripr has none.
 
@@ -98,22 +98,34 @@ class RiprFit(Fit):
         return super().predict(data, type, offset=offset)
 
     def _predict(self, batch, type):
-        answers = self.answers(batch)
+        answers = self._answers(batch)
         if type == "view":
-            return _named(self.view_names, answers.view), "view"
+            return _by_code(self.view_names, answers.view), "view"
         if type == "cluster":
-            where = clusters.assigned(self.estimates, self.estimates.rows(batch), answers)[0]
-            return _named(clusters.names(self.estimates), where), "cluster"
+            e = self.estimates
+            where = assign_clusters(e, e.rows(batch), answers)[0]
+            return _by_code(cluster_names(e), where), "cluster"
         if type == "class":
-            said, known = np.full(batch.n, -1), np.flatnonzero(answers.view >= 0)
-            said[known] = answers.said[known, answers.view[known]]
-            return _named(self.levels, said), self.design.response.name
+            code, known = np.full(batch.n, -1), np.flatnonzero(answers.view >= 0)
+            code[known] = answers.value[known, answers.view[known]]
+            return _by_code(self.levels, code), self.design.response.name
         return super()._predict(batch, type)
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` (pandas) with .fitted, .resid, .class and .view, or .cluster and .view.
 
         Of training rows too, these are answers to new rows: see Notes of the class.
+
+        Parameters
+        ----------
+        data : frame
+            As for predict(), with the response where the formula has one.
+        offset : None
+            Ripr has none.
+
+        Returns
+        -------
+        DataFrame
         """
         batch = self.design.apply(data)
         kinds = ["view"]
@@ -137,25 +149,58 @@ class RiprFit(Fit):
         return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
 
     def votes(self, data: Any) -> pd.DataFrame:
-        """What each view says of each row: a column a view, NaN (None) where it is not complete."""
+        """What each view says of each row.
+
+        Parameters
+        ----------
+        data : frame
+            New data, as for predict().
+
+        Returns
+        -------
+        DataFrame
+            A column a view: the most probable class there, or a number; None or NaN where the row
+            has not all its features.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has no response.
+        """
         if self.estimates.task == CLUSTERS:
             raise ArgumentError("views have no votes without a response")
         batch = self.design.apply(data)
-        said = self.answers(batch).said
+        value = self._answers(batch).value
         if self.levels is not None:
-            code = np.where(np.isnan(said), -1, said).astype(int)
-            said = np.column_stack([_named(self.levels, c) for c in code.T])
-        return self._spread(batch, said, self.view_names)
+            code = np.where(np.isnan(value), -1, value).astype(int)
+            value = np.column_stack([_by_code(self.levels, c) for c in code.T])
+        return self._spread(batch, value, self.view_names)
 
     def gains(self, data: Any) -> pd.Series:
         """Information gain of the label of each row: expected fall of the entropy of all others.
 
-        With the views as they are, by the neighbours' answers; NaN in rows without a view.
+        With the views as they are, by the neighbours' answers.
+
+        Parameters
+        ----------
+        data : frame
+            New data, as for predict().
+
+        Returns
+        -------
+        Series
+            NaN in rows without a view.
+
+        Raises
+        ------
+        ArgumentError
+            The response has no classes.
         """
         if self.estimates.task != CLASSES:
             raise ArgumentError("information gain is of classes")
         batch = self.design.apply(data)
-        return self._spread(batch, gains(self.estimates, self.estimates.rows(batch)), "gain")
+        e = self.estimates
+        return self._spread(batch, information_gains(e, e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
         """A row a view: the share of the training rows that it serves, error, mass, dimension.
@@ -166,13 +211,9 @@ class RiprFit(Fit):
         mass is the share that the view has in the assignment, which is without them. With a
         learner, error is that on the rows that it was fitted to.
         """
-        e, r = self.estimates, self.record
-        return pd.DataFrame(
-            {
-                "term": self.view_names, "estimate": r.share, "error": r.error, "mass": r.mass,
-                "dim": (e.views >= 0).sum(axis=1),
-            }
-        )  # fmt: skip
+        r, dim = self.record, (self.estimates.views >= 0).sum(axis=1)
+        columns = {"estimate": r.share, "error": r.error, "mass": r.mass, "dim": dim}
+        return pd.DataFrame({"term": self.view_names} | columns)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, sizes, views, lambda_, df, mean deviances, error, how the search ended.
@@ -187,15 +228,25 @@ class RiprFit(Fit):
         """
         s, r = self.settings, self.record
         row = {
-            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
-            "n_unlabelled": r.unlabelled, "n_without_view": r.blind,
-            "p": len(self.design.names), "n_views": len(self.estimates),
-            "n_compared": self.log["compared"], "n_possible": self.log["possible"], "k": s.k,
-            "lambda_": np.nan if s.lambda_ is None else s.lambda_, "df": self.df,
-            "deviance": r.deviance, "null_deviance": r.null_deviance,
-            "dev_ratio": self.dev_ratio, "error": r.overall,
-            "converged": self.converged, "n_rounds": len(self.log["objective"]),
-        }  # fmt: skip
+            "family": self.family.name,
+            "n": self.n,
+            "n_dropped": self.design.n_dropped,
+            "n_unlabelled": r.unlabelled,
+            "n_without_view": r.blind,
+            "p": len(self.design.names),
+            "n_views": len(self.estimates),
+            "n_compared": self.log["compared"],
+            "n_possible": self.log["possible"],
+            "k": s.k,
+            "lambda_": np.nan if s.lambda_ is None else s.lambda_,
+            "df": self.df,
+            "deviance": r.deviance,
+            "null_deviance": r.null_deviance,
+            "dev_ratio": self.dev_ratio,
+            "error": r.overall,
+            "converged": self.converged,
+            "n_rounds": len(self.log["objective"]),
+        }
         return pd.DataFrame([row])
 
     def _summary(self, full):
@@ -206,16 +257,18 @@ class RiprFit(Fit):
 
     def to_state(self):
         e = self.estimates
-        if e.experts:
+        if e.local_learners:
             raise StoreError(
                 f"a fit with learner={self.settings.learner!r} cannot be saved: lodim stores "
                 "numbers, and no code; fit it again, or leave learner out"
             )
         return self._shared_state() | {
             "settings": asdict(self.settings),
-            "ensemble": {k: v for k, v in vars(e).items() if k != "experts"}, "log": self.log,
-            "record": vars(self.record), "labels": self.labels,
-        }  # fmt: skip
+            "ensemble": {k: v for k, v in vars(e).items() if k != "local_learners"},
+            "log": self.log,
+            "record": vars(self.record),
+            "labels": self.labels,
+        }
 
     # What only ripr has ------------------------------------------------------------------------
 
@@ -248,35 +301,36 @@ class RiprFit(Fit):
     @property
     def view_features(self):
         """Names of the features of each view: a list of tuples."""
-        e = self.estimates
-        return [tuple(self.design.names[f] for f in e.features[e.columns(j)])
-                for j in range(len(e))]  # fmt: skip
+        e, names = self.estimates, self.design.names
+        return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 
     def clusters(self) -> pd.DataFrame:
         """A row a cluster: its view, rows, share of them, centre by feature, mean squared distance.
 
         Centres are in original units, NaN in features that the view does not have; distances in
         standard deviations.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has a response.
         """
         e = self.estimates
         if e.task != CLUSTERS:
             raise ArgumentError("clusters are there without a response: '~ .'")
-        where, far = clusters.assigned(e, e.X, ask(e))
-        of = np.where(e.weight > 0, where, -1)
-        frame = pd.DataFrame({
-            "cluster": clusters.names(e),
-            "view": [self.view_names[j] for j in e.centre_view],
-            "n": [int((of == q).sum()) for q in range(len(e.centres))],
-        })  # fmt: skip
+        where, squared = assign_clusters(e, e.X, query(e))
+        rows = [(where == q) & (e.weight > 0) for q in range(len(e.centres))]
+        frame = pd.DataFrame({"cluster": cluster_names(e)})
+        frame["view"] = [self.view_names[j] for j in e.centre_view]
+        frame["n"] = [int(of.sum()) for of in rows]
         frame["share"] = frame["n"] / max(1, frame["n"].sum())
-        frame["distortion"] = [far[of == q].mean() if (of == q).any() else np.nan
-                               for q in range(len(e.centres))]  # fmt: skip
-        for f, name in zip(e.features, (self.design.names[f] for f in e.features), strict=True):
-            frame[name] = self._centres_of(f)
+        frame["distortion"] = [squared[of].mean() if of.any() else np.nan for of in rows]
+        for f in e.features:
+            frame[self.design.names[f]] = self._centres_of(f)
         return frame
 
     def _centres_of(self, feature):
-        """Places of the clusters in a feature, in original units."""
+        """Centres of the clusters in a feature, in original units, (q,)."""
         e, d = self.estimates, self.design
         out = np.full(len(e.centres), np.nan)
         for q, j in enumerate(e.centre_view):
@@ -299,6 +353,11 @@ class RiprFit(Fit):
         -------
         Explanation
             Prints, and has plot().
+
+        Raises
+        ------
+        ArgumentError
+            `row` is not one row of a frame, or k is no whole number from 1.
         """
         return explain(self, row, k)
 
@@ -318,14 +377,24 @@ class RiprFit(Fit):
         **arguments
             Of "data": `row`, one row of new data to show as a star with its neighbours; `top`, how
             many views (6 at most), and `data`, rows to draw instead of the training rows.
+
+        Returns
+        -------
+        Axes
+            Of "data" an array of them.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such kind of plot, or it takes no such argument.
         """
         from lodim.models.ripr import plots
 
         return plots.draw(self, kind, ax, **arguments)
 
 
-def _named(names, code):
-    """Names by code, None where it is below zero: (n,) object."""
+def _by_code(names, code):
+    """Names by code, None where it is below zero, (n,) object."""
     out = np.full(len(code), None, dtype=object)
     for k, name in enumerate(names):
         out[code == k] = name

@@ -18,10 +18,10 @@ FAR = np.float32(1e30)  # squared distances beyond are to points with missing fe
 FLOOR = 1e-4  # a distance counts as this share of the one beside it at least
 HALF = 0.5  # a row of each side, added where rows at one place are counted
 TIE = np.float32(5e-6)  # distances that differ by this share are equal
-BLUR = np.float32(5e-7)  # and those that differ by this share of the size of a row
+ROUNDING = np.float32(5e-7)  # and those that differ by this share of the size of a row
 LEAST = np.float32(1e-12)  # squared radius of a window
-LOOSE = np.float32(1.6)  # squared radius of the first window beside the last view's result
-WHOLE = 64  # references: windows are multiples, so that loops have no remainders
+SLACK = np.float32(1.6)  # squared radius of the first window beside the last view's result
+MULTIPLE = 64  # references: windows are multiples, so that loops have no remainders
 GUESSES = 10  # interpolations, after which the search steps from value to value
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
@@ -29,7 +29,7 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(refs, lo, hi, view, dim, x, out):
-    """Squared distances in a view from x (D,) to references [lo, hi), in out."""
+    """Put squared distances in a view from x (D,) to references [lo, hi) in out."""
     m, a, xa = hi - lo, refs[view[0], lo:hi], x[0]
     if dim == 1:
         for j in range(m):
@@ -137,21 +137,21 @@ def window(refs, start, stop, view, x, reach):
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
     lo = first_at_least(base, start, stop, x[0] - r)
     hi = first_at_least(base, lo, stop, x[0] + r)
-    hi = min(stop, lo + (hi - lo + WHOLE - 1) // WHOLE * WHOLE)
-    lo = max(start, hi - (hi - lo + WHOLE - 1) // WHOLE * WHOLE)
+    hi = min(stop, lo + (hi - lo + MULTIPLE - 1) // MULTIPLE * MULTIPLE)
+    lo = max(start, hi - (hi - lo + MULTIPLE - 1) // MULTIPLE * MULTIPLE)
     return lo, hi - lo
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def kth_squared(refs, start, stop, view, dim, x, k, own, guess, d, bits):
-    """Squared distance from x to its k-th neighbour among references [start, stop), beside `own`.
+def kth_squared(refs, start, stop, view, dim, x, k, member, guess, d, bits):
+    """Squared distance from x to its k-th neighbour among references [start, stop) but itself.
 
-    own is 1 where x itself is a reference, nearer than all that count, else 0. References are
+    member is 1 where x itself is a reference, nearer than all that count, else 0. References are
     sorted by the view's first feature. Where fewer than k have all features, the farthest of them
     counts; FAR where none has. Afterwards d holds the squared distances of the window, which starts
     at the second result; its length is the third.
     """
-    k = k + own
+    k = k + member
     reach = max(guess, LEAST)
     while True:
         lo, m = window(refs, start, stop, view, x, reach)
@@ -167,142 +167,138 @@ def kth_squared(refs, start, stop, view, dim, x, k, own, guess, d, bits):
     if reach < np.float32(0.0):
         return FAR, lo, m
     c = count_below(d, m, reach)
-    if c <= own:
+    if c <= member:
         return FAR, lo, m
     return order_statistic(d, bits, m, min(k, c), reach, c), lo, m
 
 
 @njit(cache=True, forceinline=True)
-def point(X, i, view, dim, x):
-    """Put row i of X (p, n) in a view in x; whether it has all features."""
-    whole = True
+def load_row(X, i, view, dim, x):
+    """Whether row i of X (p, n) has all features of a view, which are put in x."""
+    complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
-        whole = whole and x[f] != MISSING
-    return whole
+        complete = complete and x[f] != MISSING
+    return complete
 
 
 @njit(cache=True)
-def rows_at(refs, start, stop, view, dim, x, own, d):
-    """How many references [start, stop) are at x, beside `own`; d is used."""
+def rows_at(refs, start, stop, view, dim, x, member, d):
+    """How many references [start, stop) are at x, without x itself; d is overwritten."""
     least = np.float32(1e-6) * x[0]  # rounding must not lose x itself
     lo, m = window(refs, start, stop, view, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, x, d)
-    return count_below(d, m, np.float32(0)) - own
+    return count_below(d, m, np.float32(0)) - member
 
 
 @njit(cache=True, forceinline=True)
-def blur(x, dim):
-    """What rounding may add to a distance from x, (D,)."""
+def rounding(x, dim):
+    """What rounding may add to a distance from x (D,)."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
-    return BLUR * size
+    return ROUNDING * size
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
     """dim log(nu_own / nu_other) + prior, of squared distances from x above zero."""
     one, two = math.sqrt(own), math.sqrt(other)
-    if abs(one - two) <= blur(x, dim) + TIE * max(one, two):
+    if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
     ratio = min(max(np.float64(own) / np.float64(other), FLOOR * FLOOR), 1.0 / (FLOOR * FLOOR))
     return 0.5 * dim * math.log(ratio) + prior
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def pair_ratio(refs, starts, a, b, view, dim, x, k, inside, guess, prior, d, bits):
-    """Log ratio of the distances to groups a and b, infinite where either has nobody.
+def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
+    """Log ratio of the distances to the groups of pair g, infinite where either has nobody.
 
     Where the k-th neighbour of either is at the place of the row, a distance says nothing: the rows
-    there are counted, and the ratio is that of the numbers. inside (G,) says where the row itself
+    there are counted, and the ratio is that of the numbers. member (G,) is 1 where the row itself
     is a reference, nearer than all that count; guess (G,) is renewed.
     """
-    nu_a, _, m = kth_squared(
-        refs, starts[a], starts[a + 1], view, dim, x, k, inside[a], guess[a], d, bits
-    )
-    at_a = count_below(d, m, np.float32(0)) - inside[a] if nu_a == 0 else -1
-    nu_b, _, m = kth_squared(
-        refs, starts[b], starts[b + 1], view, dim, x, k, inside[b], guess[b], d, bits
-    )
-    guess[a], guess[b] = LOOSE * nu_a, LOOSE * nu_b
+    refs, starts = groups
+    a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
+    lo, hi = starts[a], starts[a + 1]
+    nu_a, _, m = kth_squared(refs, lo, hi, view, dim, x, k, member[a], guess[a], d, bits)
+    at_a = count_below(d, m, np.float32(0)) - member[a] if nu_a == 0 else -1
+    lo_b, hi_b = starts[b], starts[b + 1]
+    nu_b, _, m = kth_squared(refs, lo_b, hi_b, view, dim, x, k, member[b], guess[b], d, bits)
+    guess[a], guess[b] = SLACK * nu_a, SLACK * nu_b
     if nu_a == FAR or nu_b == FAR:
         return np.inf
     if min(nu_a, nu_b) > 0:
         return log_ratio(nu_a, nu_b, dim, prior, x)
-    at_b = count_below(d, m, np.float32(0)) - inside[b]
+    at_b = count_below(d, m, np.float32(0)) - member[b]
     if at_a < 0:
-        at_a = rows_at(refs, starts[a], starts[a + 1], view, dim, x, inside[a], d)
+        at_a = rows_at(refs, lo, hi, view, dim, x, member[a], d)
     return math.log((at_b + HALF) / (at_a + HALF)) + prior
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ratio_losses(
-    lo, hi, out, views, dims, X, own, other, prior, shown, inside, refs, starts, k, power
-):  # fmt: skip
+def ratio_losses(lo, hi, out, views, dims, X, member, groups, pairs, k, pair, power):
     """Losses (2.5) of rows in views [lo, hi): out (d*, n), infinite where a feature is missing.
 
-    X (p, n) are the rows. Row i takes the pair g = shown[i] of reference groups own[g], other[g],
-    or where shown[i] is -1 the pair with the smallest ratio. prior (g,) is added to log ratios.
-    refs (p, M) holds all groups, group g at [starts[g], starts[g + 1]), sorted by the views' first
-    feature. inside (n, G) is 1 where a row is itself a reference of a group.
+    X (p, n) are the rows. Row i takes pair g = pair[i], or where pair[i] is -1 the pair with the
+    smallest ratio. groups is (refs, starts): refs (p, M) holds group g at [starts[g],
+    starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior): the groups
+    own[g] and other[g] that are compared, and what is added to log ratios. member (n, G) is 1 where
+    a row is itself a reference of a group.
     """
-    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
-    guess = np.full(inside.shape, np.float32(0.01))
+    guess = np.full(member.shape, np.float32(0.01))
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
         for i in range(n):
             least = np.inf
-            if point(X, i, view, dim, x):
-                first = max(shown[i], 0)
-                last = first + 1 if shown[i] >= 0 else own.size
+            if load_row(X, i, view, dim, x):
+                first = max(pair[i], 0)
+                last = first + 1 if pair[i] >= 0 else pairs[0].size
+                own, start = member[i], guess[i]
                 for g in range(first, last):
-                    least = min(least, pair_ratio(
-                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
-                        prior[g], d, bits,
-                    ))  # fmt: skip
+                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, bits)
+                    least = min(least, z)
             out[v, i] = math.exp(power * least) if least < np.inf else np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def label_ratios(lo, hi, out, views, dims, X, own, other, prior, inside, refs, starts, k):
+def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k):
     """Log ratios of each pair of groups for rows in views [lo, hi): out (d*, n, pairs).
 
     Arguments as for `ratio_losses`.
     """
-    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
-    guess = np.full(inside.shape, np.float32(0.01))
+    guess = np.full(member.shape, np.float32(0.01))
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
         for i in range(n):
-            whole = point(X, i, view, dim, x)
-            for g in range(own.size):
-                out[v, i, g] = np.inf
-                if whole:
-                    out[v, i, g] = pair_ratio(
-                        refs, starts, own[g], other[g], view, dim, x, k, inside[i], guess[i],
-                        prior[g], d, bits,
-                    )  # fmt: skip
+            out[v, i] = np.inf
+            if load_row(X, i, view, dim, x):
+                own, start = member[i], guess[i]
+                for g in range(pairs[0].size):
+                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, bits)
+                    out[v, i, g] = z
 
 
 @njit(cache=True, forceinline=True)
-def rim(nu, x, dim):
+def tie_bounds(nu, x, dim):
     """Squared distances from x beyond which rows are tied at the k-th, nu, and up to which."""
     reach = np.float32(math.sqrt(nu))
-    slack = blur(x, dim) + TIE * reach
+    slack = rounding(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
     return low, (reach + slack) * (reach + slack)
 
 
 @njit(cache=True, forceinline=True)
-def room(d, m, edge, k):
+def tie_share(d, m, bounds, k):
     """How much of each row at the k-th distance counts: they share the places that are left.
 
-    edge is the `rim`. One row of the window is x itself.
+    bounds is the `tie_bounds`. One row of the window is x itself.
     """
-    low, high = edge
+    low, high = bounds
     within = count_below(d, m, high) - 1
     if within <= k:
         return 1.0
@@ -311,9 +307,12 @@ def room(d, m, edge, k):
 
 
 @njit(cache=True, forceinline=True)
-def weigh(d, m, own, nu, edge, shared, weight, value):
-    """Sums of weight / distance, and of that times value, over the k nearest but for `own`."""
-    low, high = edge
+def inverse_distance_sums(d, m, own, nu, bounds, shared, weight, value):
+    """Sums of weight / distance, and of that times value, over the k nearest.
+
+    own is the position of the row itself, which does not count.
+    """
+    low, high = bounds
     floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
     total, mean = 0.0, 0.0
     for j in range(m):
@@ -327,9 +326,9 @@ def weigh(d, m, own, nu, edge, shared, weight, value):
 
 
 @njit(cache=True, forceinline=True)
-def smooth(d, m, own, edge, shared, weight, value):
-    """Mean of value over `own` and the k nearest."""
-    low, high = edge
+def neighbour_mean(d, m, own, bounds, shared, weight, value):
+    """Mean of value over the k nearest and the row itself, which is at position `own`."""
+    low, high = bounds
     total, mean = 0.0, 0.0
     for j in range(m):
         if d[j] <= high:
@@ -340,11 +339,10 @@ def smooth(d, m, own, edge, shared, weight, value):
 
 
 @njit(cache=True, forceinline=True)
-def widen(refs, n, view, dim, x, edge, start, m, d):
-    """Start and length of a window with all rows of the rim; d holds its squared distances."""
-    reach = max(
-        edge[1] * np.float32(1.001), LEAST
-    )  # rounding must not lose rows at its end, nor x itself
+def widened_window(refs, n, view, dim, x, bounds, start, m, d):
+    """Start and length of a window with all rows tied at the k-th; d gets its squared distances."""
+    # Rounding must not lose rows at the ends of the window, nor x itself.
+    reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
     if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
         return start, m
@@ -370,29 +368,77 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
         view, dim = views[v], dims[v]
         for s in range(n):
             error[s], reach[s] = np.inf, FAR
-            if not point(refs, s, view, dim, x):
+            if not load_row(refs, s, view, dim, x):
                 continue
             nu, start, m = kth_squared(refs, 0, n, view, dim, x, k, 1, guess[s], d, bits)
             if nu == FAR:
                 continue
-            guess[s], reach[s] = LOOSE * nu, nu
-            edge = rim(nu, x, dim)
-            start, m = widen(refs, n, view, dim, x, edge, start, m, d)
-            shared[s] = room(d, m, edge, k)
-            total, mean = weigh(
-                d, m, s - start, nu, edge, shared[s], heavy[start : start + m],
-                value[start : start + m],
-            )  # fmt: skip
+            guess[s], reach[s] = SLACK * nu, nu
+            bounds = tie_bounds(nu, x, dim)
+            start, m = widened_window(refs, n, view, dim, x, bounds, start, m, d)
+            shared[s] = tie_share(d, m, bounds, k)
+            w, z = heavy[start : start + m], value[start : start + m]
+            own, share = s - start, shared[s]
+            total, mean = inverse_distance_sums(d, m, own, nu, bounds, share, w, z)
             if total > 0.0:
                 error[s] = (value[s] - mean / total) ** 2
         for s in range(n):
             if error[s] == np.inf:
                 out[v, order[s]] = np.inf
                 continue
-            point(refs, s, view, dim, x)
-            edge = rim(reach[s], x, dim)
-            start, m = widen(refs, n, view, dim, x, edge, 0, 0, d)
-            out[v, order[s]] = smooth(
-                d, m, s - start, edge, shared[s], heavy[start : start + m],
-                error[start : start + m],
-            )  # fmt: skip
+            load_row(refs, s, view, dim, x)
+            bounds = tie_bounds(reach[s], x, dim)
+            start, m = widened_window(refs, n, view, dim, x, bounds, 0, 0, d)
+            w, z, own = heavy[start : start + m], error[start : start + m], s - start
+            out[v, order[s]] = neighbour_mean(d, m, own, bounds, shared[s], w, z)
+
+
+# Rows tied at the k-th distance -------------------------------------------------------------------
+
+
+@njit(cache=True)
+def rows_at_distance(q, X, order, own, reach, slack, tied):
+    """How many rows of X (n, f) are at a distance from q (f,), but for the share `slack` of it.
+
+    Their positions are put in tied, in the order of `order`; own is that of the query itself.
+    """
+    low, high, count = reach * (1.0 - slack), reach * (1.0 + slack), 0
+    for j in order:
+        square = 0.0
+        for f in range(X.shape[1]):
+            square += (q[f] - X[j, f]) ** 2
+        if j != own and low <= math.sqrt(square) <= high:
+            tied[count] = j
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def fill_ties(rows, near, Q, X, order, own, reach, slack, position):
+    """Fill the places of some queries in `position` (q, k), from near[i] on, with rows at reach.
+
+    As many as there is room for are taken, evenly in an order of positions (m,).
+    """
+    tied = np.empty(len(order), np.int64)
+    for i in rows:
+        count = rows_at_distance(Q[i], X, order, own[i], reach[i], slack, tied)
+        places = position.shape[1] - near[i]
+        for t in range(places):
+            position[i, near[i] + t] = tied[(2 * t + 1) * count // (2 * places)]
+
+
+@njit(cache=True, nogil=True)
+def share_ties(rows, near, Q, X, order, own, reach, slack, values, position, total):
+    """Sums of values (n, m) over the neighbours of some queries, in total (q, m).
+
+    The first near[i] are in `position` (q, k); the other places have the mean of all at reach.
+    """
+    tied = np.empty(len(order), np.int64)
+    for i in rows:
+        count = rows_at_distance(Q[i], X, order, own[i], reach[i], slack, tied)
+        total[i] = 0.0
+        for t in range(count):
+            total[i] += values[tied[t]]
+        total[i] *= (position.shape[1] - near[i]) / count
+        for t in range(near[i]):
+            total[i] += values[position[i, t]]

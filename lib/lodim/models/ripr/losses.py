@@ -7,26 +7,26 @@ centred features.
 """
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.sample import references as sampled
-from lodim.models.ripr.views import dims
+from lodim.models.ripr.views import by_content, dims, rows_by_content
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
-REACH = 46  # binary digits of the largest value: squares of sums stay below kernels.FAR
+MAX_DIGITS = 46  # binary, of the largest value: squares of sums stay below kernels.FAR
+STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
+SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where rounding would move it
 
 
 def default_k(n):
-    """Neighbours: about the root of the number of rows."""
+    """Number of neighbours: about the root of the number of rows."""
     return max(1, round(np.sqrt(n)))
 
 
-def class_losses(
-    X, y, views, k=None, *, n_classes=None, alpha=ALPHA, balanced=False, counts=None, threads=1
-):
+def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, counts=None, threads=1):
     """Losses of classification, Eq. 2.5.
 
     L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), nu_k the distance
@@ -42,8 +42,6 @@ def class_losses(
         See `views.enumerate_views`.
     k : int, optional
         Neighbours; the root of the number of labelled rows by default. Fewer where there are fewer.
-    n_classes : int, optional
-        K, where y may lack the last ones.
     alpha : float
         Order of the divergence, near 1.
     balanced : bool
@@ -57,15 +55,15 @@ def class_losses(
     -------
     array (n, d*)
     """
-    classes = ClassGroups.of(y, n_classes, balanced, counts)
-    k = k or default_k(classes.counts.sum())
-    inside = classes.inside(np.arange(len(y)))
-    return _ratios(X, X, classes, y, inside, views, k, alpha, threads)
+    groups = ReferenceGroups.from_classes(y, balanced=balanced, counts=counts)
+    k = k or default_k(groups.counts.sum())
+    member = groups.membership(np.arange(len(y)))
+    return ratio_losses(X, X, groups, y, member, views, k, 1.0 - alpha, threads)
 
 
 @dataclass(frozen=True)
-class ClassGroups:
-    """References by class: pairs of groups whose distances are compared.
+class ReferenceGroups:
+    """Pairs of groups of reference rows whose distances are compared.
 
     members : for each group the positions of its references
     own, other : (pairs,) groups compared; pair c is class c against all others
@@ -80,20 +78,27 @@ class ClassGroups:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, y, n_classes=None, balanced=False, counts=None):
+    def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
+        """A pair of groups for each class: its rows, and the others. y may lack the last ones."""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
         others = [np.flatnonzero(counts & (y != c)) for c in range(K)]
-        mine = np.array([len(m) - 1 for m in members], float)
-        theirs = np.array([len(m) for m in others], float)
-        prior = np.log(np.maximum(mine, 1.0) / np.maximum(theirs, 1.0)) * balanced
+        n_own = np.array([len(m) - 1 for m in members], float)
+        n_other = np.array([len(m) for m in others], float)
+        prior = np.log(np.maximum(n_own, 1.0) / np.maximum(n_other, 1.0)) * balanced
         if K == 2:
             return cls(members, np.array([0, 1]), np.array([1, 0]), prior, counts)
         return cls(members + others, np.arange(K), np.arange(K, 2 * K), prior, counts)
 
-    def inside(self, rows):
-        """Whether each of some rows is a reference of each group, (n, G) of int."""
+    @classmethod
+    def from_sample(cls, n, rows):
+        """One pair: rows of the data, and as many sampled points that follow all n rows."""
+        members = [rows, n + np.arange(len(rows))]
+        return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
+
+    def membership(self, rows):
+        """Whether each of some rows is a reference of each group, (m, G) of int."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
@@ -102,7 +107,8 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
 
     L_ij = (nu_k(rows without i) / nu_k(uniform sample))^(|view| (1 - alpha)); the sample has as
     many points as there are rows, uniform over the box that bounds them, and rows are spread where
-    values repeat: see `sample`. Parameters as for `class_losses`; `seed` draws the sample.
+    values repeat: see `uniform_references`. Parameters as for `class_losses`; `seed` draws the
+    sample.
 
     Returns
     -------
@@ -110,17 +116,11 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
     """
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     k = k or default_k(len(rows))
-    classes = sample_groups(len(X), rows)
-    inside = np.zeros((len(X), 2), np.int64)
-    inside[rows, 0] = 1
-    both, shown = sampled(X, rows, seed), np.zeros(len(X), np.int64)
-    return _ratios(both[: len(X)], both, classes, shown, inside, views, k, alpha, threads)
-
-
-def sample_groups(n, rows):
-    """One pair of groups: rows of the data, and as many sampled points that follow all n."""
-    members = [rows, n + np.arange(len(rows))]
-    return ClassGroups(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
+    member = np.zeros((len(X), 2), np.int64)
+    member[rows, 0] = 1
+    references, pair = uniform_references(X, rows, seed), np.zeros(len(X), np.int64)
+    groups, spread = ReferenceGroups.from_sample(len(X), rows), references[: len(X)]
+    return ratio_losses(spread, references, groups, pair, member, views, k, 1.0 - alpha, threads)
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
@@ -145,69 +145,53 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(np.count_nonzero(weight))
-    rows, refs = single(X, X)
+    rows, refs = single_precision(X, X)
     scale = y.std() or 1.0
     z = np.asarray((y - y.mean()) / scale, np.float64)
 
-    def kernel(out, some, sizes, base):
+    def fill(out, some, sizes, base):
         order = np.argsort(refs[base], kind="stable")
         args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]), k)
         for_blocks(kernels.regression_losses, len(some), *args, threads=threads)
 
-    return by_base(kernel, (len(X),), views, refs).T
+    return by_base(fill, (len(X),), views, refs).T
 
 
-def _ratios(X, references, groups, shown, inside, views, k, alpha, threads):
-    rows, refs = single(X, references)
-    starts = np.cumsum([0, *map(len, groups.members)])
-    fixed = (rows, groups.own, groups.other, groups.prior, np.asarray(shown, np.int64), inside)
+def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
+    """Losses of rows X (n, p) from ratios of distances to two groups of references, (n, d*).
 
-    def kernel(out, some, sizes, base):
-        args = (out, some, sizes, *fixed, sorted_by(refs, groups.members, base), starts)
-        for_blocks(kernels.ratio_losses, len(some), *args, k, 1.0 - alpha, threads=threads)
-
-    return by_base(kernel, (len(X),), views, refs).T
-
-
-def single(X, references):
-    """Features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
-
-    Centred, and in a unit that is common to all, a power of two, by which most references are of
-    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
+    pair (n,) is the pair of groups that a row compares, -1 for the one of the smallest ratio;
+    member (n, G) says which groups have the row itself.
     """
-    centre = np.array([_centre(x) for x in references.T])
-    digits, most = _digits(references - centre), 4.0 * 2.0**REACH
-    return tuple(
-        np.nan_to_num(
-            np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32),
-            nan=kernels.MISSING, copy=False,
-        )
-        for Z in (X, references)
-    )  # fmt: skip
+    more = (np.asarray(pair, np.int64), power)
+    kernel = kernels.ratio_losses
+    return _over_groups(kernel, X, references, groups, member, views, k, more, (), threads).T
 
 
-def _digits(Z):
-    """Binary digits of the unit: the median feature's, but for the largest value at most REACH."""
-    size = np.abs(Z)
-    each = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
-    if not each:
-        return 0
-    return int(np.ceil(max(np.log2(np.median(each)), np.log2(np.nanmax(size)) - REACH)))
+def log_ratios(X, references, groups, member, views, k, threads=1):
+    """Log ratios of distances to all pairs of groups, (n, d*, pairs); as `ratio_losses`."""
+    kernel, shape = kernels.log_ratios, (len(groups.own),)
+    out = _over_groups(kernel, X, references, groups, member, views, k, (), shape, threads)
+    return out.transpose(1, 0, 2)
 
 
-def _centre(x):
-    known = x[~np.isnan(x)]
-    return np.median(known) if known.size else 0.0
+def _over_groups(kernel, X, references, groups, member, views, k, more, shape, threads):
+    """What a kernel of distances to groups makes of rows, (d*, n, *shape)."""
+    rows, refs = single_precision(X, references)
+    starts = np.cumsum([0, *map(len, groups.members)])
+    pairs = (groups.own, groups.other, groups.prior)
+
+    def fill(out, some, sizes, base):
+        order = [m[np.argsort(refs[base, m], kind="stable")] for m in groups.members]
+        sides = (np.ascontiguousarray(refs[:, np.concatenate(order)]), starts)
+        args = (out, some, sizes, rows, member, sides, pairs, k, *more)
+        for_blocks(kernel, len(some), *args, threads=threads)
+
+    return by_base(fill, (len(X), *shape), views, refs)
 
 
-def sorted_by(refs, groups, base):
-    """Groups of references side by side, each sorted by a feature, (p, M)."""
-    order = [rows[np.argsort(refs[base, rows], kind="stable")] for rows in groups]
-    return np.ascontiguousarray(refs[:, np.concatenate(order)])
-
-
-def by_base(kernel, shape, views, refs):
-    """What kernel(out, views, dims, base) leaves in out (views, *shape), base by base.
+def by_base(fill, shape, views, refs):
+    """What fill(out, views, dims, base) leaves in out (d*, *shape), base by base.
 
     The base is the feature of a view with most values: the better it sorts, the fewer references
     remain. It comes first in what the kernel sees; among equals order goes by values, so that
@@ -223,6 +207,95 @@ def by_base(kernel, shape, views, refs):
     for base in np.unique(turned[:, 0]):
         some = np.flatnonzero(turned[:, 0] == base)
         out = np.empty((len(some), *shape))
-        kernel(out, turned[some], sizes[some], base)
+        fill(out, turned[some], sizes[some], base)
         L[some] = out
     return L
+
+
+# Single precision --------------------------------------------------------------------------------
+
+
+def single_precision(X, references):
+    """Features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
+
+    Centred, and in a unit that is common to all, a power of two, by which most references are of
+    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
+    """
+    centre = np.array([_centre(x) for x in references.T])
+    digits, most = _unit_digits(references - centre), 4.0 * 2.0**MAX_DIGITS
+
+    def scaled(Z):
+        z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32)
+        return np.nan_to_num(z, nan=kernels.MISSING, copy=False)
+
+    return scaled(X), scaled(references)
+
+
+def _unit_digits(Z):
+    """Binary digits of the unit: the median feature's, but MAX_DIGITS at most for any value."""
+    size = np.abs(Z)
+    typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
+    if not typical:
+        return 0
+    least = np.log2(np.nanmax(size)) - MAX_DIGITS
+    return int(np.ceil(max(np.log2(np.median(typical)), least)))
+
+
+def _centre(x):
+    known = x[~np.isnan(x)]
+    return np.median(known) if known.size else 0.0
+
+
+# The uniform sample that clustering compares with ------------------------------------------------
+
+
+def uniform_references(X, rows, seed):
+    """Rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
+
+    The points are uniform over the box of the rows. Where values repeat, as those of counts, of
+    rounded numbers and of levels do, rows at equal places are infinitely dense beside any sample.
+    There a value stands for all that is nearer to it than to other values, and the rows that have
+    it are spread over that: a feature of noise is as dense as the sample however few values it has.
+    Nothing is drawn by the place of a row or of a column, so that permuted data has permuted
+    results.
+
+    Returns
+    -------
+    array (n + len(rows), p)
+    """
+    spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
+    for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed), strict=True):
+        known = rows[~np.isnan(X[rows, f])]
+        low, high = value_cells(X[known, f])
+        ends = (low.min(), high.max()) if len(known) else (0.0, 0.0)
+        sample[:, f] = draws.uniform(*ends, len(rows))
+        if (low < high).any():
+            order = rows_by_content(X[rows]) if order is None else order
+            place = np.full(len(X), np.nan)
+            place[rows[order]] = draws.random(len(rows))
+            spread[known, f] = low + (high - low) * place[known]
+    return np.concatenate([spread, sample])
+
+
+def value_cells(x):
+    """Lower and upper ends (n,) of what each value stands for; the value itself where unique."""
+    value, of, count = np.unique(x, return_inverse=True, return_counts=True)
+    if len(value) < 2:
+        return x.copy(), x.copy()
+    middle = 0.5 * (value[1:] + value[:-1])
+    low = np.append(1.5 * value[0] - 0.5 * value[1], middle)
+    high = np.append(middle, 1.5 * value[-1] - 0.5 * value[-2])
+    low, high = (np.where(count > 1, end, value) for end in (low, high))
+    return low[of], high[of]
+
+
+def _generators(X, seed):
+    """A random generator for each feature, in the order of content, seeded by its values."""
+    seen, out = {}, []
+    for f in by_content(X):
+        x = np.sort(X[~np.isnan(X[:, f]), f])
+        span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
+        code = crc32(np.floor(STEPS * (x - x[:1]) / span + SHIFT).astype(np.int64).tobytes())
+        seen[code] = seen.get(code, -1) + 1
+        out.append(np.random.default_rng([seed, 7, code, seen[code]]))
+    return out

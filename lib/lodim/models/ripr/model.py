@@ -5,12 +5,19 @@ from typing import Any
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.formula.formula import parse
-from lodim.models.ripr import assemble as one_response
-from lodim.models.ripr.estimate import check, check_effect, combine, fit_stages, largest, tried
+from lodim.models.ripr import assemble
+from lodim.models.ripr.estimate import (
+    combine,
+    cv_grid,
+    fit_shared,
+    fit_stages,
+    largest_lambda,
+    refuse_unused_arguments,
+    validate,
+)
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
-from lodim.models.ripr.share import shared
 
 __all__ = ["from_state", "ripr"]
 
@@ -179,6 +186,16 @@ def ripr(
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning.
     Thesis draft, Carnegie Mellon University, ch. 2-4.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.ripr("species ~ .", iris, lambda_=1.0, k=5)
+    >>> fit.view_names[0]
+    'petal_length, petal_width'
+    >>> fit.predict(iris.iloc[[0, 60]], "class").tolist()
+    ['setosa', 'versicolor']
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     responses = parse(formula).responses
@@ -188,17 +205,17 @@ def ripr(
         if value is not None:
             raise ArgumentError(f"{name} is for one response; leave it out")
     problems = [prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))]
-    check_effect(problems)
-    found = zip(problems, shared(problems), strict=True)
-    fits = [SPEC.run(problem, found=one) for problem, one in found]
+    refuse_unused_arguments(problems)
+    pairs = zip(problems, fit_shared(problems), strict=True)
+    fits = [SPEC.run(problem, found=estimates) for problem, estimates in pairs]
     return RiprFits({fit.design.response.name: fit for fit in fits})
 
 
 def from_state(state):
     """The fit or fits that `to_state` has written."""
     if "fits" not in state:
-        return one_response.from_state(state)
-    fits = [one_response.from_state(each) for each in state["fits"]]
+        return assemble.from_state(state)
+    fits = [assemble.from_state(each) for each in state["fits"]]
     by_name = {fit.design.response.name: fit for fit in fits}
     if not fits or len(by_name) < len(fits):
         raise ValueError("the responses have no names of their own")
@@ -214,13 +231,13 @@ SPEC = ModelSpec(
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,
-    assemble=one_response.assemble,
-    penalties={"lambda_": Penalty(largest, ratio=1e-3, needed=False)},
+    assemble=assemble.assemble,
+    penalties={"lambda_": Penalty(largest_lambda, ratio=1e-3, needed=False)},
     shared_setting="lambda_",
-    validate=check,
+    validate=validate,
     response_optional=True,
     keeps_missing=True,
-    cv_grid=tried,
+    cv_grid=cv_grid,
     options=(
         Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
         Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 2"),

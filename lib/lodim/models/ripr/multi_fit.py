@@ -3,13 +3,19 @@
 from os import PathLike
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lodim.checks import among
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 from lodim.models.ripr.explanation import Explanation
-from lodim.models.ripr.report import ERROR, axes, compared, penalty, penalty_label
+from lodim.models.ripr.report import (
+    ERROR,
+    blank_if_missing,
+    compared,
+    penalty,
+    penalty_label,
+    view_features,
+)
 from lodim.report.tables import Report, Table, listing, significant
 
 
@@ -37,7 +43,17 @@ class RiprFits:
         return next(iter(self.fits.values()))
 
     def __getitem__(self, response):
-        """The fit of one response."""
+        """The fit of one response.
+
+        Parameters
+        ----------
+        response : str
+
+        Raises
+        ------
+        ArgumentError
+            There is no such response.
+        """
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
     def predict(self, data: Any, type: str = "response") -> pd.DataFrame:
@@ -56,8 +72,8 @@ class RiprFits:
         """
         out = {}
         for name, fit in self.fits.items():
-            of = "response" if fit.levels is None and str(type) == "class" else type
-            out[name] = fit.predict(data, of)
+            kind = "response" if fit.levels is None and str(type) == "class" else type
+            out[name] = fit.predict(data, kind)
         return pd.concat(out, axis=1)
 
     def tidy(self) -> pd.DataFrame:
@@ -68,95 +84,185 @@ class RiprFits:
 
     def glance(self) -> pd.DataFrame:
         """As RiprFit.glance(), a row for each response."""
-        frame = pd.concat([fit.glance() for fit in self.fits.values()], ignore_index=True)
-        frame.insert(0, "response", list(self.fits))
-        return frame
+        return self._by_response([fit.glance() for fit in self.fits.values()])
 
     def evaluate(self, data: Any) -> pd.DataFrame:
-        """As RiprFit.evaluate(), a row for each response."""
-        frames = [fit.evaluate(data) for fit in self.fits.values()]
+        """As RiprFit.evaluate(), a row for each response.
+
+        Parameters
+        ----------
+        data : frame
+            With all responses.
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self._by_response([fit.evaluate(data) for fit in self.fits.values()])
+
+    def _by_response(self, frames):
+        """Frames of one row below each other, named by their responses."""
         frame = pd.concat(frames, ignore_index=True)
         frame.insert(0, "response", list(self.fits))
         return frame
 
     def augment(self, data: Any) -> pd.DataFrame:
-        """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]"."""
-        own = list(data.columns) if isinstance(data, pd.DataFrame) else []
+        """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]".
+
+        Parameters
+        ----------
+        data : frame
+
+        Returns
+        -------
+        DataFrame
+        """
+        columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
-            fit.augment(data).drop(columns=own, errors="ignore").add_suffix(f"[{name}]")
+            fit.augment(data).drop(columns=columns, errors="ignore").add_suffix(f"[{name}]")
             for name, fit in self.fits.items()
         ]
         new = pd.concat(parts, axis=1)
-        if not own:
+        if not columns:
             return new
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
 
     def explain(self, response: str, row: Any, k: int = 5) -> Explanation:
-        """Why one row got its answer to one response; see RiprFit.explain()."""
+        """Why one row got its answer to one response; see RiprFit.explain().
+
+        Parameters
+        ----------
+        response : str
+        row : frame
+        k : int
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        ArgumentError
+            There is no such response, or RiprFit.explain() refuses.
+        """
         return self[response].explain(row, k)
 
     def update(self, data: Any, **changes: Any) -> "RiprFits":
-        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed."""
+        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+
+        Parameters
+        ----------
+        data : frame
+        **changes
+            Arguments of `lodim.ripr`, as for RiprFit.update().
+
+        Returns
+        -------
+        RiprFits
+
+        Raises
+        ------
+        ArgumentError
+            An argument of the call was not kept, or is refused by `lodim.ripr`.
+        """
         return self._first.update(data, **changes)
 
     def plot(self, response: str, kind: str | None = None, ax=None, **arguments: Any):
-        """Draw a plot of one response; see RiprFit.plot()."""
+        """Draw a plot of one response; see RiprFit.plot().
+
+        Parameters
+        ----------
+        response : str
+        kind, ax, **arguments
+            As those of RiprFit.plot().
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            There is no such response, or RiprFit.plot() refuses.
+        """
         return self[response].plot(kind, ax, **arguments)
 
     def summary(self, *, full: bool = False) -> Report:
-        """The printed report: the shared views, and each response; see `Fit.summary`."""
+        """The printed report: the shared views, and each response; see `Fit.summary`.
+
+        Parameters
+        ----------
+        full : bool
+            Whether long tables are whole.
+
+        Returns
+        -------
+        Report
+        """
         glance = self.glance().set_index("response").rename_axis(None)
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
             ["Family", "Rows", "Unlabelled", "Error or MSE", "Dev. ratio"], axis=1
         )
         formats: dict[Any, Any] = {"Error or MSE": significant, "Dev. ratio": significant}
         first = self._first
-        return Report(
-            title="Informative Projection Results",
-            header=(("Responses", str(len(self.fits))), ("Views", str(len(first.estimates))),
-                    ("Neighbours (k)", str(first.settings.k)),
-                    (penalty_label(self._tasks), penalty(first)),
-                    ("Views compared", compared(first))),
-            tables=(Table("Responses", each, formats), self._views("Views")),
-            notes=self._notes(), full=full,
-        )  # fmt: skip
+        header = (
+            ("Responses", str(len(self.fits))),
+            ("Views", str(len(first.estimates))),
+            ("Neighbours (k)", str(first.settings.k)),
+            (penalty_label(self._tasks), penalty(first)),
+            ("Views compared", compared(first)),
+        )
+        tables = (Table("Responses", each, formats), self._views("Views"))
+        return Report("Informative Projection Results", header, tables, self._notes(), full=full)
 
     @property
     def _tasks(self):
         return {fit.estimates.task for fit in self.fits.values()}
 
     @property
-    def _which(self):
-        """What the errors are of."""
-        own = bool(self._first.estimates.experts)
-        return "of the rows that the learner was fitted to" if own else "leave-one-out"
+    def _judged_rows(self):
+        """Which rows the errors are of."""
+        fitted = self._first.estimates.local_learners
+        return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
 
     def _notes(self):
         notes = [
             "Responses share the views: one loss matrix for each, and the mass of a view is that "
             "over all of them.",
-            f"Errors: {self._which}, in views chosen on these rows: new ones may do worse.",
+            f"Errors: {self._judged_rows}, in views chosen on these rows: new ones may do worse.",
         ]
         if len(self._tasks) > 1:
-            notes.append("Lambda is in units of (1 - a)^2 for the losses of classes, and of their "
-                         "mean variance in a row for those of numbers.")  # fmt: skip
+            notes.append(
+                "Lambda is in units of (1 - a)^2 for the losses of classes, and of their "
+                "mean variance in a row for those of numbers."
+            )
         return tuple(notes)
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fits to one file; `lodim.load` reads it."""
+        """Write the fits to one file; `lodim.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or the fits hold what no file can.
+        """
         state = {"fits": [fit.to_state() for fit in self.fits.values()]}
-        store.write(path, self.name, state)
+        storage.write(path, self.name, state)
 
     def _views(self, title, notes=()):
         """The views, with share of the rows and error of each response."""
-        table = axes(self._first)
+        table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():
             frame = fit.tidy()
             error = f"{ERROR[fit.estimates.task][0]} {name}"
             table[f"%Rows {name}"] = 100.0 * frame["estimate"].to_numpy()
             table[error] = frame["error"].to_numpy()
-            formats |= {f"%Rows {name}": ".1f", error: _blank}
+            formats |= {f"%Rows {name}": ".1f", error: blank_if_missing}
         return Table(title, table, formats, notes)
 
     def __repr__(self):
@@ -167,12 +273,8 @@ class RiprFits:
             f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
             f"{penalty(first)}",
         ]
-        note = f"Errors: {self._which}, in views chosen on these rows."
+        note = f"Errors: {self._judged_rows}, in views chosen on these rows."
         return listing(self.call, lines, self._views("", (note,)))
 
     def _repr_html_(self):
         return self.summary().as_html()
-
-
-def _blank(value):
-    return "" if np.isnan(value) else significant(value)

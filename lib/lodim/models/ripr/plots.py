@@ -3,13 +3,12 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.answers import ask, nearest
+from lodim.models.ripr.answers.answers import nearest, query
+from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
-from lodim.plot import axes as plot
-from lodim.plot import panels
+from lodim.plot import axes, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
@@ -20,7 +19,7 @@ MOST_RINGS = 10  # neighbours that are ringed
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot and return its Axes."""
     kinds = {"data": data, "shares": shares, "objective": objective}
-    return plot.draw(kinds, kind, fit, ax, arguments)
+    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
@@ -40,24 +39,24 @@ def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
         first[-1] = star[1]  # the view that serves the query is never left out
     views = [_view(fit, j, X, served, star, data is None) for j in first]
     key = _key(fit, value)
-    said = None if row is None else f"row {star[2]}"
-    return panels.side_by_side(views, value, key, ax, star=said)
+    name = None if row is None else f"row {star[2]}"
+    return panels.side_by_side(views, value, key, ax, star=name)
 
 
 def shares(fit, ax):
     """Share of the rows and error of each view, in the order of the print."""
     frame = fit.tidy()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
-    said = [
+    texts = [
         f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
         for share, error in pairs
     ]
-    return plot.shares(list(frame["term"]), frame["estimate"], said, ax)
+    return axes.shares(list(frame["term"]), frame["estimate"], texts, ax)
 
 
 def objective(fit, ax):
     """What the search minimizes, round by round."""
-    return plot.rounds(fit.log["objective"], "objective", ax)
+    return axes.rounds(fit.log["objective"], "objective", ax)
 
 
 def _rows(fit, data):
@@ -65,16 +64,16 @@ def _rows(fit, data):
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.served, e.y
-        answers = ask(e) if e.task == CLUSTERS else None
+        answers = query(e) if e.task == CLUSTERS else None
     else:
         known = fit.design.has_response(data)
         batch = fit.design.apply(data, response=known)
         X = e.rows(batch)
-        answers = fit.answers(batch)
+        answers = fit._answers(batch)
         served = answers.view
         y = batch.y if known else np.full(batch.n, np.nan)
     if e.task == CLUSTERS:
-        where = clusters.assigned(e, X, answers)[0]
+        where = assign_clusters(e, X, answers)[0]
         y = np.where(where < 0, np.nan, where)
     return X, y, served
 
@@ -82,40 +81,40 @@ def _rows(fit, data):
 def _query(fit, row):
     """Features (a,) of one row, the view that serves it, and its label."""
     batch = one_row(fit, row)
-    return fit.estimates.rows(batch)[0], int(fit.answers(batch).view[0]), batch.index[0]
+    return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
-def _view(fit, j, X, served, star, own):
-    """One panel."""
+def _view(fit, j, X, served, star, training):
+    """The panel of view j; neighbours of the star are ringed among training rows."""
     e, d = fit.estimates, fit.design
     at = e.columns(j)
-    features = e.features[at]
-    names = fit.view_features[j]
-    chosen = star is not None and star[1] == j
-    near = None
-    if chosen and own and e.task != CLUSTERS and len(at) > 1:
+    scale, mean = d.scale[e.features[at]], d.mean[e.features[at]]
+    chosen, near, place = False, None, None
+    if star is not None:
+        chosen, place = star[1] == j, star[0][at] * scale + mean
+    if chosen and training and e.task != CLUSTERS and len(at) > 1:
         near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
-    return View(
-        x=X[:, at] * d.scale[features] + d.mean[features], names=names, served=served == j,
-        title=_title(fit, j), chosen=chosen, near=near,
-        star=None if star is None else star[0][at] * d.scale[features] + d.mean[features],
-    )  # fmt: skip
+    x, names, title = X[:, at] * scale + mean, fit.view_features[j], _title(fit, j)
+    return View(x, names, served == j, title, star=place, chosen=chosen, near=near)
 
 
 def _title(fit, j):
+    """The title of the panel of view j."""
     share, error = fit.record.share[j], fit.record.error[j]
     text = f"view {j + 1}: serves {100 * share:.0f} % of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
 
 
 def _error(fit, error):
+    """An error in words."""
     name = ERROR[fit.estimates.task][0]
-    of = " on its own rows" if fit.estimates.experts else ""
+    of = " on its own rows" if fit.estimates.local_learners else ""
     return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"
 
 
 def _key(fit, value):
+    """How the rows are coloured."""
     if fit.estimates.task == CLUSTERS:
-        return Key("cluster", tuple(clusters.names(fit.estimates)), 0.0, 1.0)
+        return Key("cluster", tuple(cluster_names(fit.estimates)), 0.0, 1.0)
     return Key.of(fit.design.response.name, fit.levels, value)

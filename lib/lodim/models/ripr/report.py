@@ -4,16 +4,18 @@ import pandas as pd
 
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
-MOST_NAMES = 12  # features in no view that are named
+MOST_NAMES = 12  # of features in no view
 ERROR = {
     CLASSES: ("Error", "share wrong"),
     NUMBERS: ("MSE", "mean squared error"),
-    CLUSTERS: ("Distortion", "mean squared distance to the centre of the cluster, in standard "
-                             "deviations"),
-}  # fmt: skip
+    CLUSTERS: (
+        "Distortion",
+        "mean squared distance to the centre of the cluster, in standard deviations",
+    ),
+}
 
 
 def listing(fit):
@@ -21,9 +23,9 @@ def listing(fit):
     s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
-        f"Family: {fit.family.name}{wording.levels(fit)}",
-        f"{wording.rows(fit, unlabelled)}, used: {fit.df}",
-        f"Views: {len(fit.estimates)}, {_found(fit)}, k: {s.k}, learner: {_learner(fit)}",
+        f"Family: {fit.family.name}{phrases.levels(fit)}",
+        f"{phrases.rows(fit, unlabelled)}, used: {fit.df}",
+        f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}, learner: {_learner(fit)}",
     ]
     if _screened(fit):
         lines.append(f"Views compared: {compared(fit)}")
@@ -31,7 +33,7 @@ def listing(fit):
         lines.append(f"Without any complete view: {r.blind} rows")
     if not fit.converged:
         lines.append("Warning: the search for views did not converge; see summary()")
-    return lines, _views(fit, "", (_caveat(fit),))
+    return lines, _views(fit, "", (_error_note(fit),))
 
 
 def summary(fit, full):
@@ -40,16 +42,17 @@ def summary(fit, full):
     return Report(
         title="Informative Projection Results",
         header=_header(fit),
-        tables=(_views(fit, "Views", notes=(_legend(fit),)), *clusters),
+        tables=(_views(fit, "Views", notes=(_column_note(fit),)), *clusters),
         notes=_notes(fit),
         full=full,
     )
 
 
 def _header(fit):
+    """Names and values above the tables of summary()."""
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
-        ("Response", "none" if d.response is None else wording.modelled(fit)),
+        ("Response", "none" if d.response is None else phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "ripr"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -65,7 +68,7 @@ def _header(fit):
         ("Views", str(len(fit.estimates))),
         ("Order a", significant(s.a)),
         ("Views compared", compared(fit)),
-        (f"{ERROR[fit.estimates.task][0]} ({_judged(fit)})", significant(r.overall)),
+        (f"{ERROR[fit.estimates.task][0]} ({_judged_rows(fit)})", significant(r.overall)),
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
@@ -79,9 +82,11 @@ def penalty_label(tasks):
 
 
 def penalty(fit):
-    """Lambda and who chose it, or what found the views instead."""
+    """Lambda and what chose it, or what found the views instead."""
     lambda_ = fit.settings.lambda_
-    return "none: forward sel." if lambda_ is None else significant(lambda_) + _how(fit)
+    return (
+        "none: forward sel." if lambda_ is None else significant(lambda_) + _lambda_chosen_by(fit)
+    )
 
 
 def compared(fit):
@@ -91,33 +96,36 @@ def compared(fit):
 
 
 def _screened(fit):
+    """Whether fewer views were compared than there are."""
     return fit.log["compared"] < fit.log["possible"]
 
 
 def _views(fit, title, notes=()):
+    """The table of views; with a title also their mass."""
     frame = fit.tidy()
     name = ERROR[fit.estimates.task][0]
-    table = axes(fit).assign(
-        **{"%Rows": 100.0 * frame["estimate"].to_numpy(), name: frame["error"].to_numpy()}
-    )
-    formats = {"%Rows": ".1f", name: _blank}
+    table = view_features(fit)
+    table["%Rows"] = 100.0 * frame["estimate"].to_numpy()
+    table[name] = frame["error"].to_numpy()
+    formats = {"%Rows": ".1f", name: blank_if_missing}
     if title:
         table["%Mass"] = 100.0 * frame["mass"].to_numpy()
         formats["%Mass"] = ".1f"
     return Table(title, table, formats, notes)
 
 
-def axes(fit):
-    """The features of each view, a column for each axis of its picture; numbered from 1."""
+def view_features(fit):
+    """The features of each view, a column for each axis of its plot; numbered from 1."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
     return pd.DataFrame(columns, index=range(1, len(names) + 1))
 
 
-def _legend(fit):
+def _column_note(fit):
+    """What the columns of the table of views are."""
     name, words = ERROR[fit.estimates.task]
-    by = ", by the learner that was fitted to them" if fit.estimates.experts else ""
+    by = ", by the learner that was fitted to them" if fit.estimates.local_learners else ""
     blind = ", those without a complete view not among them" if fit.record.blind else ""
     return (
         f"%Rows: of the {fit.n} training rows, those that queries send to the view, each row "
@@ -126,86 +134,90 @@ def _legend(fit):
     )
 
 
-def _judged(fit):
-    """Whether the rows that judge a fit are left out of what answers them."""
-    own = fit.estimates.experts or fit.estimates.task == CLUSTERS
+def _judged_rows(fit):
+    """Which rows the errors are of: left out of what answers them, or not."""
+    own = fit.estimates.local_learners or fit.estimates.task == CLUSTERS
     return "training rows" if own else "leave-one-out"
 
 
-def _caveat(fit):
+def _error_note(fit):
     """A line on what the errors of the print are."""
     name = ERROR[fit.estimates.task][0]
     if fit.estimates.task == CLUSTERS:
         return "Distortion: of the rows that the clusters were fitted to."
-    if fit.estimates.experts:
+    if fit.estimates.local_learners:
         return f"{name}: of the rows that the learner was fitted to; for new ones see ld.cv."
     return f"{name}: leave-one-out, in views chosen on these rows; for new ones see ld.cv."
 
 
 def _clusters(fit):
+    """The table of clusters."""
     frame = fit.clusters().set_index("cluster").rename_axis(None)
-    features = list(frame.columns[4:])
-    table = pd.DataFrame({"Rows": frame["n"], "Distortion": frame["distortion"]})
-    for name in features:
-        table[name] = frame[name]
-    formats = dict.fromkeys(table.columns[1:], _blank)
+    table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
+    table = table.join(frame[frame.columns[4:]])
+    formats = dict.fromkeys(table.columns[1:], blank_if_missing)
     return Table("Clusters", table, formats, ("Centres, in the features of their view.",))
 
 
 def _notes(fit):
+    """Notes below the tables of summary()."""
     log, s = fit.log, fit.settings
     ended = "converged" if fit.converged else "NOT converged"
-    found = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
+    what = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
     notes = [
-        f"{found}: {len(log['objective'])} rounds, {ended}; objective "
+        f"{what}: {len(log['objective'])} rounds, {ended}; objective "
         f"{significant(log['objective'][-1])}."
     ]
-    notes += wording.choice(fit)
-    notes += _chosen_on(fit)
+    notes += phrases.choice(fit)
+    notes += _error_notes(fit)
     if _screened(fit):
         notes.append(
             f"Of {fit.log['possible']} views {fit.log['compared']} were compared: those of d "
             "features that extend the best of d - 1. max_views= says how many."
         )
     if fit.record.blind:
-        notes.append(_without(fit))
+        notes.append(_blind_note(fit))
     if fit.arguments.get("limits") is not None:
         notes.append("Training rows are assigned within limits, by CVXPY.")
-    if fit.estimates.experts:
+    if fit.estimates.local_learners:
         notes.append("Views answer by the learner, fitted to the rows that each serves.")
-    flat = [fit.design.names[f] for f in log["flat"] if fit.design.scale[f] != 1.0]
+    return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
+
+
+def _feature_notes(fit):
+    """Which features a few values flatten, and which are in no view."""
+    d, notes = fit.design, []
+    flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
         notes.append(
-            f"A few values set the standard deviation of {wording.listed(flat)}: distances hardly "
+            f"A few values set the standard deviation of {phrases.listed(flat)}: distances hardly "
             "see the others; a logarithm or ranks would help."
         )
     used = {name for names in fit.view_features for name in names}
-    rest = [name for name in fit.design.names if name not in used]
+    rest = [name for name in d.names if name not in used]
     if rest:
         more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
         notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
-    notes += wording.without_effect(fit.design)
-    return tuple(notes)
+    return notes
 
 
-def _chosen_on(fit):
-    """What the errors are worth, as a list of one note; of none where nothing is predicted."""
+def _error_notes(fit):
+    """On which rows the errors are, as a list of one note; of none where nothing is predicted."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments.get("lambda_") is not None else "views and their number"
-    own = ", and the learner was fitted to them" if fit.estimates.experts else ""
+    own = ", and the learner was fitted to them" if fit.estimates.local_learners else ""
     return [
         f"The {what} were chosen on the rows that the errors and Dev. ratio are of{own}: new rows "
         "may do worse. ld.cv chooses anew for each fold, from the other rows."
     ]
 
 
-def _without(fit):
-    """Rows without a view, and what counts them."""
+def _blind_note(fit):
+    """How many rows have no view, and which results they count in."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
-    null = (
-        "" if fit.estimates.task == CLUSTERS else ", and with the null model's answer in Dev. ratio"
-    )
+    null = ", and with the null model's answer in Dev. ratio"
+    null = "" if fit.estimates.task == CLUSTERS else null
     return (
         f"{of} rows have all features of no view: they get no answer. They count in %Rows{null}, "
         f"not in {name}."
@@ -213,35 +225,36 @@ def _without(fit):
 
 
 def _dimensions(fit):
+    """Number of features of the views, or the range of it."""
     dims = fit.tidy()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 
 
 def _learner(fit):
+    """What answers in the views."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
 
 
-def _how(fit):
-    """Who chose lambda; cross-validation may have preferred what the method does by itself."""
+def _lambda_chosen_by(fit):
+    """What chose lambda; cross-validation may have preferred what the method does by itself."""
     if fit.arguments.get("lambda_") is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
-    return wording.how(fit, "lambda_")
+    return phrases.how(fit, "lambda_")
 
 
-def _found(fit):
-    """How the views were found."""
+def _search_words(fit):
+    """How the views were found, in words."""
     if fit.settings.lambda_ is None:
         return "by forward selection on leave-one-out errors"
-    chosen = {
-        " (by CV)": " (chosen by cross-validation)",
-        " (by itself)": " (chosen by the method)",
-    }
-    how = _how(fit)
-    return f"lambda: {significant(fit.settings.lambda_)}{chosen.get(how, how)}"
+    how = _lambda_chosen_by(fit)
+    how = how.replace("(by CV)", "(chosen by cross-validation)")
+    how = how.replace("(by itself)", "(chosen by the method)")
+    return f"lambda: {significant(fit.settings.lambda_)}{how}"
 
 
-def _blank(value):
+def blank_if_missing(value):
+    """A number with significant digits; nothing for NaN and None."""
     return "" if pd.isna(value) else significant(value)

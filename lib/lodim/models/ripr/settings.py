@@ -6,7 +6,7 @@ from typing import Any
 from lodim.checks import check, check_count, check_size
 from lodim.errors import ArgumentError
 
-MOST_DIM = 3  # features of a view that can be looked at
+MOST_DIM = 3  # features of a view that can be drawn
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Settings:
     """What a fit of ripr is asked for; `ripr` says what each means.
 
     lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
-    limits is a `limits.Request` once the features are known.
+    limits is a `constrained.Limits` once the features are known.
     """
 
     max_dim: int
@@ -57,6 +57,7 @@ class Settings:
 
 
 def _check_learner(learner):
+    """Raise an ArgumentError unless a learner has fit() and predict()."""
     missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
     if isinstance(learner, type):
         raise ArgumentError(f"learner must be an estimator such as {learner.__name__}(), no class")

@@ -1,8 +1,8 @@
-"""Ties: what differs by rounding alone is equal, and equals are told apart by rules.
+"""Ties: values that differ by rounding alone are equal, and equals are told apart by rules.
 
 Values, ratios, shares and losses have errors in their last digits, which noise, the order of rows
 and the kind of processor move. So the least and the largest of them are chosen among all that are
-as small or as large but for these.
+as small or as large but for these errors.
 """
 
 import numpy as np
@@ -10,26 +10,26 @@ import numpy as np
 GAP = 2.0**-26  # of the typical size of a feature: values that are nearer are one
 FINE = 1e-8  # of the largest size: less is rounding of values that most rows have
 EQUAL = 1e-6  # log ratios, scores and shares that are nearer are equal
-DIGITS = 9  # of masses and means, by which views follow each other
+DIGITS = 9  # of masses and means, by which views are ordered
 
 
-def merged(X):
+def merge_close(X):
     """Features X (n, p) in which values that differ by rounding alone are one."""
     out = X.copy()
     for x in out.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
         value = x[order]
-        new = np.append(True, np.diff(value) > _gap(value)[1:])[: len(value)]
+        new = np.append(True, np.diff(value) > _tolerance(value)[1:])[: len(value)]
         x[order] = value[new][np.cumsum(new) - 1]
     return out
 
 
-def matched(Q, X):
-    """Features Q (m, p) in which a value that one of X (n, p) differs from by rounding is that."""
+def match_close(Q, X):
+    """Features Q (m, p) in which a value that differs from one of X (n, p) by rounding is that."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
-        gap, above = _gap(value), np.searchsorted(value, q)
+        gap, above = _tolerance(value), np.searchsorted(value, q)
         for side in (1, 0) if len(value) else ():
             at = (above - side).clip(0, len(value) - 1)
             same = np.abs(q - value[at]) <= gap[at]
@@ -37,24 +37,24 @@ def matched(Q, X):
     return out
 
 
-def _gap(value):
-    """What values (n,) may differ by from equal ones."""
-    far = np.abs(value - np.median(value)) if len(value) else value
-    apart = far[far > FINE * far.max(initial=0.0)]
-    return GAP * (far + (np.median(apart) if len(apart) else 0.0))
+def _tolerance(value):
+    """What values (n,) may differ by from equal ones, (n,)."""
+    size = np.abs(value - np.median(value)) if len(value) else value
+    large = size[size > FINE * size.max(initial=0.0)]
+    return GAP * (size + (np.median(large) if len(large) else 0.0))
 
 
-def least(values, slack=EQUAL):
-    """Along the last axis, the first position whose value is the least but for some slack."""
-    return (values <= values.min(axis=-1, keepdims=True) + slack).argmax(axis=-1)
+def argmin(values, tolerance=EQUAL):
+    """Along the last axis, the first position whose value is the least but for a tolerance."""
+    return (values <= values.min(axis=-1, keepdims=True) + tolerance).argmax(axis=-1)
 
 
-def shares(values, slack=EQUAL):
-    """Along the last axis, what each has of one that those with the least value share evenly."""
-    tied = values <= values.min(axis=-1, keepdims=True) + slack
+def argmin_shares(values):
+    """Along the last axis, equal shares of all positions that are tied for the least."""
+    tied = values <= values.min(axis=-1, keepdims=True) + EQUAL
     return tied / tied.sum(axis=-1, keepdims=True)
 
 
-def falling(values):
-    """Positions of values (n,), the largest first; equals stay as they are."""
+def descending(values):
+    """Positions of values (n,), the largest first; equals keep their order."""
     return np.argsort(-np.round(values, DIGITS), kind="stable")

@@ -1,4 +1,8 @@
-"""Views: subsets of a few features, one row of feature positions each, padded with -1."""
+"""Views: subsets of a few features, one row of feature positions each, padded with -1.
+
+A loss matrix of n rows and d* views takes 8 n d* bytes. Where that is more than allowed, views of
+dimension d are screened: only those that extend the best of dimension d - 1 are compared.
+"""
 
 from itertools import combinations, pairwise
 from math import comb
@@ -6,8 +10,11 @@ from math import comb
 import numpy as np
 
 from lodim.errors import ArgumentError
+from lodim.models.ripr import ties
 
-ALIKE = 1e-8  # of the largest value: features that differ by less are copies
+COPY = 1e-8  # of the largest value: features that differ by less are copies
+MATRIX_BYTES = 2**30  # of a loss matrix, by default
+BLOCK_ENTRIES = 2**22  # of a block of its rows
 
 
 def count(p, min_dim, max_dim):
@@ -21,7 +28,7 @@ def enumerate_views(p, min_dim=2, max_dim=2):
     Returns
     -------
     array (d*, max_dim) of int64
-        Increasing positions of features, -1 beyond a view's own.
+        Increasing positions of features, padded with -1.
     """
     if not 1 <= min_dim <= max_dim:
         raise ArgumentError(
@@ -54,10 +61,7 @@ def features(view):
     return view[view >= 0]
 
 
-def complete(X, views):
-    """Whether a row has all the features of a view, (n, d*) bool."""
-    known = np.append(~np.isnan(X), np.ones((len(X), 1), bool), axis=1)
-    return known[:, views].all(axis=2)
+# Orders and copies -------------------------------------------------------------------------------
 
 
 def by_content(X):
@@ -80,7 +84,7 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Rows in an order by what they hold, (n,), after `first` (n,) if that is given."""
+    """Rows in an order by their values, (n,), after `first` (n,) if that is given."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
@@ -97,36 +101,126 @@ def redundant(X, views, *, levels=False):
     for a, b in pairs:
         out |= (same[views[:, a]] == same[views[:, b]]) & (views[:, [a, b]] >= 0).all(axis=1)
     if levels:
-        place, apart = _levels_apart(X)
-        alone = [apart[place[views[:, a]], place[views[:, b]]] for a, b in pairs]
-        out |= np.all(alone, axis=0) & (dims(views) > 1)
+        place, exclusive = _exclusive_levels(X)
+        of_pairs = [exclusive[place[views[:, a]], place[views[:, b]]] for a, b in pairs]
+        out |= np.all(of_pairs, axis=0) & (dims(views) > 1)
     return out
 
 
 def _originals(X):
     """For each feature the one that it is a copy of, but for rounding, or itself, (p,)."""
-    out, some = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
-    total = np.einsum("if,i->f", np.nan_to_num(X), some)  # copies have the same, others rarely
+    out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
+    total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely for others
     for a, b in pairwise(np.argsort(total, kind="stable")):
-        one, two = X[:, a], X[:, b]
-        size = ALIKE * np.abs(np.nan_to_num(one)).max(initial=0.0)
-        if np.isclose(total[a], total[b], rtol=0.0, atol=size * len(X)) and np.allclose(
-            one, two, rtol=0.0, atol=size, equal_nan=True
+        x, y = X[:, a], X[:, b]
+        atol = COPY * np.abs(np.nan_to_num(x)).max(initial=0.0)
+        if np.isclose(total[a], total[b], rtol=0.0, atol=atol * len(X)) and np.allclose(
+            x, y, rtol=0.0, atol=atol, equal_nan=True
         ):
             out[b] = out[a]
     return out
 
 
-def _levels_apart(X):
-    """Places (p + 1,) of features, the last of what pads views, in a table of whether no row has
-    the upper values of two features of two values; features of more share a place, apart from none.
+def _exclusive_levels(X):
+    """Which pairs of two-valued features never have both upper values in one row.
+
+    Returns
+    -------
+    place : array (p + 1,)
+        Rows of the table below; the last is that of padding. All features that have not two values
+        share one.
+    exclusive : array of bool
+        Features without two values exclude none, padding excludes all.
     """
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
     m, upper = len(on), (X[:, on] == high[on]).astype(np.float64)
-    place, apart = np.full(X.shape[1] + 1, m), np.zeros((m + 2, m + 2), bool)
+    place, exclusive = np.full(X.shape[1] + 1, m), np.zeros((m + 2, m + 2), bool)
     place[on], place[-1] = np.arange(m), m + 1
-    apart[:m, :m] = upper.T @ upper == 0
-    apart[m + 1], apart[:, m + 1] = True, True
-    return place, apart
+    exclusive[:m, :m] = upper.T @ upper == 0
+    exclusive[m + 1], exclusive[:, m + 1] = True, True
+    return place, exclusive
+
+
+# Screening ---------------------------------------------------------------------------------------
+
+
+def most_views(n):
+    """Number of views whose losses of n rows fit into MATRIX_BYTES."""
+    return max(1, MATRIX_BYTES // (8 * n))
+
+
+def row_blocks(L):
+    """Slices of rows, so that what is made of a block is small beside the whole matrix."""
+    step = max(1, BLOCK_ENTRIES // max(1, L.shape[1]))
+    return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
+
+
+def merit(L, weight=None):
+    """Merit of each view, (d*,): mean fall of a row's loss below its mean over the views.
+
+    Only falls count: a view may be good for some rows and bad for the rest.
+    """
+    weight = np.ones(len(L)) if weight is None else weight
+    total = np.zeros(L.shape[1])
+    for rows in row_blocks(L):
+        finite = np.isfinite(L[rows])
+        size = np.maximum(finite.sum(axis=1), 1)
+        mean = np.where(finite, L[rows], 0.0).sum(axis=1) / size
+        fall = np.where(finite, np.maximum(mean[:, None] - L[rows], 0.0), 0.0)
+        total += np.einsum("i,ij->j", weight[rows], fall)
+    return total / weight.sum()
+
+
+def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
+    """Views of min_dim to max_dim features, at most max_views in all.
+
+    Dimension by dimension: where all views of a dimension fit into what is left of `max_views`
+    they are taken; else those that add one feature to a view of one less with the most merit, as
+    many as fit. One-feature views are tried first where min_dim is 2 and pairs do not fit.
+
+    Parameters
+    ----------
+    p, min_dim, max_dim : int
+    losses_of : callable
+        views -> loss matrix (n, views).
+    max_views : int
+    weight : array (n,), optional
+
+    Returns
+    -------
+    views : array (d*, max_dim)
+    complete : bool
+        Whether nothing was left out.
+    """
+    max_dim = min(max_dim, p)
+    if count(p, min_dim, max_dim) <= max_views:
+        return enumerate_views(p, min_dim, max_dim), True
+    if max_views < p:
+        raise ArgumentError(f"max_views must be at least the number of features, {p}")
+    kept, room, parents = [], max_views, None
+    for d in range(max(1, min_dim - 1), max_dim + 1):
+        if parents is None or count(p, d, d) <= room:
+            views = enumerate_views(p, d, d)[:room]
+        else:
+            views = _extensions(parents, p)[:room]
+        if d < max_dim:
+            merits = merit(losses_of(views), weight)
+            parents = views[ties.descending(merits / (merits.max() or 1.0))]
+        if d >= min_dim:
+            kept.append(pad(views, max_dim))
+            room -= len(views)
+        if not room:
+            break
+    return np.concatenate(kept), False
+
+
+def _extensions(parents, p):
+    """Views of one feature more, those of the first parents first, (m, d + 1)."""
+    out = {}  # in the order of insertion
+    for view in parents.tolist():
+        for f in range(p):
+            if f not in view:
+                out[tuple(sorted([*view, f]))] = None
+    return np.array(list(out))

@@ -8,12 +8,13 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.views import rows_by_content
 
 STARTS, ROUNDS = 10, 100
-MOST = 8  # clusters of a view that are tried where their number is open
+MOST_CLUSTERS = 8  # of a view that are tried where their number is open
 
 
-def clustered(e, n_clusters, seed):
-    """The ensemble with centres in each view; without a number, the one of each view that has the
-    largest Calinski-Harabasz index.
+def fit_clusters(e, n_clusters, seed):
+    """The ensemble with centres in each view.
+
+    Without a number, as many in each as have the largest Calinski-Harabasz index.
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
@@ -21,47 +22,50 @@ def clustered(e, n_clusters, seed):
         rows = rows[rows_by_content(e.X[rows])]  # starts are drawn by place
         X, weight = e.X[rows][:, e.columns(j)], e.weight[rows]
         rng = np.random.default_rng([seed, j])
-        found = _best(X, weight, n_clusters, rng)
-        found = found[np.lexsort(found.T[::-1])]
-        centres.append(np.pad(found, ((0, 0), (0, D - found.shape[1])), constant_values=np.nan))
-        of += [j] * len(found)
+        each = _best_centres(X, weight, n_clusters, rng)
+        each = each[np.lexsort(each.T[::-1])]
+        centres.append(np.pad(each, ((0, 0), (0, D - each.shape[1])), constant_values=np.nan))
+        of += [j] * len(each)
     return replace(e, centres=np.concatenate(centres), centre_view=np.array(of, np.int64))
 
 
-def assigned(e, X, answers):
-    """Cluster of each row X (m, a) in the view that serves it: (m,) positions, -1 without one; and
-    squared distances to its centre, NaN there.
+def assign_clusters(e, X, answers):
+    """Clusters of rows X (m, a) in the views that serve them, and squared distances to the centres.
 
-    The cluster of the nearest centre, or the one that the view's expert says.
+    The cluster of the nearest centre, or the one that the view's local learner says.
+
+    Returns
+    -------
+    positions : array (m,)
+        -1 without a view.
+    distances : array (m,)
+        NaN without a view.
     """
-    out, far = np.full(len(X), -1), np.full(len(X), np.nan)
+    out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
-        rows, mine = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
-        if e.experts:
-            rows = rows[np.isfinite(answers.said[rows, j])]
+        rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
+        if e.local_learners:
+            rows = rows[np.isfinite(answers.value[rows, j])]
         if len(rows):
             at = e.columns(j)
-            D = _squared(X[rows][:, at], e.centres[mine][:, : len(at)])
-            best = answers.said[rows, j].astype(int) if e.experts else ties.least(D)
-            out[rows], far[rows] = mine[best], D[np.arange(len(rows)), best]
-    return out, far
+            D = _squared(X[rows][:, at], e.centres[own][:, : len(at)])
+            best = answers.value[rows, j].astype(int) if e.local_learners else ties.argmin(D)
+            out[rows], squared[rows] = own[best], D[np.arange(len(rows)), best]
+    return out, squared
 
 
-def names(e):
-    """Of clusters: the number of the view and, after a point, that of the cluster in it."""
-    seen = np.zeros(len(e), int)
-    out = []
-    for j in e.centre_view:
-        seen[j] += 1
-        out.append(f"{j + 1}.{seen[j]}")
-    return out
+def cluster_names(e):
+    """Names of the clusters, such as "2.1" for the first of the second view."""
+    number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
+    return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
 
-def _best(X, weight, n_clusters, rng):
+def _best_centres(X, weight, n_clusters, rng):
+    """Centres (c, d) of k-means, of as many clusters as are asked for or fit best."""
     places = len(np.unique(X, axis=0))
     if n_clusters is not None:
         return kmeans(X, weight, min(n_clusters, places), rng)[0]
-    tried = [kmeans(X, weight, c, rng) for c in range(2, min(MOST, places - 1) + 1)]
+    tried = [kmeans(X, weight, c, rng) for c in range(2, min(MOST_CLUSTERS, places - 1) + 1)]
     if not tried:
         return kmeans(X, weight, 1, rng)[0]
     total = kmeans(X, weight, 1, rng)[1]
@@ -69,38 +73,39 @@ def _best(X, weight, n_clusters, rng):
         (total - within) / (len(c) - 1) / max(within / (len(X) - len(c)), 1e-300)
         for c, within in tried
     ]
-    return tried[int(ties.least(-np.array(index) / (max(index) or 1.0)))][0]
+    return tried[int(ties.argmin(-np.array(index) / (max(index) or 1.0)))][0]
 
 
 def kmeans(X, weight, n_clusters, rng):
     """Centres (c, d) of the least weighted sum of squares of several starts, and that sum."""
     best, least = None, np.inf
     for _ in range(STARTS if n_clusters > 1 else 1):
-        centres, within = _lloyd(X, weight, _spread_out(X, weight, n_clusters, rng))
+        centres, within = _lloyd(X, weight, _starts(X, weight, n_clusters, rng))
         if within < least * (1.0 - ties.EQUAL):
             best, least = centres, within
     return best, least
 
 
-def _spread_out(X, weight, n_clusters, rng):
-    """Starts far from each other (k-means++)."""
+def _starts(X, weight, n_clusters, rng):
+    """Starts far from each other (k-means++), (c, d)."""
     centres = X[[rng.choice(len(X), p=weight / weight.sum())]]
     while len(centres) < n_clusters:
-        far = weight * _squared(X, centres).min(axis=1)
-        chance = far / far.sum() if far.sum() > 0 else weight / weight.sum()
+        mass = weight * _squared(X, centres).min(axis=1)
+        chance = mass / mass.sum() if mass.sum() > 0 else weight / weight.sum()
         centres = np.concatenate([centres, X[[rng.choice(len(X), p=chance)]]])
     return centres
 
 
 def _lloyd(X, weight, centres):
+    """Centres (c, d) that Lloyd's rounds end at, and the weighted sum of squares."""
     within = np.inf
     for _ in range(ROUNDS):
         D = _squared(X, centres)
-        of = ties.least(D)
-        now = float(weight @ D[np.arange(len(X)), of])
-        if now >= within * (1.0 - ties.EQUAL):
+        of = ties.argmin(D)
+        new = float(weight @ D[np.arange(len(X)), of])
+        if new >= within * (1.0 - ties.EQUAL):
             break
-        within = now
+        within = new
         mass = np.bincount(of, weight, len(centres))
         moved = np.array([np.bincount(of, weight * x, len(centres)) for x in X.T]).T
         centres = np.where(mass[:, None] > 0, moved / np.maximum(mass, 1e-300)[:, None], centres)
@@ -108,4 +113,5 @@ def _lloyd(X, weight, centres):
 
 
 def _squared(X, centres):
+    """Squared distances to the centres, (n, c)."""
     return ((X[:, None, :] - centres) ** 2).sum(axis=2)

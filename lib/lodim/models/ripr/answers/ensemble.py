@@ -1,4 +1,4 @@
-"""Ensemble: the views that were found, and the training rows that answer in them."""
+"""Ensemble: the selected views, and the training rows that answer in them."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content
 
-CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # as `recover` names tasks
+CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
 MOST_K = 10_000  # neighbours in a file of fewer rows
 
 
@@ -20,8 +20,7 @@ class Ensemble:
 
     task : CLASSES, NUMBERS or CLUSTERS
     features : (a,) int64, positions in the design of the features that some view uses
-    views : (r, D) int64, positions among `features`, padded with -1; those found with most mass
-        first
+    views : (r, D) int64, positions among `features`, padded with -1; those with most mass first
     X : (n, a) float64, features of the training rows as the design gives them, NaN where missing
     y : (n,) float64, class codes or numbers, NaN where not known or without a response
     weight : (n,) float64, weights of the rows, zero where they do not count
@@ -33,14 +32,14 @@ class Ensemble:
     k : neighbours
     power : 1 - a, of the losses
     balanced : whether shares of the classes are taken out of ratios
-    scale : (2,) float64, factors of ratios and votes that make probabilities (see `calibrate`)
+    scale : (2,) float64, factors of ratios and votes that make probabilities
     seed : of the uniform sample that clusters are compared with
-    centres : (q, D) float64, places of clusters in their views, padded with NaN; of experts the
-        means of their clusters; empty otherwise
+    centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
+        learners the means of their clusters; empty otherwise
     centre_view : (q,) int64, the view of each
     lambda_ : penalty that was used, in units of (1 - a)^2 (numbers: of the mean variance of a row's
         losses); NaN where forward selection found the views
-    experts : estimators that answer instead of neighbours, one a view; empty without
+    local_learners : estimators that answer instead of neighbours, one a view; empty without
     """
 
     task: str
@@ -61,7 +60,7 @@ class Ensemble:
     centres: np.ndarray
     centre_view: np.ndarray
     lambda_: float
-    experts: tuple = ()
+    local_learners: tuple = ()
 
     def __len__(self):
         return len(self.views)
@@ -72,16 +71,18 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Features (m, a) of the rows of a batch; values that are among those of X but for rounding
-        are these.
+        """Features (m, a) of the rows of a batch.
+
+        Values that differ from one of X by rounding alone are that one.
         """
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
-        return ties.matched(X[:, self.features], self.X)
+        return ties.match_close(X[:, self.features], self.X)
 
     @property
     def preferred(self):
-        """(K,) classes in the order in which they win ties: those of more (weighted) rows first, of
-        as many those of smaller values.
+        """Classes in the order in which they win ties, (K,).
+
+        Those of more (weighted) rows first, of as many those of smaller values.
         """
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
@@ -121,20 +122,26 @@ class Ensemble:
     def check(self, p, task, n_classes):
         """Raise ValueError unless the fields fit each other, p features, the task and classes."""
         a, r, n = len(self.features), len(self.views), len(self.X)
+        real, whole, choice = forms.real, forms.whole, forms.choice
         known = {
-            "task": forms.choice(task), "n_classes": forms.choice(n_classes),
-            "features": forms.ascending(forms.whole("a", most=p - 1), strictly=True),
-            "views": forms.whole("r", "D", least=-1, most=a - 1),
-            "X": forms.real("n", "a", nan=True),
-            "y": forms.codes("n", n_classes, nan=True) if n_classes else forms.real("n", nan=True),
-            "weight": forms.real("n", least=0), "B": forms.real("n", "r", least=0, most=1 + 1e-6),
-            "served": forms.whole("n", least=-1, most=r - 1),
-            "k": forms.whole(least=1, most=max(n, MOST_K)), "balanced": forms.flags(),
-            "power": forms.real(least=0, most=1), "scale": forms.real(2),
-            "seed": forms.whole(most=forms.LARGEST),
-            "centres": forms.real("q", "D", nan=True), "lambda_": forms.real(least=0, nan=True),
-            "centre_view": forms.ascending(forms.whole("q", most=r - 1)),
-        }  # fmt: skip
+            "task": choice(task),
+            "features": forms.ascending(whole("a", most=p - 1), strictly=True),
+            "views": whole("r", "D", least=-1, most=a - 1),
+            "X": real("n", "a", nan=True),
+            "y": forms.codes("n", n_classes, nan=True) if n_classes else real("n", nan=True),
+            "weight": real("n", least=0),
+            "B": real("n", "r", least=0, most=1 + 1e-6),
+            "served": whole("n", least=-1, most=r - 1),
+            "n_classes": choice(n_classes),
+            "k": whole(least=1, most=max(n, MOST_K)),
+            "power": real(least=0, most=1),
+            "balanced": forms.flags(),
+            "scale": real(2),
+            "seed": whole(most=forms.LARGEST),
+            "centres": real("q", "D", nan=True),
+            "centre_view": forms.ascending(whole("q", most=r - 1)),
+            "lambda_": real(least=0, nan=True),
+        }
         forms.check(self, known)
         self._check_views()
         if not len(self.references):

@@ -12,17 +12,18 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 
-from lodim.models.ripr.answers import knn as query
+from lodim.models.ripr.answers import knn
 from lodim.models.ripr.answers.answers import ABSENT, nearest, votes
 from lodim.models.ripr.kernels import FLOOR, HALF
 from lodim.models.ripr.views import features
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class NeighbourDistances:
     """Distances from m rows to their k-th and (k - 1)-th neighbour in r views.
 
-    own, other : (2, m, r, K) to rows of a class, and of the other classes; see `_two`
+    own, other : (2, m, r, K) to rows of a class, and of the other classes; see
+        `_last_two`
     there : (m, r, K) how many rows of a class are at the very place of a row
     last : (m, r) to the k-th of all; vote : (m, r, K) weights of the classes among these, one each
         added; leaving : (m, r, K) what the k-th adds to them
@@ -38,84 +39,86 @@ class Places:
     prior: np.ndarray
 
 
-def gains(e, X):
+def information_gains(e, X):
     """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
 
     Rows without a view have no gain (NaN), and no entropy.
     """
-    places = _places(e, X)
-    now, p, view = _entropy(
-        e, places.own[0], places.other[0], places.there, places.vote, places.prior
-    )
+    near = _neighbour_distances(e, X)
+    now = (near.own[0], near.other[0], near.there, near.vote)
+    entropy, p, view = _entropy(e, *now, near.prior)
     out = np.full(len(X), np.nan)
-    rest = now.sum()
+    before = entropy.sum()
     for i in np.flatnonzero(view >= 0):
         d = _distances(e, X, X[i])
         after = 0.0
         for c in range(e.n_classes):
-            changed, *_ = _entropy(e, *_taught(places, d, c), places.prior)
+            changed, *_ = _entropy(e, *_with_label(near, d, c), near.prior)
             after += p[i, c] * (changed.sum() - changed[i])
-        out[i] = rest - after
+        out[i] = before - after
     return out
 
 
-def _places(e, X):
+def _neighbour_distances(e, X):
+    """NeighbourDistances of rows X (m, a)."""
     m, r, K = len(X), len(e), e.n_classes
     own, other = np.full((2, 2, m, r, K), np.inf)
     last, (there, vote, leaving) = np.full((m, r), np.inf), np.zeros((3, m, r, K))
     refs = e.references
     for j in range(r):
         for c in range(K):
-            mine = e.codes[refs] == c
-            own[:, :, j, c] = _two(X, e.X[refs[mine]], e.views[j], e.k)
-            other[:, :, j, c] = _two(X, e.X[refs[~mine]], e.views[j], e.k)
-            there[:, j, c] = _there(X, e.X[refs[mine]], features(e.views[j]))
+            of_class = e.codes[refs] == c
+            same, others = e.X[refs[of_class]], e.X[refs[~of_class]]
+            own[:, :, j, c] = _last_two(X, same, e.views[j], e.k)
+            other[:, :, j, c] = _last_two(X, others, e.views[j], e.k)
+            there[:, j, c] = _rows_there(X, same, features(e.views[j]))
         vote[:, j] = votes(e, j, X)
         leaving[:, j] = vote[:, j] - (votes(e, j, X, e.k - 1) if e.k > 1 else 0.0)
         last[:, j] = nearest(e, j, X)[0][:, -1]
     known = np.bincount(e.codes[refs], minlength=K)
     prior = np.log(np.maximum(known - 1, 1) / np.maximum(known.sum() - known, 1)) * e.balanced
-    return Places(own, other, there, last, 1.0 + vote, leaving, prior)
+    return NeighbourDistances(own, other, there, last, 1.0 + vote, leaving, prior)
 
 
-def _there(X, references, f):
+def _rows_there(X, references, f):
     """How many of some rows are at the place of each row in the features f, (m,)."""
-    whole, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
+    queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
     out = np.zeros(len(X))
     if len(known):
         tree = cKDTree(references[np.ix_(known, f)])
-        out[whole] = tree.query_ball_point(X[np.ix_(whole, f)], 0.0, return_length=True)
+        out[queries] = tree.query_ball_point(X[np.ix_(queries, f)], 0.0, return_length=True)
     return out
 
 
-def _two(X, references, view, k):
+def _last_two(X, references, view, k):
     """Distances to the k-th and the (k - 1)-th nearest of some rows, (2, m).
 
     Of fewer than k the farthest counts as the k-th, and the other is minus infinity.
     """
-    d, _ = query.neighbours(X, references, view, max(k, 2))
+    d, _ = knn.neighbours(X, references, view, max(k, 2))
     count = np.isfinite(d).sum(axis=1)
     rows = np.arange(len(X))
     last = np.where(count > 0, d[rows, np.maximum(np.minimum(count, k) - 1, 0)], np.inf)
     return np.stack([last, np.where(count >= k, d[rows, k - 2] if k > 1 else 0.0, -np.inf)])
 
 
-def _taught(places, d, c):
+def _with_label(distances, d, c):
     """Distances, counts and votes once a row at distances d (m, r) is of class c."""
-    own, other, there = places.own[0].copy(), places.other[0].copy(), places.there.copy()
+    z = distances
+    own, other, there = z.own[0].copy(), z.other[0].copy(), z.there.copy()
     there[:, :, c] += d == 0.0
     others = np.arange(own.shape[2]) != c
-    own[:, :, c] = _inserted(places.own[:, :, :, c], d)
-    other[:, :, others] = _inserted(places.other[:, :, :, others], d[:, :, None])
-    near = d < places.last
-    vote = np.where(near[:, :, None], places.vote - places.leaving, places.vote)
+    own[:, :, c] = _inserted(z.own[:, :, :, c], d)
+    other[:, :, others] = _inserted(z.other[:, :, :, others], d[:, :, None])
+    near = d < z.last
+    vote = np.where(near[:, :, None], z.vote - z.leaving, z.vote)
     vote[:, :, c] += near
     return own, other, there, vote
 
 
-def _inserted(two, d):
-    """The k-th of distances and d."""
-    last, before = two
+def _inserted(last_two, d):
+    """The k-th distance once rows at distances d are among the references."""
+    last, before = last_two
     one = np.isinf(last) | np.isinf(d)
     farther = np.where(one, np.minimum(last, d), np.maximum(last, d))
     return np.where(np.isinf(before), farther, np.minimum(last, np.maximum(before, d)))
@@ -130,7 +133,7 @@ def _entropy(e, own, other, there, vote, prior):
     rest = there.sum(axis=2, keepdims=True) - there
     gap = np.where(np.minimum(own, other) > 0.0, gap, np.log((rest + HALF) / (there + HALF)))
     ratio = np.where(both, gap + prior, np.inf)
-    view = query.nearest_view(ratio)
+    view = knn.nearest_view(ratio)
     rows = np.arange(len(view))
     share = np.log(vote[rows, view] / vote[rows, view].sum(axis=1, keepdims=True))
     z = log_softmax(e.scale[1] * share - e.scale[0] * np.minimum(ratio[rows, view], ABSENT), axis=1)

@@ -1,4 +1,4 @@
-"""Experts: estimators handed in, one fitted to the rows that each view serves."""
+"""Local learners: an estimator of the user's, fitted to the rows that each view serves."""
 
 import copy
 import inspect
@@ -12,38 +12,40 @@ from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 
 RAREST = 1e-6  # probability that an estimator may give to a class
 KINDS = {  # as scikit-learn calls estimators, by task
-    CLASSES: ("classifier",), NUMBERS: ("regressor",), CLUSTERS: ("clusterer", "density_estimator"),
-}  # fmt: skip
+    CLASSES: ("classifier",),
+    NUMBERS: ("regressor",),
+    CLUSTERS: ("clusterer", "density_estimator"),
+}
 RESPONSES = {CLASSES: "has classes", NUMBERS: "is numeric", CLUSTERS: "is none"}
 
 
 @dataclass(frozen=True)
-class Constant:
-    """What is said where all rows of a view are of one class."""
+class ConstantLearner:
+    """Predicts one value: of a view whose rows are all of one class."""
 
     value: float
 
     def predict(self, X):
-        """The one value."""
+        """The value, (m,)."""
         return np.full(len(X), self.value)
 
 
 @dataclass(frozen=True)
-class Grouping:
+class ClusterLearner:
     """Clusters of an estimator, numbered from 0 in the order of the labels of its own rows."""
 
-    expert: Any
+    estimator: Any
     labels: np.ndarray
 
     def predict(self, X):
-        """Numbers of clusters, NaN for one that the estimator's own rows do not have."""
-        label = np.asarray(self.expert.predict(X))
+        """Numbers of clusters (m,), NaN for one that the estimator's own rows do not have."""
+        label = np.asarray(self.estimator.predict(X))
         at = np.minimum(np.searchsorted(self.labels, label), len(self.labels) - 1)
         return np.where(self.labels[at] == label, at, np.nan)
 
 
 def check_kind(learner, task):
-    """Refuse an estimator that says it is for something else; many say nothing."""
+    """Raise an ArgumentError for an estimator that says it is for another task."""
     kind = getattr(learner, "_estimator_type", None)
     if kind is None and hasattr(learner, "__sklearn_tags__"):
         kind = learner.__sklearn_tags__().estimator_type
@@ -54,21 +56,21 @@ def check_kind(learner, task):
         )
 
 
-def fitted(e, learner):
-    """The ensemble with an expert for each view, and of clusters their centres."""
-    e = replace(e, experts=tuple(_fit(e, j, learner) for j in range(len(e))))
-    return _centred(e) if e.task == CLUSTERS else e
+def fit_local_learners(e, learner):
+    """The ensemble with a local learner for each view, and of clusters their centres."""
+    e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
+    return _with_centres(e) if e.task == CLUSTERS else e
 
 
-def _centred(e):
-    """The ensemble with the means of the rows of each cluster."""
+def _with_centres(e):
+    """The ensemble with centres: means of the rows of each cluster."""
     centres, of = [], []
-    for j, expert in enumerate(e.experts):
+    for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
-        label = expert.predict(e.X[rows][:, at])
+        label = local.predict(e.X[rows][:, at])
         for q in np.unique(label):
-            mine = rows[label == q]
-            mean = np.average(e.X[mine][:, at], axis=0, weights=e.weight[mine])
+            own = rows[label == q]
+            mean = np.average(e.X[own][:, at], axis=0, weights=e.weight[own])
             centres.append(np.pad(mean, (0, e.views.shape[1] - len(at)), constant_values=np.nan))
             of.append(j)
     centres = np.array(centres).reshape(-1, e.views.shape[1])
@@ -82,85 +84,87 @@ def _rows(e, j):
 
 
 def _fit(e, j, learner):
+    """The local learner of view j."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
-        return Constant(y[0] if len(X) else np.nan if e.task == CLUSTERS else 0.0)
-    expert = copy.deepcopy(learner)  # the estimator that was handed in stays as it is
-    given = (X,) if e.task == CLUSTERS else (X, y.astype(int) if e.task == CLASSES else y)
+        return ConstantLearner(y[0] if len(X) else np.nan if e.task == CLUSTERS else 0.0)
+    local = copy.deepcopy(learner)  # the estimator that was handed in stays as it is
+    rows = (X,) if e.task == CLUSTERS else (X, y.astype(int) if e.task == CLASSES else y)
     weight = e.weight[of]
     more = {}
     if (weight != weight[0]).any():
-        if "sample_weight" not in inspect.signature(expert.fit).parameters:
+        if "sample_weight" not in inspect.signature(local.fit).parameters:
             raise ArgumentError(f"weights are given, and {learner!r} cannot take them")
         more = {"sample_weight": weight}
     try:
-        expert = expert.fit(*given, **more)
+        local = local.fit(*rows, **more)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"{type(learner).__name__} could not be fitted to the {len(X)} rows of a view: {error}"
         ) from error
     if e.task != CLUSTERS:
-        return expert
-    return Grouping(expert, np.unique(np.asarray(expert.predict(X))))
+        return local
+    return ClusterLearner(local, np.unique(np.asarray(local.predict(X))))
 
 
-def instead(e, answers, X):
-    """Answers with what experts say; the views are still chosen by the neighbours."""
-    said = np.full(answers.said.shape, np.nan)
+def learner_answers(e, answers, X):
+    """Answers with what local learners say; the views are still chosen by the neighbours."""
+    value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
-    for j, expert in enumerate(e.experts):
+    for j, local in enumerate(e.local_learners):
         known = np.flatnonzero(np.isfinite(answers.loss[:, j]))
         if not len(known):
             continue
         at = X[known][:, e.columns(j)]
-        mine = answers.view[known] == j
+        serves = answers.view[known] == j
         if e.task == CLASSES:
-            p = _probabilities(e, j, expert, at)
-            said[known, j] = p.argmax(axis=1)
-            p = p[mine]
-            score[known[mine]] = np.log(p[:, 1:] / p[:, :1]) if e.n_scores == 1 else np.log(p)
+            p = _probabilities(e, j, local, at)
+            value[known, j] = p.argmax(axis=1)
+            p = p[serves]
+            score[known[serves]] = np.log(p[:, 1:] / p[:, :1]) if e.n_scores == 1 else np.log(p)
             continue
-        said[known, j] = np.asarray(expert.predict(at), float)
+        value[known, j] = np.asarray(local.predict(at), float)
         if score.shape[1]:
-            score[known[mine], 0] = said[known[mine], j]
-    return replace(answers, said=said, score=score)
+            score[known[serves], 0] = value[known[serves], j]
+    return replace(answers, value=value, score=score)
 
 
-def _probabilities(e, j, expert, X):
+def _probabilities(e, j, local, X):
     """Probabilities of the classes, (m, K), none below RAREST.
 
-    An estimator that has none is believed as far as it is right on its own rows, one of each class
-    added.
+    Of an estimator that has none, the class that it predicts has the share of its own rows on which
+    it is right, one of each class added.
     """
     p = np.zeros((len(X), e.n_classes))
-    if hasattr(expert, "predict_proba"):
-        p[:, np.asarray(expert.classes_, int)] = expert.predict_proba(X)
+    if hasattr(local, "predict_proba"):
+        p[:, np.asarray(local.classes_, int)] = local.predict_proba(X)
     else:
-        trust = _trust(e, j, expert)
-        p += (1.0 - trust) / (e.n_classes - 1)
-        p[np.arange(len(X)), _codes(e, expert, X)] = trust
+        right = _share_right(e, j, local)
+        p += (1.0 - right) / (e.n_classes - 1)
+        p[np.arange(len(X)), _codes(e, local, X)] = right
     p = np.maximum(p, RAREST)
     return p / p.sum(axis=1, keepdims=True)
 
 
-def _trust(e, j, expert):
+def _share_right(e, j, local):
+    """Share of its own rows on which a local learner is right, one of each class added."""
     of = _rows(e, j)
-    hits = (_codes(e, expert, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
+    hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)
 
 
-def _codes(e, expert, X):
-    """Codes of the classes that an estimator says."""
-    said = np.asarray(expert.predict(X))
-    wrong = said[~np.isin(said, np.arange(e.n_classes))]
+def _codes(e, local, X):
+    """Codes of the classes that a local learner predicts, (m,)."""
+    code = np.asarray(local.predict(X))
+    wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):
         raise ArgumentError(
             f"learner must say classes, as codes 0 to {e.n_classes - 1}; it has said {wrong[0]!s}"
         )
-    return said.astype(int)
+    return code.astype(int)
 
 
 def describe(learner: Any) -> str:
-    """What a print says of an estimator."""
+    """The name of an estimator in a print."""
     return "k-NN" if learner is None else type(learner).__name__

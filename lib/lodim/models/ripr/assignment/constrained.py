@@ -1,4 +1,4 @@
-"""The assignment problem stated in CVXPY: the reference, and the way to constraints of one's own.
+"""Assignment within constraints, stated in CVXPY; the reference of the exact solver too.
 
 One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
 
@@ -9,25 +9,31 @@ time. Where assignments are hard, b_i in {0, 1}, the squares are linear in b_i a
 mixed-integer linear problem.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.models.ripr.assignment.solve import TOLERANCE
 
+MOST_NAMES = 12  # that a message lists
+ENTRIES = ("prices", "budget", "groups", "hard", "further")
+
 
 @dataclass(frozen=True)
-class Limits:
-    """What an assignment must keep to, all linear.
+class Constraints:
+    """What an assignment to d* views must keep to, all linear.
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels: rows of the same group share their weights
     switch : penalty of each switch of views between consecutive rows, as of a row of mean weight
     hard : one view for each row
-    further : callable, B (a CVXPY variable, n x d*) -> list of CVXPY constraints
+    extra : callable, B (a CVXPY variable, n x d*) -> list of CVXPY constraints
     """
 
     cost: np.ndarray | None = None
@@ -35,12 +41,12 @@ class Limits:
     groups: np.ndarray | None = None
     switch: float = 0.0
     hard: bool = False
-    further: Callable[[Any], list] | None = None
+    extra: Callable[[Any], list] | None = None
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """An assignment that limits may spread over any number of views.
+    """An assignment that constraints may spread over any number of views.
 
     B : (n, d*), rows sum to one, but for those that no view can serve: to zero
     mass : (d*,) share of the rows' weight that each view serves
@@ -49,17 +55,15 @@ class Mixture:
 
     B: np.ndarray
     mass: np.ndarray
-    lambda_: float
     objective: np.ndarray
     converged: bool
-    limits: Limits = field(repr=False)
 
     def matrix(self):
         """B, as of an `Assignment` with all views."""
         return self.B
 
 
-def solve(L, delta, lambda_, limits=None, *, weight=None, **solver):
+def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """One step: B (n, d*) and its value, by Clarabel (hard: HiGHS).
 
     Parameters
@@ -69,7 +73,7 @@ def solve(L, delta, lambda_, limits=None, *, weight=None, **solver):
     delta : array (d*,)
         Penalties of the views.
     lambda_ : float
-    limits : Limits, optional
+    constraints : Constraints, optional
     weight : array (n,), optional
         Weights of the rows; ones.
     **solver
@@ -78,64 +82,63 @@ def solve(L, delta, lambda_, limits=None, *, weight=None, **solver):
     Raises
     ------
     ArgumentError
-        Where no assignment keeps to the limits.
+        Where no assignment keeps to the constraints.
     """
-    cp = _cvxpy()
-    limits, n = limits or Limits(), len(L)
-    weight = np.ones(n) if weight is None else np.asarray(weight, float)
-    open_ = np.isfinite(L)
-    served = open_.any(axis=1)
-    known = np.where(open_, L, 0.0)
-    best = np.where(served, np.where(open_, L, np.inf).min(axis=1), 0.0)
-    B = cp.Variable(L.shape, boolean=True) if limits.hard else cp.Variable(L.shape, nonneg=True)
-    cost = lambda_ * weight[:, None] * delta
-    if limits.hard:
-        squares = weight[:, None] * (known - best[:, None]) ** 2
-        objective = cp.sum(cp.multiply(squares + cost, B))
-    else:
-        u = cp.sum(cp.multiply(known, B), axis=1)
-        residual = cp.multiply(np.sqrt(weight), u - best)
-        objective = cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
-    if limits.switch:
-        price = limits.switch * weight.sum() / np.count_nonzero(weight)
+    import cvxpy as cp  # a second and a half to import
+
+    c = constraints or Constraints()
+    weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
+    finite = np.isfinite(L)
+    served = finite.any(axis=1)
+    B = cp.Variable(L.shape, boolean=True) if c.hard else cp.Variable(L.shape, nonneg=True)
+    objective = _objective(cp, B, L, lambda_ * weight[:, None] * delta, weight, c.hard)
+    if c.switch:
+        price = c.switch * weight.sum() / np.count_nonzero(weight)
         objective += 0.5 * price * cp.sum(cp.abs(cp.diff(B, axis=0)))
-    rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, limits, served)]
-    if not open_.all():
-        rules.append(cp.multiply((~open_).astype(float), B) == 0)
+    rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, c, served)]
+    if not finite.all():
+        rules.append(cp.multiply((~finite).astype(float), B) == 0)
     problem = cp.Problem(cp.Minimize(objective), rules)
-    problem.solve(**({"solver": cp.HIGHS if limits.hard else cp.CLARABEL} | solver))
+    problem.solve(**({"solver": cp.HIGHS if c.hard else cp.CLARABEL} | solver))
     if B.value is None:
         raise ArgumentError(f"no assignment keeps to the limits: the problem is {problem.status}")
-    found = np.where(open_, np.clip(B.value, 0.0, 1.0), 0.0)
-    return np.rint(found) if limits.hard else found, float(problem.value)
+    solution = np.where(finite, np.clip(B.value, 0.0, 1.0), 0.0)
+    return np.rint(solution) if c.hard else solution, float(problem.value)
 
 
-def _rules(B, limits, served):
-    """The user's constraints; rows that no view can serve keep to any."""
-    rules = []
-    if (limits.cost is None) != (limits.budget is None):
+def _objective(cp, B, L, cost, weight, hard):
+    """Squared excess losses plus the cost (n, d*) of views, without switches."""
+    finite = np.isfinite(L)
+    known = np.where(finite, L, 0.0)
+    best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
+    if hard:
+        squares = weight[:, None] * (known - best[:, None]) ** 2
+        return cp.sum(cp.multiply(squares + cost, B))
+    u = cp.sum(cp.multiply(known, B), axis=1)
+    residual = cp.multiply(np.sqrt(weight), u - best)
+    return cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
+
+
+def _rules(B, constraints, served):
+    """CVXPY's constraints; rows that no view can serve keep to any."""
+    c, rules = constraints, []
+    if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
-    if limits.cost is not None:
-        rules.append(B @ np.asarray(limits.cost, float) <= limits.budget)
-    if limits.groups is not None:
+    if c.cost is not None:
+        rules.append(B @ np.asarray(c.cost, float) <= c.budget)
+    if c.groups is not None:
         rows = np.flatnonzero(served)
-        _, first, of = np.unique(limits.groups[rows], return_index=True, return_inverse=True)
+        _, first, of = np.unique(c.groups[rows], return_index=True, return_inverse=True)
         later = rows[first[of]] != rows
         if later.any():
             rules.append(B[rows[later]] == B[rows[first[of]][later]])
-    if limits.further is not None:
-        rules += limits.further(B)
+    if c.extra is not None:
+        rules += c.extra(B)
     return rules
 
 
-def _cvxpy():
-    import cvxpy  # a second and a half to import
-
-    return cvxpy
-
-
-def assign(L, lambda_, limits=None, *, weight=None, max_iter=50, tol=1e-6, **solver):
-    """Algorithm 2.1.1 within limits; parameters as for `solve` and `assign.assign`.
+def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
+    """Algorithm 2.1.1 within constraints; parameters as for `solve` and `assignment.solve.assign`.
 
     The objective never rises by more than the solver's tolerance.
 
@@ -143,17 +146,161 @@ def assign(L, lambda_, limits=None, *, weight=None, max_iter=50, tol=1e-6, **sol
     -------
     Mixture
     """
-    limits = limits or Limits()
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
     for _ in range(max_iter):
-        B, value = solve(L, delta, lambda_, limits, weight=weight, **solver)
+        B, value = solve(L, delta, lambda_, constraints, weight=weight)
         mass = np.einsum("i,ij->j", weight, B) / W
         # The tangent at delta, which the step has minimized, becomes the concave penalty itself.
         log.append(value + lambda_ * W * (1.0 - mass @ mass / 2.0 - delta @ mass))
-        moved, delta = np.abs(1.0 - mass - delta).max(), 1.0 - mass
-        if moved <= max(tol, TOLERANCE):
+        change, delta = np.abs(1.0 - mass - delta).max(), 1.0 - mass
+        if change <= max(tol, TOLERANCE):
             converged = True
             break
-    return Mixture(B, mass, float(lambda_), np.array(log), converged, limits)
+    return Mixture(B, mass, np.array(log), converged)
+
+
+# What a user asks for ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The limits of a call, checked: by names of features, and for the rows of the data.
+
+    names : (p,) of the features
+    prices : (q,) of what is paid for, or None
+    parts : (q, p) bool, the features that each of these has: a view with any of them pays
+    budget : a number, or (N,) one for each row of the data, or None
+    groups : (N,) codes, or None
+    hard : one view for each row
+    further : callable, (B, names of the views) -> list of CVXPY constraints, or None
+    """
+
+    names: tuple
+    prices: np.ndarray | None
+    parts: np.ndarray | None
+    budget: Any
+    groups: np.ndarray | None
+    hard: bool
+    further: Callable[[Any, list], list] | None
+
+    @classmethod
+    def from_dict(cls, entries, design, n):
+        """From the dict that a user gives, for n rows of data."""
+        if not isinstance(entries, dict):
+            raise ArgumentError(f"limits must be a dict, not {entries!r}")
+        unknown = [name for name in entries if name not in ENTRIES]
+        if unknown:
+            raise ArgumentError(
+                f"limits has no entry {unknown[0]!r}; it may have: {', '.join(ENTRIES)}"
+            )
+        prices, budget = entries.get("prices"), entries.get("budget")
+        if (prices is None) != (budget is None):
+            raise ArgumentError("prices and budget go together: give both to limits, or none")
+        hard, further = entries.get("hard", False), entries.get("further")
+        if not isinstance(hard, bool):
+            raise ArgumentError(f"hard must be True or False, not {hard!r}")
+        _check_further(further)
+        prices, parts = _prices(prices, design)
+        budget, groups = _budget(budget, n), _groups(entries.get("groups"), n)
+        return cls(design.names, prices, parts, budget, groups, hard, further)
+
+    def constraints(self, views, rows):
+        """The Constraints of some views (d*, D) and rows (m,), positions in the data."""
+        cost, extra, budget = None, None, self.budget
+        if self.prices is not None:
+            has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
+            cost = self.prices @ has[:, views].any(axis=2)  # the last column is that of padding
+        if self.further is not None:
+            named = [tuple(self.names[f] for f in view if f >= 0) for view in views]
+            extra = lambda B: _checked_constraints(self.further(B, named))  # noqa: E731
+        budget = budget[rows] if np.ndim(budget) else budget
+        groups = None if self.groups is None else self.groups[rows]
+        return Constraints(cost, budget, groups, hard=self.hard, extra=extra)
+
+
+def _check_further(further):
+    """Raise an ArgumentError unless a user's constraints are a function of two arguments."""
+    if further is None:
+        return
+    words = f"further must be a function of two arguments, B and the views, not {further!r}"
+    if not callable(further):
+        raise ArgumentError(words)
+    try:
+        inspect.signature(further).bind(None, None)
+    except TypeError:
+        raise ArgumentError(words) from None
+    except ValueError:  # of some functions in C nothing is known
+        return
+
+
+def _checked_constraints(rules):
+    """The constraints that a user's function has returned."""
+    if not isinstance(rules, list | tuple):
+        raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
+    for rule in rules:
+        if not hasattr(rule, "dual_variables"):
+            raise ArgumentError(f"further must return CVXPY constraints, and {rule!r} is none")
+    return list(rules)
+
+
+def _prices(prices, design):
+    """Prices (q,) of columns of the data or of single features; features that each has, (q, p)."""
+    if prices is None:
+        return None, None
+    if not isinstance(prices, Mapping):
+        raise ArgumentError(f"prices must be a dict of columns and their prices, not {prices!r}")
+    parts = _parts(design)
+    unknown = [name for name in prices if name not in parts]
+    if unknown:
+        known = ", ".join([*list(parts)[:MOST_NAMES], *["..."] * (len(parts) > MOST_NAMES)])
+        raise ArgumentError(
+            f"prices has {unknown[0]!r}, which is no feature and no column of the model; it may "
+            f"have: {known}"
+        )
+    has = np.array([parts[name] for name in prices]).reshape(len(prices), len(design.names))
+    return _numbers(list(prices.values()), "prices"), has
+
+
+def _parts(design):
+    """Which features are made of a column (p,), by its name; and each feature by its own."""
+    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
+    made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
+    single = {name: np.array(design.names) == name for name in design.names}
+    return single | made
+
+
+def _budget(budget, n):
+    """A number, (n,) of them, or None."""
+    if budget is None or np.ndim(budget) == 0:
+        return None if budget is None else float(_numbers([budget], "budget")[0])
+    return _numbers(_by_row(budget, "budget", n), "budget")
+
+
+def _groups(groups, n):
+    """Codes of groups (n,); a row without a group is one by itself."""
+    if groups is None:
+        return None
+    codes = pd.factorize(pd.Series(list(_by_row(groups, "groups", n)), dtype=object))[0]
+    alone = np.flatnonzero(codes < 0)
+    codes[alone] = codes.max(initial=-1) + 1 + np.arange(len(alone))
+    return codes
+
+
+def _by_row(entries, name, n):
+    """An argument with an entry for each row of the data, (n,)."""
+    if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
+        raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
+    return np.asarray(entries)
+
+
+def _numbers(values, name):
+    """Values as an array of numbers from 0; an ArgumentError where they are none."""
+    try:
+        out = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be numbers") from None
+    if not (np.isfinite(out) & (out >= 0)).all():
+        raise ArgumentError(f"{name} must be numbers, 0 or more")
+    return out

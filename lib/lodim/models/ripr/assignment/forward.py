@@ -1,20 +1,18 @@
-"""Views chosen one by one for what they say of rows left out: a rival of the lambda path.
+"""Forward selection of views by predictions of rows left out: a rival of the lambda path.
 
 The losses of Eq. 2.5 reward confidence. Where some views are confidently wrong, as those of two
 almost equal features are, Algorithm 2.1.1 gives them all the mass; among the views that err least
 each by itself, forward selection by what Eq. 2.11 makes of them does not.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import softmax
 
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers.answers import ABSENT
-from lodim.models.ripr.screen import row_blocks
+from lodim.models.ripr.views import row_blocks
 
-MOST = 6  # views, where no number is given
+MOST_VIEWS = 6  # where no number is given
 TIE = 1e-8  # losses that are nearer to 1 say nothing
 CANDIDATES = 60  # views that are tried, those that err least by themselves
 
@@ -34,34 +32,10 @@ def single_errors(L, weight=None):
 
 def candidates(L, weight=None, most=CANDIDATES):
     """Columns of the views with the least errors, increasing."""
-    return np.sort(ties.falling(-single_errors(L, weight))[:most])
+    return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """What each of A views says by itself of n rows left out, (n, A).
-
-    least : smallest log ratio of the classes: of some views that with the smallest answers
-    doubt : one less the probability of the row's own class, proportional to one over the ratio
-    wrong : 1.0 where the smallest ratio is that of another class; of classes that share it their
-        mean
-    """
-
-    least: np.ndarray
-    doubt: np.ndarray
-    wrong: np.ndarray
-
-    @classmethod
-    def of(cls, ratios, y):
-        """From log ratios (n, A, K) and classes y (n,)."""
-        own = np.maximum(y, 0)[:, None]
-        p = softmax(-np.minimum(ratios, ABSENT), axis=2)
-        doubt = 1.0 - np.take_along_axis(p, own[:, :, None], axis=2)[:, :, 0]
-        right = np.take_along_axis(ties.shares(ratios), own[:, :, None], axis=2)[:, :, 0]
-        return cls(ratios.min(axis=2), doubt, 1.0 - right)
-
-
-def forward(ratios, y, most, weight=None, tolerance=1.0):
+def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Views in the order of selection, positions among those of `ratios` (n, A, K).
 
     Each is the one that leaves the least doubt of the rows' classes, in the view that answers each
@@ -70,7 +44,7 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     Parameters
     ----------
     ratios : array (n, A, K)
-        `query.class_ratios` with rows left out.
+        `knn.class_ratios` with rows left out.
     y : array (n,)
         Classes; -1 does not count.
     most : int
@@ -82,16 +56,35 @@ def forward(ratios, y, most, weight=None, tolerance=1.0):
     """
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
-    said, chosen, errors = Verdicts.of(ratios, y), [], np.inf
+    leasts, doubts, wrongs = _by_view(ratios, y)
+    chosen, errors = [], np.inf
     least, doubt, wrong = np.full(len(y), np.inf), np.ones(len(y)), np.ones(len(y))
     while len(chosen) < most:
-        nearer = said.least < least[:, None] - ties.EQUAL
-        doubts = np.where(nearer, said.doubt, doubt[:, None])
-        j = int(ties.least(np.einsum("i,ij->j", weight, doubts)))
-        wrong = np.where(nearer[:, j], said.wrong[:, j], wrong)
-        now = weight @ wrong
-        if chosen and now >= errors - tolerance * np.sqrt(errors) - ties.EQUAL:
+        nearer = leasts < least[:, None] - ties.EQUAL
+        new_doubts = np.where(nearer, doubts, doubt[:, None])
+        j = int(ties.argmin(np.einsum("i,ij->j", weight, new_doubts)))
+        wrong = np.where(nearer[:, j], wrongs[:, j], wrong)
+        new_errors = weight @ wrong
+        if chosen and new_errors >= errors - tolerance * np.sqrt(errors) - ties.EQUAL:
             break
-        chosen, errors = [*chosen, j], now
-        least, doubt = np.minimum(least, said.least[:, j]), doubts[:, j]
+        chosen, errors = [*chosen, j], new_errors
+        least, doubt = np.minimum(least, leasts[:, j]), new_doubts[:, j]
     return np.array(chosen)
+
+
+def _by_view(ratios, y):
+    """Results of each view by itself, (n, A) each, from log ratios (n, A, K) and classes y (n,).
+
+    Returns
+    -------
+    least
+        Smallest log ratio of the classes: of some views that with the smallest answers.
+    doubt
+        One less the probability of the row's own class, proportional to one over the ratio.
+    wrong
+        1.0 where the smallest ratio is that of another class; of classes that share it their mean.
+    """
+    own = np.maximum(y, 0)[:, None, None]
+    p, right = softmax(-np.minimum(ratios, ABSENT), axis=2), ties.argmin_shares(ratios)
+    doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))
+    return ratios.min(axis=2), doubt, wrong

@@ -1,4 +1,4 @@
-"""From data to a few views, and the rows that each serves: losses, lambda path, choice."""
+"""Recovery of a few views, and of the rows that each serves: losses, lambda path, choice."""
 
 from dataclasses import dataclass, replace
 
@@ -6,16 +6,21 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn as query
-from lodim.models.ripr.assignment import forward as greedy
-from lodim.models.ripr.assignment import lambda_path as choose
-from lodim.models.ripr.assignment.solve import Assignment, assign, candidates, ended, restrict
-from lodim.models.ripr.screen import row_blocks
+from lodim.models.ripr.answers import knn
+from lodim.models.ripr.assignment import forward, lambda_path
+from lodim.models.ripr.assignment.solve import (
+    Assignment,
+    assign,
+    eligible_views,
+    reassign,
+    with_log,
+)
+from lodim.models.ripr.views import row_blocks
 
 TASKS = ("class", "number", "cluster")
-SURE = 0.5  # standard errors that as many views of forward selection must be better by
+MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
 FEWER = 4  # by this the root of n is divided where views are chosen by their errors
-ALIKE = 1.0  # lambda of clustering, in units of (1 - alpha)^2: nothing is predicted to choose it by
+UNIT_LAMBDA = 1.0  # of clustering, where nothing is predicted to choose it by, in units
 
 
 @dataclass(frozen=True)
@@ -27,210 +32,206 @@ class Control:
     balanced : take the shares of the classes out of the losses
     tolerance : standard errors that the chosen lambda may be above the best
     most : views at most, None for any number
-    grid : penalties tried, in units of `Recovery`
     """
 
     alpha: float = losses.ALPHA
     least: float = 0.05
     balanced: bool = True
-    tolerance: float = choose.TOLERANCE
+    tolerance: float = 0.5
     most: int | None = None
-    grid: tuple = tuple(choose.GRID)
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryData:
+    """Rows and the views that are compared.
+
+    X : (n, p) NaN where missing; features on comparable scales
+    y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
+    views : (d*, D), see `views.enumerate_views`
+    task : one of TASKS
+    weight : (n,) weights of the rows, or None: in masses, objective, errors and means of
+        neighbours. Rows of weight zero are nobody's neighbours
+    seed : of the sample that clustering compares with
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    views: np.ndarray
+    task: str
+    weight: np.ndarray | None = None
+    control: Control = Control()
+    seed: int = 0
+    threads: int = 1
+
+    @property
+    def counts(self):
+        """Rows that can be neighbours, (n,) bool; None where all can."""
+        return None if self.weight is None else self.weight > 0
+
+    @property
+    def default_k(self):
+        """The root of the number of rows that can be neighbours."""
+        counts = np.ones(len(self.X), bool) if self.weight is None else self.weight > 0
+        counts &= self.task != "class" or self.y >= 0
+        return losses.default_k(int(counts.sum()))
+
+    def losses(self, k=None):
+        """Loss matrix of the task, (n, d*): see `losses`."""
+        X, views, alpha = self.X, self.views, self.control.alpha
+        how = {"counts": self.counts, "threads": self.threads}
+        if self.task == "class":
+            balanced = self.control.balanced
+            return losses.class_losses(X, self.y, views, k, alpha=alpha, balanced=balanced, **how)
+        if self.task == "number":
+            how = {"weight": self.weight, "threads": self.threads}
+            return losses.regression_losses(X, self.y, views, k, **how)
+        if self.task == "cluster":
+            return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
+        raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
+
+    def log_ratios(self, k, columns):
+        """Log ratios of rows left out to all classes in some views, (n, A, K)."""
+        how = {"balanced": self.control.balanced, "counts": self.counts, "leave_out": True}
+        views, threads = self.views[columns], self.threads
+        return knn.class_ratios(self.X, self.X, self.y, views, k, threads=threads, **how)
+
+    def held_out_errors(self, L, k, columns):
+        """A function (assignment, some of `columns`) -> errors (n,) of rows left out."""
+        X, y = self.X, self.y
+        if self.task == "class":
+            return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
+        near = {j: knn.neighbours(X, X, self.views[j], k, like=y, leave_out=True) for j in columns}
+        return lambda_path.number_errors(near, y, L, self.weight)
 
 
 @dataclass(frozen=True)
 class Recovery:
     """Views and the rows that each serves.
 
-    task : "class", "number" or "cluster"
     views : (A, D) features of the selected views, those with more mass first; -1 beyond a view's
-    columns : (A,) their columns of the loss matrix
     assignment : rows assigned to the selected views alone: columns are positions in `views`;
         objective and converged are of the search over all views
-    losses : (n, A) of the selected views
-    best : (n,) least loss of each row over all views
     k : neighbours
     lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
         variance of a row's losses
-    path : LambdaPath, its columns among those of views that can serve (`assign.candidates`); None
-        where lambda was given, or forward selection was better
+    path : LambdaPath, its columns among those of `eligible_views`; None where lambda was given, or
+        forward selection was better
     forward : whether forward selection found the views, and no penalty did
     """
 
-    task: str
     views: np.ndarray
-    columns: np.ndarray
     assignment: Assignment
-    losses: np.ndarray
-    best: np.ndarray
     k: int
     lambda_: float
     unit: float
-    path: choose.LambdaPath | None
+    path: lambda_path.LambdaPath | None = None
     forward: bool = False
 
 
-def loss_matrix(X, y, views, task, k=None, *, control=None, weight=None, seed=0, threads=1):
-    """Losses of a task, (n, d*): see `losses`. y (n,) is ignored by clustering."""
-    control, counts = control or Control(), None if weight is None else weight > 0
-    if task == "class":
-        return losses.class_losses(
-            X, y, views, k, alpha=control.alpha, balanced=control.balanced, counts=counts,
-            threads=threads,
-        )  # fmt: skip
-    if task == "number":
-        return losses.regression_losses(X, y, views, k, weight=weight, threads=threads)
-    if task == "cluster":
-        return losses.cluster_losses(
-            X, views, k, alpha=control.alpha, seed=seed, counts=counts, threads=threads
-        )
-    raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {task!r}")
-
-
-def recover(
-    X, y, views, task, *, k=None, lambda_=None, L=None, weight=None, control=None, seed=0,
-    threads=1,
-):  # fmt: skip
+def recover(data, *, k=None, lambda_=None, L=None):
     """The selected views, Algorithm 2.1.1 with lambda chosen by predictions of rows left out.
 
     Parameters
     ----------
-    X : array (n, p)
-        NaN where missing; features on comparable scales.
-    y : array (n,)
-        Classes 0..K-1 (-1 unlabelled), numbers, or None for clustering.
-    views : array (d*, D)
-        See `views.enumerate_views`.
-    task : {"class", "number", "cluster"}
+    data : RecoveryData
     k : int, optional
         Neighbours; by default the root of n, a fourth of it for views that forward
         selection takes.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
-        default chosen, see `choose`; for clustering 1.
+        default chosen, see `lambda_path.select_lambda`; for clustering 1.
     L : array (n, d*), optional
         The loss matrix, where it is at hand.
-    weight : array (n,), optional
-        Weights of the rows: in masses, objective, errors and means of neighbours. Rows of weight
-        zero are nobody's neighbours.
-    control : Control, optional
-    seed : int
-        Of the sample that clustering compares with.
-    threads : int
 
     Returns
     -------
     Recovery
     """
-    control = control or Control()
-    given = (X, y, views, task, weight, control, seed, threads)
-    number = k or losses.default_k(_references(y, weight, task, len(X)))
-    first = _by_penalty(given, number, lambda_, L)
-    if task != "class" or lambda_ is not None:
-        return first.recovery
+    number = k or data.default_k
+    best, errors = _by_penalty(data, number, lambda_, L)
+    if data.task != "class" or lambda_ is not None:
+        return best
     if k is None and L is None:
         number = max(1, round(number / FEWER))
-    rival = _forward(given, number, L)
-    return rival.recovery if _better(rival, first, weight) else first.recovery
+    rival, rival_errors = _by_forward_selection(data, number, L)
+    more = len(rival.views) - len(best.views)
+    return rival if _better(rival_errors, errors, more, data.weight) else best
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A recovery, and the errors (n,) of rows left out; none where nothing was compared."""
+def _better(rival, best, n_more, weight):
+    """Whether errors (n,) of a rival with n_more views are surely less.
 
-    recovery: Recovery
-    errors: np.ndarray | None
-
-
-def _better(rival, best, weight):
-    """Whether the rival errs less: by SURE standard errors of the difference (McNemar's) where it
-    has as many views, by one more for each further view.
+    By MARGIN standard errors of the difference (McNemar's) where it has as many views, by one more
+    for each further view.
     """
-    known = ~np.isnan(rival.errors) & ~np.isnan(best.errors)
+    known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
-    gain = w * np.where(known, best.errors - rival.errors, 0.0)
-    sure = max(0.0, SURE + len(rival.recovery.views) - len(best.recovery.views))
-    return gain.sum() > sure * np.sqrt((gain**2).sum()) + ties.EQUAL
+    gain = w * np.where(known, best - rival, 0.0)
+    margin = max(0.0, MARGIN + n_more)
+    return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
 
 
-def _losses(given, k):
-    X, y, views, task, weight, control, seed, threads = given
-    return loss_matrix(
-        X, y, views, task, k, control=control, weight=weight, seed=seed, threads=threads
-    )
-
-
-def _by_penalty(given, k, lambda_, L):
-    """Views by the lambda path, or by a given lambda."""
-    _, _, _, task, weight, control, _, threads = given
-    L = _losses(given, k) if L is None else L
-    unit = spread(L) if task == "number" else (1.0 - control.alpha) ** 2
-    able = candidates(L, unit)  # the others never serve: the matrix of all may be large
-    L = np.ascontiguousarray(L[:, able])
-    given = (*given[:2], given[2][able], *given[3:])
+def _by_penalty(data, k, lambda_, L):
+    """The Recovery by the lambda path or one lambda; of a path, errors (n,) of rows left out."""
+    L = data.losses(k) if L is None else L
+    unit = mean_row_variance(L) if data.task == "number" else (1.0 - data.control.alpha) ** 2
+    able = eligible_views(L, unit)  # the others never serve: the matrix of all may be large
+    L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
+    weight, control, threads = data.weight, data.control, data.threads
     path, errors = None, None
-    if lambda_ is not None or task == "cluster":
-        lambda_ = ALIKE if lambda_ is None else lambda_
-        found = assign(L, unit * lambda_, weight=weight, threads=threads)
+    if lambda_ is None and data.task != "cluster":
+        path, errors = _select_lambda(data, k, L, unit)
+        search, lambda_ = path.assignments[path.chosen], lambda_path.GRID[path.chosen]
     else:
-        path, errors = _path(given, k, L, unit)
-        found, lambda_ = path.assignments[path.chosen], control.grid[path.chosen]
-    found = replace(_recovery(given, k, unit, L, found, path), lambda_=lambda_)
-    return Proposal(replace(found, columns=able[found.columns]), errors)
+        lambda_ = UNIT_LAMBDA if lambda_ is None else lambda_
+        search = assign(L, unit * lambda_, weight=weight, threads=threads)
+    columns, own = keep_largest(L, search, control, weight)
+    if data.task == "class":
+        columns, own = refit(L, columns, min(search.lambda_, UNIT_LAMBDA * unit), weight)
+        own = with_log(own, search)
+    return Recovery(data.views[columns], own, k, lambda_, unit, path), errors
 
 
-def _recovery(given, k, unit, L, found, path):
-    _, _, views, task, weight, control, _, _ = given
-    columns, own = keep(L, found, control.least, weight, control.most)
-    if task == "class":
-        columns, own = settle(L, columns, min(found.lambda_, ALIKE * unit), weight)
-        own = ended(own, found)
-    return Recovery(
-        task, views[columns], columns, own, L[:, columns], L.min(axis=1), k, found.lambda_ / unit,
-        unit, path,
-    )  # fmt: skip
+def _select_lambda(data, k, L, unit):
+    """The lambda path, and errors (n,) of rows left out at the lambda that it chooses."""
+    c, grid = data.control, unit * lambda_path.GRID
+    path = lambda_path.assignment_path(L, grid, weight=data.weight, threads=data.threads)
+    columns = np.unique(np.concatenate([a.selected(c.least) for a in path]))
+    errors_of = data.held_out_errors(L, k, columns)
+    path = lambda_path.select_lambda(path, errors_of, c, data.weight)
+    return path, errors_of(path.assignments[path.chosen], path.views[path.chosen])
 
 
-def _forward(given, k, L):
-    """Views by forward selection, the rows assigned to them at a penalty of one unit."""
-    _, y, views, task, weight, control, _, _ = given
-    L, unit = _losses(given, k) if L is None else L, (1.0 - control.alpha) ** 2
-    tried = greedy.candidates(L, weight)
-    ratios = _left_out(given, k, tried)
-    taken = greedy.forward(ratios, y, control.most or greedy.MOST, weight)
-    J, ratios = tried[taken], ratios[:, taken]
-    errors = choose.class_errors(ratios, y, np.arange(len(J)))(None, np.arange(len(J)))
-    J, own = settle(L, J, ALIKE * unit, weight)
-    found = Recovery(task, views[J], J, own, L[:, J], L.min(axis=1), k, ALIKE, unit, None, True)
-    return Proposal(found, errors)
+def _by_forward_selection(data, k, L):
+    """The Recovery by forward selection, at a penalty of one unit; errors (n,) of rows left out."""
+    L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
+    tried = forward.candidates(L, data.weight)
+    ratios = data.log_ratios(k, tried)
+    most = data.control.most or forward.MOST_VIEWS
+    taken = forward.forward_selection(ratios, data.y, most, data.weight)
+    columns, every = tried[taken], np.arange(len(taken))
+    errors = lambda_path.class_errors(ratios[:, taken], data.y, every)(None, every)
+    columns, own = refit(L, columns, UNIT_LAMBDA * unit, data.weight)
+    return Recovery(data.views[columns], own, k, UNIT_LAMBDA, unit, forward=True), errors
 
 
-def _left_out(given, k, J):
-    """Log ratios of rows to all classes in some views, rows left out, (n, A, K)."""
-    X, y, views, _, weight, control, _, threads = given
-    return query.class_ratios(
-        X, X, y, views[J], k, n_classes=int(y.max() + 1), balanced=control.balanced,
-        counts=None if weight is None else weight > 0, leave_out=True, threads=threads,
-    )  # fmt: skip
-
-
-def keep(L, found, least, weight=None, most=None):
+def keep_largest(L, search, control, weight=None):
     """Columns of the views with more than a share of the mass, most first; rows assigned to them.
 
     Where none has as much, the one with most is kept; of more than `most`, those with most.
     """
-    order = largest(found.mass, least, most)
-    columns = found.views[order]
-    return columns, restrict(L[:, columns], found, found.mass[order], weight)
+    order = largest(search.mass, control)
+    columns = search.views[order]
+    return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
-def largest(mass, least, most=None):
+def largest(mass, control):
     """Positions of masses beyond a share, most first; of none beyond it, that with most."""
-    order = ties.falling(mass)
-    return order[mass[order] > min(least, 0.999 * mass.max())][:most]
+    order = ties.descending(mass)
+    return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
 
-def settle(L, columns, lambda_, weight=None):
+def refit(L, columns, lambda_, weight=None):
     """Columns with most mass first, and the rows assigned to them alone at a small penalty.
 
     The penalty that finds the views crowds rows into the largest of them; as after a lasso, what
@@ -239,41 +240,17 @@ def settle(L, columns, lambda_, weight=None):
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
-    order = ties.falling(mass)
-    again = restrict(L[:, columns[order]], own, mass[order], weight)
-    return columns[order], again
+    order = ties.descending(mass)
+    return columns[order], reassign(L[:, columns[order]], own, mass[order], weight)
 
 
-def _references(y, weight, task, n):
-    counts = np.ones(n, bool) if weight is None else weight > 0
-    return int((counts & (y >= 0)).sum() if task == "class" else counts.sum())
-
-
-def spread(L):
-    """Mean variance of the finite losses of a row."""
+def mean_row_variance(L):
+    """Mean variance of the finite losses of a row; 1 where it is zero."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])
-        losses = np.where(finite, L[rows], 0.0)
+        known = np.where(finite, L[rows], 0.0)
         size = np.maximum(finite.sum(axis=1), 1)
-        centred = np.where(finite, losses - (losses.sum(axis=1) / size)[:, None], 0.0)
+        centred = np.where(finite, known - (known.sum(axis=1) / size)[:, None], 0.0)
         total += (np.einsum("ij,ij->i", centred, centred) / size).sum()
     return float(total / len(L)) or 1.0
-
-
-def _path(given, k, L, unit):
-    """The lambda path, and the errors of what it chooses."""
-    X, y, views, task, weight, control, _, threads = given
-    grid = unit * np.array(control.grid)
-    found = choose.assignments(L, grid, weight=weight, threads=threads)
-    J = np.unique(np.concatenate([a.selected(control.least) for a in found]))
-    if task == "class":
-        error_of = choose.class_errors(_left_out(given, k, J), y, J)
-    else:
-        near = {j: query.neighbours(X, X, views[j], k, like=y, leave_out=True) for j in J}
-        error_of = choose.number_errors(near, y, L, weight)
-    path = choose.choose(
-        found, grid, error_of, weight=weight, least=control.least, tolerance=control.tolerance,
-        most=control.most,
-    )  # fmt: skip
-    return path, error_of(found[path.chosen], path.views[path.chosen])

@@ -1,4 +1,4 @@
-"""Training: the rows of a batch as the search for views takes them."""
+"""ViewSearch: the rows of a batch as the search for views takes them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,24 +11,29 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.assignment import constrained as convex
-from lodim.models.ripr.assignment.order import assign_in_order
-from lodim.models.ripr.assignment.recover import ALIKE, Control, keep, largest, loss_matrix, recover
-from lodim.models.ripr.assignment.solve import ended
-from lodim.models.ripr.screen import most_views, screened_views
-from lodim.models.ripr.views import by_content, count, redundant
+from lodim.models.ripr.assignment import constrained
+from lodim.models.ripr.assignment.recover import (
+    UNIT_LAMBDA,
+    Control,
+    RecoveryData,
+    keep_largest,
+    largest,
+    recover,
+)
+from lodim.models.ripr.assignment.solve import assign_in_order, with_log
+from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class ViewSearch:
     """The rows as the numerical functions take them.
 
     X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known; values that differ
         by rounding alone are one
-    weight : (n,) as given, zero where rows do not count; varies : (p,) bool
+    weight : (n,), zero where rows do not count; varies : (p,) bool
     order : (n,) by which rows follow each other, or None
     rows : (n,) positions in the data
     """
@@ -43,10 +48,12 @@ class Training:
     settings: Any
 
     @classmethod
-    def of(cls, batch, family, settings):
-        """From a batch."""
-        X = ties.merged(tiles.unpack(batch.X, batch.n).astype(np.float64))
-        y = np.full(batch.n, np.nan) if batch.y is None else ties.merged(batch.y[:, None])[:, 0]
+    def from_batch(cls, batch, family, settings):
+        """The search among the rows of a batch; a DataError where no feature varies."""
+        X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64))
+        y = np.full(batch.n, np.nan)
+        if batch.y is not None:
+            y = ties.merge_close(batch.y[:, None])[:, 0]
         weight = np.ones(batch.n) if batch.weights is None else batch.weights
         varies = _varies(X[weight > 0])
         if not varies.any():
@@ -60,7 +67,7 @@ class Training:
 
     @property
     def n_classes(self):
-        """Zero where the response has no classes."""
+        """Number of classes, zero where the response has none."""
         return max(2, self.family.n_scores) if self.task == CLASSES else 0
 
     @property
@@ -91,9 +98,7 @@ class Training:
     def control(self):
         """Rare settings of the search."""
         s = self.settings
-        return Control(
-            alpha=s.a, least=s.share, balanced=s.balanced, tolerance=s.tolerance, most=s.n_views
-        )
+        return Control(s.a, s.share, s.balanced, s.tolerance, s.n_views)
 
     @property
     def dims(self):
@@ -103,10 +108,10 @@ class Training:
 
     @property
     def views(self):
-        """Views that are compared, (d*, D) positions in the design: all, or as `screen` leaves.
+        """Views that are compared, (d*, D) positions in the design: all, or those screened.
 
-        Those that say a thing twice are left out, unless there are no others. Ties are won by the
-        earlier view, and so they are in an order that does not depend on that of the columns.
+        Redundant ones are left out, unless there are no others. Ties are won by the earlier view,
+        and so they are in an order that does not depend on that of the columns.
         """
         return self._enumerated[0]
 
@@ -123,70 +128,66 @@ class Training:
         on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
             bound = max(most_views(len(self.used)), len(on))
-        found, complete = screened_views(
-            len(on), *self.dims, lambda some: self.losses(_named(some, on)), bound, self.weights
-        )
-        found = _named(found, on)
-        twice = redundant(self.X[self.weight > 0], found, levels=self.task == CLUSTERS)
-        return found if twice.all() else found[~twice], complete
 
-    def losses(self, views=None, k=None):
-        """Losses of the rows used in some views, all by default, (m, d*)."""
-        return loss_matrix(
-            self.X[self.used], self.target, self.views if views is None else views, self.task,
-            k or self.settings.k, control=self.control, weight=self.weights,
-            seed=self.settings.seed, threads=self.threads,
-        )  # fmt: skip
+        def losses_of(views):
+            return self._data(_positions(views, on)).losses(self.settings.k)
+
+        views, complete = screened_views(len(on), *self.dims, losses_of, bound, self.weights)
+        views = _positions(views, on)
+        twice = redundant(self.X[self.weight > 0], views, levels=self.task == CLUSTERS)
+        return views if twice.all() else views[~twice], complete
+
+    @cached_property
+    def data(self):
+        """RecoveryData of the rows used, m of them, and the views."""
+        return self._data(self.views)
+
+    def _data(self, views):
+        X, y, s = self.X[self.used], self.target, self.settings
+        how = (self.weights, self.control, s.seed, self.threads)
+        return RecoveryData(X, y, views, self.task, *how)
+
+    def losses(self, k=None):
+        """Losses of the rows used in the views, (m, d*)."""
+        return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
         """The Recovery of views by a penalty in units, None to have it chosen."""
-        found = recover(
-            self.X[self.used], self.target, self.views, self.task, k=self.settings.k,
-            lambda_=lambda_, L=L, weight=self.weights, control=self.control,
-            seed=self.settings.seed, threads=self.threads,
-        )  # fmt: skip
-        if self.settings.limits is not None:
-            return self._within_limits(found, L)
-        return found if self.order is None else self._in_order(found, L)
+        recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
+        if self.settings.limits is None and self.order is None:
+            return recovery
+        L = self.losses(recovery.k) if L is None else L
+        within = self._in_order if self.settings.limits is None else self._within_limits
+        columns, own = within(L, recovery)
+        return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
-    def _within_limits(self, found, L):
-        """The same penalty within limits: first over all views, then the kept ones."""
-        L = self.losses(k=found.k) if L is None else L
-        rows, lambda_ = self.rows[self.used], found.lambda_ * found.unit
-
-        def within(columns, lambda_):
-            limits = self.settings.limits.at(self.views[columns], rows)
-            return convex.assign(L[:, columns], lambda_, limits, weight=self.weights)
-
-        every = np.arange(len(self.views))
-        search = within(every, lambda_)
-        J = largest(search.mass, self.control.least, self.control.most)
+    def _within_limits(self, L, recovery):
+        """Columns and Mixture within limits: a search over all views, then over those kept."""
+        lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
+        limits, weight = self.settings.limits, self.weights
+        every = limits.constraints(self.views, rows)
+        search = constrained.assign(L, lambda_, every, weight=weight)
+        J = largest(search.mass, self.control)
         if self.task == CLASSES:
-            lambda_ = min(lambda_, ALIKE * found.unit)
-        own = within(J, lambda_)
-        order = ties.falling(own.mass)
-        own = replace(ended(own, search), B=own.B[:, order], mass=own.mass[order])
-        J = J[order]
-        return replace(
-            found, views=self.views[J], columns=J, losses=L[:, J], assignment=own, forward=False
-        )
+            lambda_ = min(lambda_, UNIT_LAMBDA * recovery.unit)
+        kept = limits.constraints(self.views[J], rows)
+        own = constrained.assign(L[:, J], lambda_, kept, weight=weight)
+        order = ties.descending(own.mass)
+        own = replace(with_log(own, search), B=own.B[:, order], mass=own.mass[order])
+        return J[order], own
 
-    def _in_order(self, found, L):
-        """The same penalty with a price of switches: first over all views, then the kept ones."""
-        L = self.losses(k=found.k) if L is None else L
-        s, rank = self.settings, np.argsort(self.order[self.used], kind="stable")
+    def _in_order(self, L, recovery):
+        """Columns and Assignment in order: a search over all views, then over those kept."""
+        rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
-        lambda_ = found.lambda_ * found.unit
-        how = {"lambda_": lambda_, "switch": s.smooth * lambda_, "weight": weight}
-        all_views = assign_in_order(L[rank], **how)
-        columns, _ = keep(L[rank], all_views, self.control.least, weight, self.control.most)
-        own = assign_in_order(L[rank][:, columns], **how)
-        back = np.argsort(rank, kind="stable")
-        own = ended(own, all_views)
-        own = replace(own, views=columns[own.views], first=own.first[back], second=own.second[back])
-        return replace(
-            found, views=self.views[own.views], columns=own.views, assignment=own, forward=False
-        )
+        lambda_ = recovery.lambda_ * recovery.unit
+        switch = self.settings.smooth * lambda_
+        search = assign_in_order(L[rank], lambda_, switch, weight=weight)
+        columns, _ = keep_largest(L[rank], search, self.control, weight)
+        own = assign_in_order(L[rank][:, columns], lambda_, switch, weight=weight)
+        back, columns = np.argsort(rank, kind="stable"), columns[own.views]
+        own = replace(with_log(own, search), first=own.first[back], second=own.second[back])
+        return columns, replace(own, views=columns)
 
 
 def task_of(family):
@@ -194,22 +195,22 @@ def task_of(family):
     return TASKS.get(family.name, CLASSES)
 
 
-def flat(batch):
+def flat_features(batch):
     """Positions of the features of a batch of which a few values set the standard deviation."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
         known = x[~np.isnan(x)]
-        far = np.abs(known - np.median(known)) if len(known) else known
-        if far.any() and np.median(far[far > 0]) < FLAT * known.std():
+        distance = np.abs(known - np.median(known)) if len(known) else known
+        if distance.any() and np.median(distance[distance > 0]) < FLAT * known.std():
             out.append(f)
     return np.array(out, np.int64)
 
 
-def _named(views, on):
+def _positions(views, on):
     """Views of the features `on`, as increasing positions in the design."""
-    named = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
-    return np.where(named > on.max(), -1, named)
+    out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
+    return np.where(out > on.max(), -1, out)
 
 
 def _varies(X):
