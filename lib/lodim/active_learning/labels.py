@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.report import phrases as wording
+from lodim.report.phrases import listed
 
 
 def check(response, labelled, pool, test):
@@ -60,7 +60,7 @@ def checked(labels, learner, new):
     if len(strange) and not new:
         raise DataError(
             f"row {plain(strange.index[0])!r} is said to be {plain(strange.iloc[0])!r}, and "
-            f"labelled rows are {wording.listed([repr(plain(c)) for c in known])}; new=True "
+            f"labelled rows are {listed([repr(plain(c)) for c in known])}; new=True "
             "takes other classes"
         )
     return labels

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.active_learning import batch_selection as batches
 from lodim.active_learning import scores
 from lodim.active_learning.agreement import kappa
+from lodim.active_learning.batch_selection import diverse, features, top
 from lodim.active_learning.labels import check, checked, plain, series
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
@@ -197,10 +197,10 @@ class Learner:
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         value = np.asarray(getattr(scores, score)(self, rng), float)
         if score == "diverse":
-            X, known = (batches.features(self.fit, rows) for rows in (self.pool, self.labelled))
-            at = batches.diverse(value, X, known, n, rng)
+            X, known = (features(self.fit, rows) for rows in (self.pool, self.labelled))
+            at = diverse(value, X, known, n, rng)
         else:
-            at = batches.top(value, n, rng)
+            at = top(value, n, rng)
         rows = self.pool.iloc[at]
         new = {".score": value[at], ".class": self.fit.predict(rows, "class").to_numpy()}
         if "view" in self.fit.types:

@@ -44,7 +44,7 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """The committee's, by which `batches.diverse` draws rows that are far from each other."""
+    """The score by committee; `batch_selection.diverse` draws distant rows by it."""
     return committee(learner, rng)
 
 

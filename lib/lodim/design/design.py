@@ -7,9 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lodim import forms
-from lodim.design import columns
-from lodim.design import factors as factor
-from lodim.design import materialize as fill
+from lodim.design import columns, factors, materialize
 from lodim.design.batch import Batch
 from lodim.design.response import Given, Response, code_response, complete, learn_response
 from lodim.design.table import taught
@@ -130,13 +128,13 @@ class Design:
         table.positive_weight = given.positive_weight
         y, response, family = learn_response(response, family, table)
         given.check_classes(family, response)
-        _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
+        _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
         terms = _learn_terms(keys, table)
         widths = _widths(terms)
         _check_size(widths, keys, table.n)
         names, term_names, term_of = _names(terms, widths)
         X = _tiles(len(rows), len(names), dtype)
-        mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
+        mean, scale, flat = materialize.learn(terms, table, X, names, given.weights, standardize)
         design = cls(
             formula=formula,
             family=family,
@@ -194,7 +192,7 @@ class Design:
         given.check_classes(self.family, self.response)
         X = _tiles(len(rows), len(self.names), self.dtype)
         if len(rows):
-            fill.fill(self.terms, table, X, self.mean, self.scale, self._flat())
+            materialize.fill(self.terms, table, X, self.mean, self.scale, self._flat())
         y = None if answer is None else code_response(answer, table)
         return Batch(X, y, given.weights, given.offset, frame.index, rows)
 
@@ -215,7 +213,7 @@ class Design:
         """Whether data have the columns of the response, and of weights that have a name."""
         if self.response is None:
             return False
-        needed = [*factor.columns_of(self.response.key), *([self.weights] if self.weights else [])]
+        needed = [*factors.columns_of(self.response.key), *([self.weights] if self.weights else [])]
         return set(needed) <= set(columns.read_frame(data).names)
 
     @property
@@ -226,11 +224,11 @@ class Design:
     @property
     def features(self):
         """Names of the columns that the right side uses, each once."""
-        names = [name for term in self.terms for part in term for name in factor.needs(part)]
+        names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
     def _needs(self, answer):
-        return [*self.features, *(factor.columns_of(answer.key) if answer else ())]
+        return [*self.features, *(factors.columns_of(answer.key) if answer else ())]
 
     def _flat(self):
         constant = set(self.constant)
@@ -241,7 +239,7 @@ class Design:
         state = {IN_FILES.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
         for key in ("names", "term_names", "constant", "left_out"):
             state[key] = list(state[key])
-        state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
+        state["terms"] = [[factors.to_state(part) for part in term] for term in self.terms]
         if self.response is not None:
             levels = self.response.levels
             state["response"] = {
@@ -258,7 +256,7 @@ class Design:
         state["keeps_missing"] = state.pop("partial")
         for key in ("names", "term_names", "constant", "left_out"):
             state[key] = tuple(state[key])
-        state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
+        state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
             answer = dict(state["response"])
             answer["levels"] = None if answer["levels"] is None else tuple(answer["levels"])
@@ -319,14 +317,14 @@ def _response(leaf):
 
 def _names_of(keys, response):
     every = [key for term in keys for key in term] + ([response.key] if response else [])
-    return [name for key in dict.fromkeys(every) for name in factor.columns_of(key)]
+    return [name for key in dict.fromkeys(every) for name in factors.columns_of(key)]
 
 
 def _learn_terms(keys, table):
     learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factor.learn(key, taught(table, factor.columns_of(key))[0])
+            learnt[key] = factors.learn(key, taught(table, factors.columns_of(key))[0])
     return tuple(tuple(learnt[key] for key in term) for term in keys)
 
 
@@ -354,12 +352,12 @@ def _tiles(n, p, dtype):
 
 def _widths(terms):
     """Numbers of features of the terms."""
-    return [math.prod(map(factor.width, term)) for term in terms]
+    return [math.prod(map(factors.width, term)) for term in terms]
 
 
 def _names(terms, widths):
     """Names of the features and of the terms, and the term of each feature."""
-    letters = sum(w * sum(map(factor.letters, t)) for w, t in zip(widths, terms, strict=True))
+    letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(widths, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
             f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
@@ -367,8 +365,8 @@ def _names(terms, widths):
         )
     names, term_of = [], []
     for t, term in enumerate(terms):
-        labels = [factor.labels(part) for part in term]
-        for choice in fill.parts(term):
+        labels = [factors.labels(part) for part in term]
+        for choice in materialize.parts(term):
             names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(names)) < len(names):

@@ -1,6 +1,6 @@
 """Expressions: calls of the closed list, walked node by node over columns.
 
-Nothing is handed to Python's `eval`: each node that `grammar` allows has its line here.
+Nothing is handed to Python's `eval`: each node that `language` allows has its line here.
 """
 
 import ast
@@ -14,8 +14,7 @@ import numpy as np
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
 from lodim.errors import DataError, FormulaError
-from lodim.formula import language as grammar
-from lodim.formula import patsy_terms as algebra
+from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
     Refused,
     check_call,
@@ -68,7 +67,7 @@ class _Scope:
 def tree(code):
     """The syntax of an expression, checked again: it may come from a saved file."""
     try:
-        node = grammar.read(code)
+        node = language.read(code)
         if isinstance(node, ast.Call):
             check_call(node, outermost=True)
         elif column_name(node) is None:
@@ -222,7 +221,7 @@ def _call(node, scope):
     n_data = count_data(node)
     settings = [ast.literal_eval(arg) for arg in node.args[n_data:]]
     words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
-    if name in algebra.TRANSFORMS:
+    if name in patsy_terms.TRANSFORMS:
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)
     values = [_single(arg, scope) for arg in node.args[:n_data]]
@@ -243,12 +242,12 @@ def _transform(name, data, settings, words, scope):
     """A spline or a standardization: learnt first where asked, then applied."""
     try:
         if scope.learning:
-            state = algebra.learn(name, data, settings, words, scope.table.positive_weight)
+            state = patsy_terms.learn(name, data, settings, words, scope.table.positive_weight)
             scope.states.append((name, state))
         known, state = scope.states[scope.position]
         scope.position += 1
         if known == name:
-            return algebra.apply(name, state, data, settings, words)
+            return patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
             f"{scope.code}: a value lies outside of the range that bs() has learnt; set "

@@ -11,13 +11,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lodim import forms
-from lodim.design import evaluate as expression
+from lodim.design import evaluate
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import Column, as_float, as_levels, recode, take, used_levels
 from lodim.design.evaluate import tree
 from lodim.errors import DataError
-from lodim.formula import language as grammar
-from lodim.formula import patsy_terms as algebra
+from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
@@ -88,7 +87,7 @@ def learn(key, table):
     node = tree(code)
     if function_name(node.func) == "C":
         return _categorical(code, node, table)
-    return Expression(code, *expression.learn(code, table))
+    return Expression(code, *evaluate.learn(code, table))
 
 
 def labels(factor):
@@ -115,7 +114,7 @@ def letters(factor):
 
 def least_width(key):
     """How many columns the factor of a key makes, as far as the formula says."""
-    return 1 if key[1] is None else grammar.width(tree(key[1]))
+    return 1 if key[1] is None else language.width(tree(key[1]))
 
 
 def needs(factor):
@@ -131,7 +130,7 @@ def prepare(factor, table):
     if isinstance(factor, Numeric):
         return as_float(take(raw(factor, table), table.rows))
     if isinstance(factor, Expression):
-        made = expression.evaluate(factor.name, tree(factor.name), table, factor.states)
+        made = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
         if made.shape[1] != factor.width:
             raise DataError(f"{factor.name} makes {made.shape[1]} columns, not {factor.width}")
         return made
@@ -183,7 +182,7 @@ def _categorical(code, node, table):
         levels = wanted
     if contrast is None:
         return Levels(code, True, levels, _shown(levels))
-    matrix, suffixes = algebra.contrast(code, contrast, levels)
+    matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
     return Levels(code, True, levels, tuple(suffixes), matrix)
 
 
@@ -192,7 +191,7 @@ def _inner(code, node, table):
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
-    return Column(code, "number", expression.evaluate(code, node, table)[:, 0]), ALL
+    return Column(code, "number", evaluate.evaluate(code, node, table)[:, 0]), ALL
 
 
 def to_state(factor):
@@ -229,7 +228,7 @@ def _check(factor):
     if isinstance(factor, Expression):
         forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
         for name, learnt in factor.states:
-            algebra.check(name, learnt)
+            patsy_terms.check(name, learnt)
     if isinstance(factor, Levels):
         check_levels(factor.levels, factor.name, least=1)
         sizes = {"levels": len(factor.levels)}

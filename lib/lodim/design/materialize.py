@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lodim.design import column_kernels as moments
-from lodim.design import columns
-from lodim.design import factors as factor
-from lodim.design.column_kernels import ALL
+from lodim.design import columns, factors
+from lodim.design.column_kernels import ALL, NO_WEIGHTS, moments, pack, read_only
 from lodim.design.table import known, spread
 from lodim.errors import DataError
 
@@ -23,7 +21,7 @@ THREADED = 2_000_000  # numbers above which threads over columns pay
 
 def parts(term):
     """For each column of a term, the column of each factor; that of the first runs fastest."""
-    widths = [range(factor.width(part)) for part in term]
+    widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
 
@@ -37,7 +35,7 @@ class _Prepared:
     def __call__(self, part):
         if id(part) in self.kept:
             return self.kept[id(part)]
-        made = factor.prepare(part, self.table)
+        made = factors.prepare(part, self.table)
         if self.uses[id(part)] > 1 and made.size <= self.room:
             self.room -= made.size
             self.kept[id(part)] = made
@@ -46,30 +44,30 @@ class _Prepared:
 
 def _sources(term, table, prepared):
     """(column, rows) for each feature of a term: the user's array where it is numbers."""
-    part, where = known(table, [name for f in term for name in factor.needs(f)])
+    part, where = known(table, [name for f in term for name in factors.needs(f)])
     if where is ALL:
         yield from _known_sources(term, part, prepared)
     elif not part.n:
         for _ in parts(term):
-            yield moments.read_only(np.full(table.n, np.nan)), moments.read_only(ALL)
+            yield read_only(np.full(table.n, np.nan)), read_only(ALL)
     else:
         for x, rows in _known_sources(term, part, _Prepared((), part)):
             values = spread(columns.take(x, rows), where, table.n)
-            yield moments.read_only(values), moments.read_only(ALL)
+            yield read_only(values), read_only(ALL)
 
 
 def _known_sources(term, table, prepared):
     """The same for a table where nothing of the term is missing."""
-    if len(term) == 1 and isinstance(term[0], factor.Numeric):
-        values = factor.raw(term[0], table)
-        yield moments.read_only(columns.as_float(values)), table.rows
+    if len(term) == 1 and isinstance(term[0], factors.Numeric):
+        values = factors.raw(term[0], table)
+        yield read_only(columns.as_float(values)), table.rows
         return
     sources = [prepared(part) for part in term]
     for choice in parts(term):
-        made = [factor.column(*z) for z in zip(term, sources, choice, strict=True)]
+        made = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
         yield (
-            moments.read_only(made[0] if len(made) == 1 else _product(made)),
-            moments.read_only(ALL),
+            read_only(made[0] if len(made) == 1 else _product(made)),
+            read_only(ALL),
         )
 
 
@@ -83,7 +81,7 @@ def _product(columns):
 
 def _each(work, terms, table, p):
     """Do the work of every term, given its first feature; in threads where there is much."""
-    widths = [math.prod(map(factor.width, term)) for term in terms]
+    widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     threads = min(8, os.cpu_count() or 1)
     if table.n * p < THREADED or threads == 1:
@@ -102,7 +100,7 @@ def fill(terms, table, X, mean, scale, flat):
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+                _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
@@ -112,15 +110,15 @@ def learn(terms, table, X, names, weights, standardize):
     p = X.shape[1]
     mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
     if weights is None:
-        weights = moments.NO_WEIGHTS
+        weights = NO_WEIGHTS
     elif not 1e-100 < weights.max() < 1e100:
         weights = weights / weights.max()  # their sum, or a product, would leave float64
-    weights, prepared = moments.read_only(weights), _Prepared(terms, table)
+    weights, prepared = read_only(weights), _Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             there = _there(x, rows, weights) if table.keeps_missing else (rows, weights)
-            mean[k], sd, least, greatest = moments.moments(x, *there)
+            mean[k], sd, least, greatest = moments(x, *there)
             if not (np.isfinite(mean[k]) and np.isfinite(sd)):
                 raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
                                 "be squared; divide it by a power of ten")  # fmt: skip
@@ -128,7 +126,7 @@ def learn(terms, table, X, names, weights, standardize):
                 flat[k], mean[k] = True, min(max(mean[k], least), greatest)
                 continue
             scale[k] = sd if standardize else 1.0
-            _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+            _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, p)
     return mean, scale, flat
@@ -149,4 +147,4 @@ def _there(x, rows, weights):
     if rows.size or not np.isnan(x).any():
         return rows, weights
     at = np.flatnonzero(~np.isnan(x))
-    return moments.read_only(at), moments.read_only(weights[at] if weights.size else weights)
+    return read_only(at), read_only(weights[at] if weights.size else weights)

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.design import columns
-from lodim.design import factors as factor
+from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL, read_only, scan
 from lodim.design.evaluate import Table, tree
 from lodim.design.table import known, spread, taught
@@ -39,13 +38,13 @@ class Response:
     def check(self, family):
         """Raise a ValueError unless the parts fit each other and the family's name."""
         forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
-        factor.columns_of(self.key)
+        factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
         if (self.levels is None) != (family == "gaussian"):
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if self.levels is not None:
-            factor.check_levels(self.levels, self.name, least=2)
+            factors.check_levels(self.levels, self.name, least=2)
             if family == "binomial" and len(self.levels) > 2:
                 raise ValueError(f"the response has {len(self.levels)} levels, not 2")
 
@@ -224,7 +223,7 @@ def learn_response(response, family, table):
     if response is None:
         return None, None, "none"
     n = table.n
-    table, where = taught(table, factor.columns_of(response.key))
+    table, where = taught(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
     family = family or _infer(source, rows)
     if family == "gaussian":
@@ -240,7 +239,7 @@ def learn_response(response, family, table):
 def code_response(response, table):
     """The response of new data, (n,) float64, by the levels that are known."""
     n = table.n
-    table, where = known(table, factor.columns_of(response.key))
+    table, where = known(table, factors.columns_of(response.key))
     if not table.n:
         return np.full(n, np.nan)
     source, rows = _source(response, table)
@@ -254,7 +253,7 @@ def _source(response, table):
     """The response as a column, and which of its rows are meant."""
     if not response.called:
         return table.columns[response.name], table.rows
-    values = factor.prepare(factor.learn(response.key, table), table)
+    values = factors.prepare(factors.learn(response.key, table), table)
     if values.shape[1] != 1:
         raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
     return columns.Column(response.name, "number", values[:, 0]), ALL

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.design import factors as factor
+from lodim.design import factors
 from lodim.formula.formula import quote
 
 
@@ -47,5 +47,5 @@ def _formula(response, terms):
 
 def _text(part):
     """A response or a factor as it is written: code as it is, a column's name quoted if need be."""
-    code = isinstance(part, factor.Expression) or getattr(part, "called", False)
+    code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

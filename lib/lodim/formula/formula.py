@@ -1,6 +1,6 @@
 """A formula as text: its sides, the columns they name, and what its dots stand for.
 
-The text is read by `parser`; what a formula may say is in `grammar` and `terms`. Nothing here
+The text is read by `parser`; what a formula may say is in `language` and `terms`. Nothing here
 knows data but by the names of their columns.
 """
 
@@ -9,10 +9,9 @@ import re
 from dataclasses import dataclass
 
 from lodim.errors import FormulaError
-from lodim.formula import idioms
+from lodim.formula import idioms, terms
 from lodim.formula.language import ALLOWED, RESERVED, canonical, functions, quote
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
-from lodim.formula.terms import expand as expand_terms
 
 COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
 
@@ -164,7 +163,7 @@ def expand(formula, names, hidden=()):
     dot = [name for name in names if name not in out]
     if not dot:
         _check_dots(formula)
-    return expand_terms(formula.text, formula.right, dot)
+    return terms.expand(formula.text, formula.right, dot)
 
 
 def answers(formula, names):

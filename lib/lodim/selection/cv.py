@@ -11,14 +11,14 @@ import pandas as pd
 
 from lodim.checks import one_of, whole
 from lodim.design.batch import split, subset
-from lodim.engine import row_keys as keys
+from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
-from lodim.selection import folds as folding
-from lodim.selection import path as paths
 from lodim.selection.choice import centre, weights
+from lodim.selection.folds import assign, assign_draws
+from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
     deviance,
@@ -44,8 +44,8 @@ def quick_splits(problem, draws=1):
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
         counted = batch.positive_weight
-        key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
-        keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
+        key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
+        keep = row_keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
         batch = subset(batch, counted[keep])
     counted = len(batch.positive_weight)
     if counted < 2:
@@ -53,7 +53,7 @@ def quick_splits(problem, draws=1):
         open_ = [k for k, penalty in spec.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*open_, spec.stage_setting, spec.shared_setting]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = folding.draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
+    drawn = assign_draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
     return [
         split(batch, fold == k, problem.standardize)
         for fold in drawn
@@ -195,7 +195,7 @@ def cv(
         grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     combinations = _with_penalties(_combinations(grid, problem.spec), problem, n_lambda)
-    fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
+    fold = assign(problem.batch, folds, problem.design.levels, seed)
     frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
     where_min, where_1se = _chosen(frame)
     varied = tuple(map(str, combinations[0]))
@@ -332,7 +332,7 @@ def _penalties(problem, n):
     penalty = next(iter(problem.spec.penalties))
     given = problem.arguments[penalty]
     fixed = isinstance(given, int | float)
-    return {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n)}
+    return {penalty: [given] if fixed else lambda_grid(problem, penalty, n)}
 
 
 def _check_grid(grid, problem):
@@ -347,7 +347,7 @@ def _with_penalties(points, problem, n):
     """The points with n values, largest first, of each penalty that is needed and has none."""
     for name, penalty in problem.spec.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
-            values = paths.lambda_grid(problem, name, n).tolist()
+            values = lambda_grid(problem, name, n).tolist()
             points = [{name: value} | point for value in values for point in points]
     return points
 

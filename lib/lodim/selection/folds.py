@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.engine import row_keys as keys
+from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 
 
@@ -17,7 +17,7 @@ def assign(batch, folds, classes, seed):
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
 
 
-def draws(batch, folds, classes, seed, n):
+def assign_draws(batch, folds, classes, seed, n):
     """`assign` n times, each draw of its own: n arrays (n_rows,)."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
@@ -31,8 +31,8 @@ def _assign(batch, folds, classes, seed):
     counted = len(batch.positive_weight)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
-    key, of_class = keys.of_batch(batch, len(classes or ()))
-    order = keys.shuffled(key, seed)
+    key, of_class = row_keys.of_batch(batch, len(classes or ()))
+    order = row_keys.shuffled(key, seed)
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
