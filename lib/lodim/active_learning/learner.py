@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.active_learning import scores
-from lodim.active_learning.agreement import kappa
 from lodim.active_learning.batch_selection import diverse, features, top
 from lodim.active_learning.labels import check, checked, plain, series
 from lodim.checks import one_of, whole
@@ -335,7 +334,7 @@ class Learner:
             known = scores.entropies(fit, self.pool)
             row["entropy"] = float(np.nanmean(known)) if np.isfinite(known).any() else np.nan
         if self._before is not None:
-            row["agreement"] = kappa(self._before, now)
+            row["agreement"] = cohen_kappa(self._before, now)
         self.fit, self._before, self._asked = fit, now, ""
         self._rows.append(row)
 
@@ -376,3 +375,14 @@ def _response(formula):
     if response.kind != "column":
         raise ArgumentError(f"the response must be a column to be asked for, not {response.text}")
     return response.text
+
+
+def cohen_kappa(a, b):
+    """Cohen's kappa of two classifications of the same rows; rows that lack one are left out."""
+    known = ~(pd.isna(a) | pd.isna(b))
+    a, b = a[known], b[known]
+    if not len(a):
+        return np.nan
+    observed = (a == b).mean()
+    chance = sum((a == c).mean() * (b == c).mean() for c in set(a) | set(b))
+    return 1.0 if chance == 1.0 else float((observed - chance) / (1.0 - chance))

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from lodim.design.response import Given, Response, code_response, complete, lear
 from lodim.design.table import taught
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
-from lodim.formula.formula import answers, expand, parse
+from lodim.formula.formula import answers, expand, parse, quote
 
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
@@ -196,6 +196,38 @@ class Design:
         y = None if answer is None else code_response(answer, table)
         return Batch(X, y, given.weights, given.offset, frame.index, rows)
 
+    def restrict(self, features):
+        """The design without the terms that have none of some features: new data need no others.
+
+        A term of several columns (levels, a spline) stays whole where one of them is asked for.
+
+        Parameters
+        ----------
+        features : (A,) int
+            Positions in `names`.
+
+        Returns
+        -------
+        Design, kept
+            `kept` (q,) int, increasing: the features of this design that the new one has.
+        """
+        wanted = np.unique(self.term_of[features])
+        kept = np.flatnonzero(np.isin(self.term_of, wanted))
+        names = tuple(self.names[k] for k in kept)
+        terms = tuple(self.terms[t] for t in wanted)
+        restricted = replace(
+            self,
+            formula=_formula(self.response, terms),
+            terms=terms,
+            names=names,
+            term_names=tuple(self.term_names[t] for t in wanted),
+            term_of=np.searchsorted(wanted, self.term_of[kept]),
+            mean=self.mean[kept],
+            scale=self.scale[kept],
+            constant=tuple(name for name in self.constant if name in names),
+        )
+        return restricted, kept
+
     def _answer(self):
         if self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -375,3 +407,16 @@ def _names(terms, widths):
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
     term_names = tuple(":".join(part.name for part in term) for term in terms)
     return tuple(names), term_names, np.array(term_of, np.int64)
+
+
+def _formula(response, terms):
+    """The formula whose terms these are."""
+    left = "" if response is None else _text(response)
+    right = " + ".join(":".join(map(_text, term)) for term in terms) or "1"
+    return f"{left} ~ {right}".strip()
+
+
+def _text(part):
+    """A response or a factor as it is written: code as it is, a column's name quoted if need be."""
+    code = isinstance(part, factors.Expression) or getattr(part, "called", False)
+    return part.name if code else quote(part.name)

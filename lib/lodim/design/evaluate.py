@@ -13,6 +13,7 @@ import numpy as np
 
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
+from lodim.design.table import Table
 from lodim.errors import DataError, FormulaError
 from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
@@ -34,22 +35,6 @@ COMPARISONS = {
     **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
     **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
 }
-
-
-@dataclass
-class Table:
-    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
-
-    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
-    """
-
-    columns: dict
-    rows: np.ndarray
-    index: object
-    n: int
-    positive_weight: np.ndarray | None = None
-    keeps_missing: bool = False
 
 
 @dataclass

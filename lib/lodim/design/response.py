@@ -9,8 +9,8 @@ import pandas as pd
 from lodim import forms
 from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL, read_only, scan
-from lodim.design.evaluate import Table, tree
-from lodim.design.table import known, spread, taught
+from lodim.design.evaluate import tree
+from lodim.design.table import Table, known, spread, taught
 from lodim.errors import DataError
 from lodim.formula.formula import listing
 

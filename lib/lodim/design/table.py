@@ -1,12 +1,28 @@
-"""Rows of which some columns are missing, for models that can use what is there."""
+"""Columns that terms are evaluated on, and which of their rows are known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import as_float, take
 from lodim.errors import DataError
+
+
+@dataclass
+class Table:
+    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
+
+    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
+    """
+
+    columns: dict
+    rows: np.ndarray
+    index: object
+    n: int
+    positive_weight: np.ndarray | None = None
+    keeps_missing: bool = False
 
 
 def known(table, names):
