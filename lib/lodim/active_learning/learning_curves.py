@@ -137,15 +137,15 @@ class LearningCurves:
 
     def plot(self, kind: str = "curve", ax=None, *, of: str | None = None):
         """Draw "curve" (means with standard errors) or "winloss" of a run; returns the Axes."""
-        from lodim.plot import axes as plot
+        from lodim.active_learning.plots import learning, winloss
 
         one_of("kind", kind, ("curve", "winloss"))
         if kind == "curve":
             if of is not None:
                 raise ArgumentError("of is for kind='winloss'")
-            return plot.learning(self.tidy(), ax, measure=self.measure)
+            return learning(self.tidy(), ax, measure=self.measure)
         of = self._known(of)
-        return plot.winloss(self.wins(of), ax, of=of, runs=list(self.values))
+        return winloss(self.wins(of), ax, of=of, runs=list(self.values))
 
     def _known(self, name):
         name = next(iter(self.values)) if name is None else name

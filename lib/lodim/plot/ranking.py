@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lodim.plot.axes import BLUE, GREY, _axes, _tidy
-from lodim.plot.legend import INK, colour, mark
+from lodim.plot.axes import BESIDE, BLUE, GREY, colour, ensure_axes, tidy
+from lodim.plot.legend import INK, mark
 from lodim.report.phrases import brief
 
 LONGEST = 36  # characters of a name
@@ -11,29 +11,30 @@ LONGEST = 36  # characters of a name
 
 def ends_of_starts(kind, divergence, near, ax=None):
     """The divergence that each start ended in, in decreasing order, by kind of start."""
-    ax = _axes(ax, (7.0, 4.0))
+    ax = ensure_axes(ax, (7.0, 4.0))
     place = np.arange(1, len(divergence) + 1)
     for j, name in enumerate(dict.fromkeys(kind)):
-        of = np.array([k == name for k in kind])
-        ax.scatter(place[of], divergence[of], s=42, color=colour(j), marker=mark(j),
-                   edgecolor="white", linewidths=0.5, label=str(name), zorder=3)  # fmt: skip
+        rows = np.array([k == name for k in kind])
+        style = {"s": 42, "color": colour(j), "marker": mark(j), "edgecolor": "white"}
+        label = str(name)
+        ax.scatter(place[rows], divergence[rows], linewidths=0.5, label=label, zorder=3, **style)
     ax.axhline(divergence[0], color=BLUE, lw=0.8, ls="--", zorder=1)
     if near is not None:
         ax.axhspan(near, divergence[0], color=BLUE, alpha=0.08, lw=0, zorder=0)
-        ax.annotate("within 5 % of the largest", (1.0, near), xycoords=ax.get_yaxis_transform(),
-                    xytext=(-3, 3), textcoords="offset points", fontsize=8, color=GREY,
-                    ha="right")  # fmt: skip
+        style = {"xytext": (-3, 3), "textcoords": "offset points", "fontsize": 8, "color": GREY}
+        at = {"xy": (1.0, near), "xycoords": ax.get_yaxis_transform(), "ha": "right"}
+        ax.annotate("within 5 % of the largest", **at, **style)
     ax.set_xlabel("start, the best first")
     ax.set_ylabel("divergence reached")
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _tidy(ax)
+    ax.legend(**BESIDE)
+    return tidy(ax)
 
 
 def lollipops(names, values, labels, xlabel, ax=None):
     """Values (m, k) of m features, a mark for each dimension, the first name on top."""
     k = values.shape[1]
-    ax = _axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
+    ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     for j in range(k):
         height = y + 0.22 * (0.5 * (k - 1) - j)
@@ -46,5 +47,5 @@ def lollipops(names, values, labels, xlabel, ax=None):
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _tidy(ax)
+        ax.legend(**BESIDE)
+    return tidy(ax)

@@ -306,9 +306,9 @@ class CV:
 
     def plot(self, ax=None):
         """Held-out loss with error bars against the grid; returns the Axes."""
-        from lodim.plot import axes as plot
+        from lodim.selection.plots import cv_curve
 
-        return plot.cv_curve(self, ax)
+        return cv_curve(self, ax)
 
     def __repr__(self):
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()

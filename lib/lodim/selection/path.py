@@ -173,9 +173,9 @@ class Path:
 
     def plot(self, ax=None, *, top=10):
         """Estimates against log lambda, df above, the `top` largest named; returns the Axes."""
-        from lodim.plot import axes as plot
+        from lodim.selection import plots
 
-        return plot.path(self, ax, top)
+        return plots.path(self, ax, top)
 
     def __repr__(self):
         frame, name = self.glance(), self.penalty.split("_")[0].capitalize()
