@@ -98,10 +98,10 @@ def _report(value, node, scope):
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
     names = dict.fromkeys(column_name(n) for n in column_nodes(node))
-    seen = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
-    found = value[i][~np.isfinite(value[i])][0]
+    columns = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
+    invalid = value[i][~np.isfinite(value[i])][0]
     label = table.index[position]
-    raise DataError(f"{scope.code} is {found} in row {label!r}, where {seen}")
+    raise DataError(f"{scope.code} is {invalid} in row {label!r}, where {columns}")
 
 
 def _at(source, position):
@@ -188,10 +188,10 @@ def _compare(node, scope):
                 f"{scope.code} compares numbers with {what}, which is text or categories"
             )
         try:
-            found = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
+            true = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
         except TypeError:
             raise DataError(f"{scope.code} compares values that have no order") from None
-        result, left = np.logical_and(result, np.asarray(found, bool)), right
+        result, left = np.logical_and(result, np.asarray(true, bool)), right
     return result
 
 

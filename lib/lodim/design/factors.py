@@ -126,14 +126,14 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """What `column` cuts from: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
+    """The values that `column` reads: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
     if isinstance(factor, Numeric):
-        return as_float(take(raw(factor, table), table.rows))
+        return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Expression):
-        made = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
-        if made.shape[1] != factor.width:
-            raise DataError(f"{factor.name} makes {made.shape[1]} columns, not {factor.width}")
-        return made
+        values = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
+        if values.shape[1] != factor.width:
+            raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
+        return values
     if not factor.called:
         return recode(table.columns[factor.name], factor.levels, table.rows)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
@@ -156,7 +156,7 @@ def _shown(levels):
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
-def raw(factor, table):
+def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
     source = table.columns[factor.name]
     if source.kind == "level":
@@ -169,17 +169,16 @@ def raw(factor, table):
 
 def _categorical(code, node, table):
     """C(x), C(x, contrast), C(x, levels=[...])."""
-    given = {word.arg: word.value for word in node.keywords}
-    contrast = node.args[1] if len(node.args) > 1 else given.get("contrast")
+    keywords = {word.arg: word.value for word in node.keywords}
+    contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
     source, rows = _inner(code, node.args[0], table)
     source = as_levels(source)
     levels = used_levels(source, rows)
-    if "levels" in given:
-        wanted = tuple(ast.literal_eval(given["levels"]))
-        if len(set(wanted)) < len(wanted):
+    if "levels" in keywords:
+        levels = tuple(ast.literal_eval(keywords["levels"]))
+        if len(set(levels)) < len(levels):
             raise DataError(f"{code:.200}: levels= names one level twice")
-        recode(source, wanted, rows)
-        levels = wanted
+        recode(source, levels, rows)
     if contrast is None:
         return Levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
@@ -216,9 +215,9 @@ def from_state(state):
             values[key] = tuple(values[key])
     if "states" in values:
         values["states"] = tuple((name, dict(learnt)) for name, learnt in values["states"])
-    made = kind(**values)
-    _check(made)
-    return made
+    factor = kind(**values)
+    _check(factor)
+    return factor
 
 
 def _check(factor):

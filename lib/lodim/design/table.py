@@ -25,7 +25,7 @@ class Table:
     keeps_missing: bool = False
 
 
-def known(table, names):
+def known_rows(table, names):
     """The part of a table where none of some columns is missing, and where its rows stand.
 
     Returns
@@ -49,9 +49,9 @@ def known(table, names):
     ), where
 
 
-def taught(table, names):
-    """As `known`, where something is to be learnt: a DataError if no known row counts."""
-    part, where = known(table, names)
+def rows_to_learn(table, names):
+    """As `known_rows`, where something is to be learnt: a DataError if no known row counts."""
+    part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
     for name in names:
@@ -60,7 +60,7 @@ def taught(table, names):
     raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
 
 
-def spread(values, where, n):
+def expand_rows(values, where, n):
     """Values of the known rows among n, NaN elsewhere; as they are where all are known."""
     if where is ALL:
         return values
