@@ -99,7 +99,7 @@ def tokens(text):
     """The tokens of a formula, its brackets seen to match."""
     if len(text) > MAX_LENGTH:
         fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
-    found, stack = [], []
+    out, stack = [], []
     for match in _TOKEN.finditer(text):
         kind, string, place = match.lastgroup, match.group(), match.start()
         if kind == "space":
@@ -108,19 +108,19 @@ def tokens(text):
             _check_sign(text, string, place)
             if string in _CLOSES and (not stack or stack.pop().text != _CLOSES[string]):
                 fail(text, place, f"no bracket is open that {string!r} could close")
-        found.append(Token(kind, string, place, len(stack)))
+        out.append(Token(kind, string, place, len(stack)))
         if string in ("(", "[", "{"):
-            if len(found) > 1 and found[-2].text in idioms.CALLS:
-                fail(text, found[-2].place, idioms.CALLS[found[-2].text])
-            stack.append(found[-1])
+            if len(out) > 1 and out[-2].text in idioms.CALLS:
+                fail(text, out[-2].place, idioms.CALLS[out[-2].text])
+            stack.append(out[-1])
             if len(stack) > MAX_BRACKETS:
                 fail(text, place, f"more than {MAX_BRACKETS} brackets, nested too deeply")
-        if len(found) > MAX_TOKENS:
-            fail(text, place, f"a formula has at most {MAX_TOKENS:,} names and signs; "
-                 "'.' stands for all columns")  # fmt: skip
+        if len(out) > MAX_TOKENS:
+            limit = f"a formula has at most {MAX_TOKENS:,} names and signs"
+            fail(text, place, f"{limit}; '.' stands for all columns")
     if stack:
         fail(text, stack[-1].place, "this bracket is not closed")
-    return found
+    return out
 
 
 def _check_sign(text, string, place):
@@ -254,8 +254,8 @@ class _Reader:
         if self.at < len(self.tokens):
             after = self.tokens[self.at]
             if after.place == token.place + 1 and after.kind != "sign":
-                self.fail(after.place, "an operator is missing after '.'; a column whose name has "
-                          f"a dot is written Q({'.' + after.text!r:.60})")  # fmt: skip
+                cure = f"a column whose name has a dot is written Q({'.' + after.text!r:.60})"
+                self.fail(after.place, f"an operator is missing after '.'; {cure}")
         return Leaf("dot", ".", token.place)
 
     def column(self, token):
@@ -271,8 +271,8 @@ class _Reader:
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
-            self.fail(token.place, f"a column whose name has a dot is written Q({name!r:.60}); "
-                      + language.ALLOWED)  # fmt: skip
+            cure = f"a column whose name has a dot is written Q({name!r:.60})"
+            self.fail(token.place, f"{cure}; {language.ALLOWED}")
         cure = f"a column with this name is written Q({name!r:.60})"
         if name[k] in idioms.TYPESET:
             cure = f"write {idioms.TYPESET[name[k]]!r}"

@@ -285,7 +285,7 @@ def _bars_below(ax, arrows, floor, top, x):
     props = ARROW | {"mutation_scale": 8}
     for name, length in zip(brief(arrows.names, ROOM), to * room, strict=True):
         floor -= 0.062 * top
-        tip, ha, gap = (middle + length, floor), *(("left", 4) if length >= 0.0 else ("right", -4))
+        tip, (ha, gap) = (middle + length, floor), ("left", 4) if length >= 0.0 else ("right", -4)
         ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
         ax.annotate(name, tip, xytext=(gap, 0), ha=ha, **style)
     return floor
