@@ -77,12 +77,12 @@ def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
 def numbers(name: str, values: Any) -> np.ndarray:
     """An argument that is one finite number or several, as floats (n,)."""
     try:
-        found = np.atleast_1d(np.asarray(values, dtype=float))
+        array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
-    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ArgumentError(f"{name} must be finite numbers, at least one, not {values!r:.80}")
-    return found
+    return array
 
 
 def flag(name: str, value: Any) -> bool:
@@ -94,15 +94,16 @@ def flag(name: str, value: Any) -> bool:
 
 def positive(name: str, value: Any) -> float:
     """An argument that is a finite number above 0, as a float of Python."""
-    right = isinstance(value, Real) and not isinstance(value, bool)
-    if not right or not 0 < value < INFINITY:
-        raise ArgumentError(f"{name} must be a positive number, not {value!r}")
-    return float(value)
+    return _below(INFINITY, name, value, "a positive number")
 
 
 def share(name: str, value: Any) -> float:
     """An argument that is between 0 and 1, and neither, as a float of Python."""
+    return _below(1, name, value, "between 0 and 1")
+
+
+def _below(limit, name, value, words):
     right = isinstance(value, Real) and not isinstance(value, bool)
-    if not right or not 0 < value < 1:
-        raise ArgumentError(f"{name} must be between 0 and 1, not {value!r}")
+    if not right or not 0 < value < limit:
+        raise ArgumentError(f"{name} must be {words}, not {value!r}")
     return float(value)

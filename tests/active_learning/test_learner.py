@@ -7,7 +7,7 @@ from scipy import stats
 
 import lodim as ld
 from lodim.active_learning import scores
-from lodim.active_learning.agreement import kappa
+from lodim.active_learning.learner import cohen_kappa
 
 CHEAP = {
     ld.gbmap: {"m": 2, "lambda_": 0.1, "threads": 1},
@@ -296,9 +296,9 @@ def test_kappa():
     b = np.array(list("xxyyyyzx"), dtype=object)
     table = pd.crosstab(a, b).to_numpy() / len(a)
     chance = table.sum(axis=0) @ table.sum(axis=1)
-    assert kappa(a, b) == pytest.approx((np.trace(table) - chance) / (1 - chance))
-    assert kappa(a, a) == 1.0 and np.isnan(kappa(a[:0], b[:0]))
-    assert kappa(np.array(["x", None], object), np.array(["x", "y"], object)) == 1.0
+    assert cohen_kappa(a, b) == pytest.approx((np.trace(table) - chance) / (1 - chance))
+    assert cohen_kappa(a, a) == 1.0 and np.isnan(cohen_kappa(a[:0], b[:0]))
+    assert cohen_kappa(np.array(["x", None], object), np.array(["x", "y"], object)) == 1.0
 
 
 def test_stops_when_predictions_are_stable():

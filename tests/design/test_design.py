@@ -637,9 +637,9 @@ def test_partial_rows_hold_what_is_known(term, weights):
 
 def test_partial_is_the_same_without_missing_values():
     df = partial_frame().dropna()
-    for partial in (False, True):
-        _design, batch = Design.learn("y ~ a + b", df, keeps_missing=partial)
-        if not partial:
+    for keeps_missing in (False, True):
+        _design, batch = Design.learn("y ~ a + b", df, keeps_missing=keeps_missing)
+        if not keeps_missing:
             expected = batch
     np.testing.assert_array_equal(batch.X, expected.X)
     np.testing.assert_array_equal(batch.y, expected.y)

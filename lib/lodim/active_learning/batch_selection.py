@@ -1,4 +1,4 @@
-"""Batches: which rows of a pool are asked for together."""
+"""Selection of the rows of a pool that are asked for together."""
 
 import numpy as np
 
@@ -33,16 +33,17 @@ def diverse(score, X, known, n, rng):
         Features of the rows, NaN where missing, and of the labelled ones.
     """
     scored = np.flatnonzero(~np.isnan(score))
-    far = nearest(X, known)
-    far = np.minimum(far, np.quantile(far[scored], CAP) if len(scored) else np.inf)
+    distance = nearest(X, known)
+    cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf
+    distance = np.minimum(distance, cap)
     drawn: list[int] = []
     for _ in range(min(n, len(scored))):
-        chance = (score[scored] + AGREED) * far[scored]
+        chance = (score[scored] + AGREED) * distance[scored]
         # Copies of labelled rows have no distance, and are asked for when nothing else is left.
         chance = chance if chance.any() else ~np.isin(scored, drawn)
         drawn.append(int(rng.choice(scored, p=chance / chance.sum())))
-        far = np.minimum(far, squared(X, X[drawn[-1:]])[:, 0])
-        far[drawn[-1]] = 0.0
+        distance = np.minimum(distance, squared(X, X[drawn[-1:]])[:, 0])
+        distance[drawn[-1]] = 0.0
     rest = np.setdiff1d(np.arange(len(X)), scored)
     return np.array([*drawn, *rng.permutation(rest)[: n - len(drawn)]], dtype=np.int64)
 
@@ -58,10 +59,10 @@ def squared(X, Z):
 
     Where they share none, 2: that of a typical pair of standardized rows.
     """
-    has, other = (np.isfinite(A).astype(float) for A in (X, Z))
+    in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
-    total = x**2 @ other.T + has @ (z**2).T - 2.0 * x @ z.T
-    both = has @ other.T
+    total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T
+    both = in_X @ in_Z.T
     return np.divide(np.maximum(total, 0.0), both, out=np.full(both.shape, 2.0), where=both > 0)
 
 

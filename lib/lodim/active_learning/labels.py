@@ -1,4 +1,4 @@
-"""Labels: what a learner is told of the rows of its pool, and the rows that it is told of first."""
+"""Checks of labels, and of the frames that a learner starts with."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.report import phrases as wording
+from lodim.report.phrases import listed
 
 
-def check(response, labelled, pool, test):
-    """Frames whose rows can be told apart, and test rows with labels."""
+def check_frames(response, labelled, pool, test):
+    """Raise unless rows of the frames can be told apart, and test rows have labels."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name == "test"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -21,12 +21,12 @@ def check(response, labelled, pool, test):
         row = plain(test.index[test[response].isna()][0])
         raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
     if not pool.index.is_unique:
-        twice = plain(pool.index[pool.index.duplicated()][0])
-        raise DataError(f"the pool has the row label {twice!r} twice: labels could not be told")
+        repeated = plain(pool.index[pool.index.duplicated()][0])
+        raise DataError(f"the pool has the row label {repeated!r} twice: labels could not be told")
 
 
-def series(labels, response):
-    """Labels by row, each row once."""
+def to_series(labels, response):
+    """Labels as a Series by row label, each row once."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
             raise DataError(f"labels are a frame without the column {response!r}")
@@ -40,14 +40,14 @@ def series(labels, response):
     if labels.empty:
         raise DataError("there are no labels to learn from")
     if not labels.index.is_unique:
-        twice = labels.index[labels.index.duplicated()][0]
-        raise DataError(f"row {plain(twice)!r} is labelled twice")
+        repeated = labels.index[labels.index.duplicated()][0]
+        raise DataError(f"row {plain(repeated)!r} is labelled twice")
     return labels
 
 
-def checked(labels, learner, new):
+def check_labels(labels, learner, new):
     """Labels as a Series by row label of the pool; `new` says that classes may be new."""
-    labels = series(labels, learner.response)
+    labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):
         known = "labelled already" if unknown[0] in learner.labelled.index else "not in the pool"
@@ -56,16 +56,16 @@ def checked(labels, learner, new):
         missing = plain(labels.index[labels.isna()][0])
         raise DataError(f"row {missing!r} has no label")
     known = pd.unique(learner.labelled[learner.response].dropna())
-    strange = labels[~labels.isin(known)]
-    if len(strange) and not new:
+    unseen = labels[~labels.isin(known)]
+    if len(unseen) and not new:
         raise DataError(
-            f"row {plain(strange.index[0])!r} is said to be {plain(strange.iloc[0])!r}, and "
-            f"labelled rows are {wording.listed([repr(plain(c)) for c in known])}; new=True "
+            f"row {plain(unseen.index[0])!r} is said to be {plain(unseen.iloc[0])!r}, and "
+            f"labelled rows are {listed([repr(plain(c)) for c in known])}; new=True "
             "takes other classes"
         )
     return labels
 
 
 def plain(label):
-    """A row label as Python shows it."""
+    """A row label as a plain Python value."""
     return label.item() if isinstance(label, np.generic) else label

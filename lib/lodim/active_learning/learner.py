@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.active_learning import batch_selection as batches
 from lodim.active_learning import scores
-from lodim.active_learning.agreement import kappa
-from lodim.active_learning.labels import check, checked, plain, series
+from lodim.active_learning.batch_selection import diverse, features, top
+from lodim.active_learning.labels import check_frames, check_labels, plain, to_series
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.tables import Table, listing, significant
 
+HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
 
 
@@ -71,7 +71,13 @@ def active(
 
     Raises
     ------
-    FormulaError, DataError, ArgumentError
+    ArgumentError
+        An argument is out of range, the response is no column of classes, or `target` is given
+        without `test`.
+    DataError
+        A frame is no DataFrame, row labels of the pool repeat, or test rows have no label.
+    FormulaError
+        The formula cannot be read.
 
     Notes
     -----
@@ -115,11 +121,21 @@ def active(
     al. (2020). Deep batch active learning by diverse, uncertain gradient lower bounds. ICLR.
     Bloodgood, M., Vijay-Shanker, K. (2009). A method for stopping active learning based on
     stabilizing predictions and the need for user-adjustable stopping. CoNLL.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris").sample(frac=1, random_state=0)
+    >>> learner = ld.active(
+    ...     ld.gbmap, "species ~ .", iris[:10], iris[10:], score="uncertainty", m=2, lambda_=0.1
+    ... )
+    >>> rows = learner.query(5)
+    >>> learner.teach(iris.loc[rows.index, "species"]).curve["n_labelled"].tolist()
+    [10, 15]
     """
     _check_score(score)
-    committee, rounds, seed = (
-        whole(*given) for given in (("committee", committee), ("rounds", rounds), ("seed", seed, 0))
-    )
+    committee, rounds = whole("committee", committee), whole("rounds", rounds)
+    seed = whole("seed", seed, 0)
     for name, share in (("agreement", agreement), ("target", 0.5 if target is None else target)):
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")
@@ -129,17 +145,15 @@ def active(
     for name in ("weights", "offset", "order"):
         if not isinstance(arguments.get(name), str | None):
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
-    check(response, labelled, pool, test)
+    check_frames(response, labelled, pool, test)
     if "seed" in spec_of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
-    return Learner(
-        model, formula, response, arguments, labelled, pool, test,
-        score=score, size=committee, stop=(agreement, rounds, target), seed=seed,
-    )  # fmt: skip
+    call, frames = (model, formula, response, arguments), (labelled, pool, test)
+    return Learner(call, frames, score, committee, (agreement, rounds, target), seed)
 
 
 class Learner:
-    """A model that asks.
+    """A model of few labelled rows, and the pool of rows whose labels it asks for.
 
     Attributes
     ----------
@@ -156,21 +170,18 @@ class Learner:
         Which test rows each fit got right.
     """
 
-    def __init__(self, model, formula, response, arguments, labelled, pool, test, *,
-                 score, size, stop, seed):  # fmt: skip
-        self.model, self.formula, self.response = model, formula, response
-        self.arguments, self.score, self.size, self.seed = arguments, score, size, seed
-        self.labelled, self.test = labelled, test
-        self.pool = pool.drop(columns=response, errors="ignore")
-        self._stop, self._asked, self._before = stop, "", None
+    def __init__(self, call, frames, score, size, stop, seed):
+        self.model, self.formula, self.response, self.arguments = call
+        self.labelled, pool, self.test = frames
+        self.pool = pool.drop(columns=self.response, errors="ignore")
+        self.score, self.size, self.seed, self._stop = score, size, seed, stop
+        self._asked, self._before = "", None  # score of the last query; predictions of the last fit
         rng = np.random.default_rng([seed, 0])
         watched = rng.permutation(len(pool))[:STOP_ROWS]
         self._watched = self.pool.iloc[np.sort(watched)]
         self._rows: list[dict] = []
         self.hits: list[np.ndarray] = []
         self._learn("")
-
-    # What a user does ---------------------------------------------------------------------------
 
     def query(self, n: int = 10, score: str | None = None) -> pd.DataFrame:
         """The rows of the pool to label next: by falling score; of "diverse", as they were drawn.
@@ -185,8 +196,15 @@ class Learner:
         Returns
         -------
         DataFrame
-            Rows of the pool; before its columns .score, .class (what the model would say) and,
-            of models with views, .view: the one to look at.
+            Rows of the pool; before its columns .score, .class (the prediction) and, of models
+            with views, .view: the one to look at.
+
+        Raises
+        ------
+        ArgumentError
+            `n` or `score` is out of range.
+        DataError
+            The pool is empty.
         """
         score = self.score if score is None else score
         _check_score(score)
@@ -197,10 +215,10 @@ class Learner:
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         value = np.asarray(getattr(scores, score)(self, rng), float)
         if score == "diverse":
-            X, known = (batches.features(self.fit, rows) for rows in (self.pool, self.labelled))
-            at = batches.diverse(value, X, known, n, rng)
+            X, known = (features(self.fit, rows) for rows in (self.pool, self.labelled))
+            at = diverse(value, X, known, n, rng)
         else:
-            at = batches.top(value, n, rng)
+            at = top(value, n, rng)
         rows = self.pool.iloc[at]
         new = {".score": value[at], ".class": self.fit.predict(rows, "class").to_numpy()}
         if "view" in self.fit.types:
@@ -217,17 +235,28 @@ class Learner:
         new : bool
             Whether classes may be named that no labelled row has; else they are refused, as
             misspelt.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        DataError
+            A row is not in the pool, twice there or without a label, or a class is new. The learner
+            is then as before.
         """
-        said = checked(labels, self, new)
-        rows = self.pool.loc[said.index].assign(**{self.response: said})
+        labels = check_labels(labels, self, new)
+        rows = self.pool.loc[labels.index].assign(**{self.response: labels})
         columns = [c for c in self.labelled.columns if c in rows]
         labelled, pool = self.labelled, self.pool
         self.labelled = pd.concat([labelled, rows[columns]])
-        self.pool = pool.drop(index=said.index)
+        self.pool = pool.drop(index=labels.index)
         try:
             self._learn(self._asked)
         except Exception:
-            self.labelled, self.pool = labelled, pool  # as if nothing had been said
+            self.labelled, self.pool = labelled, pool  # as before
             raise
         return self
 
@@ -246,14 +275,24 @@ class Learner:
             As `query` takes it.
         rounds : int, optional
             Until the pool is empty, by default.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        DataError
+            A row of the pool has no label.
         """
-        said, done = series(labels, self.response), 0
-        unknown = self.pool.index.difference(said.index)
+        labels, done = to_series(labels, self.response), 0
+        unknown = self.pool.index.difference(labels.index)
         if len(unknown):
             raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
         rounds = len(self.pool) if rounds is None else whole("rounds", rounds)
         while len(self.pool) and done < rounds:
-            self.teach(said.loc[self.query(n, score).index], new=True)
+            self.teach(labels.loc[self.query(n, score).index], new=True)
             done += 1
         return self
 
@@ -289,6 +328,15 @@ class Learner:
         ax : Axes, optional
         against : mapping of str to Learner
             Further runs, by name, that began with the same rows (see `lodim.learning_curves`).
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            The kind is unknown, runs cannot be compared, or there is none to win over.
         """
         from lodim.active_learning.learning_curves import learning_curves
 
@@ -301,61 +349,52 @@ class Learner:
             raise ArgumentError(f"{name!r} is the name of this run; give the other one another")
         if kind == "winloss" and not others:
             raise ArgumentError("a win/loss plot needs another run: against={'random': learner}")
-        measured = learning_curves({name: self, **others})
-        return measured.plot(kind, ax, **({"of": name} if kind == "winloss" else {}))
-
-    # What scores need -----------------------------------------------------------------------------
+        curves = learning_curves({name: self, **others})
+        return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def fitted(self, labelled):
-        """The model of other labelled rows."""
+        """The model fitted to other labelled rows, a frame."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def fitted_with(self, row, label):
-        """The model with a row of the pool (a frame) said to be of a class."""
+        """The model fitted to the labelled rows and a row of the pool (a frame) with a label."""
         return self.fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
-    # The rest -------------------------------------------------------------------------------------
-
     def _learn(self, asked):
-        """Fit, and write down where that has led."""
+        """Fit to the labelled rows, and add a row to the curve."""
         fit = self.fitted(self.labelled)
         if fit.levels is None:
             raise ArgumentError("active learning is for classes; this response is numeric")
         now = fit.predict(self._watched, "class").to_numpy(dtype=object)
-        row = {"n_labelled": len(self.labelled), "asked": asked, "accuracy": np.nan,
-               "log_loss": np.nan, "entropy": np.nan, "agreement": np.nan}  # fmt: skip
+        row = {"n_labelled": len(self.labelled), "asked": asked}
+        row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
         if self.test is not None:
             known = self.test[self.test[self.response].isin(fit.levels)]
             if len(known):
                 row["log_loss"] = float(fit.evaluate(known)["log_loss"].iloc[0])
-            said = fit.predict(self.test, "class").to_numpy(dtype=object)
-            self.hits.append(said == self.test[self.response].to_numpy(dtype=object))
+            predicted = fit.predict(self.test, "class").to_numpy(dtype=object)
+            self.hits.append(predicted == self.test[self.response].to_numpy(dtype=object))
             row["accuracy"] = float(np.mean(self.hits[-1]))
         if len(self.pool):
-            known = scores.entropies(fit, self.pool)
-            row["entropy"] = float(np.nanmean(known)) if np.isfinite(known).any() else np.nan
+            entropies = scores.entropies(fit, self.pool)
+            if np.isfinite(entropies).any():
+                row["entropy"] = float(np.nanmean(entropies))
         if self._before is not None:
-            row["agreement"] = kappa(self._before, now)
+            row["agreement"] = cohen_kappa(self._before, now)
         self.fit, self._before, self._asked = fit, now, ""
         self._rows.append(row)
 
     def _name(self):
-        """What the run has asked by."""
+        """The score that the run has asked by."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else self.score
 
     def __repr__(self):
-        lines = [
-            f"Rows: {len(self.labelled)} labelled, {len(self.pool)} in the pool; "
-            f"score: {self.score}"
-        ]
-        lines.append(f"Stop: {self.stop}" if self.stop else "Stop: not yet")
-        names = {"n_labelled": "Labelled", "asked": "Asked by", "accuracy": "Accuracy",
-                 "log_loss": "Log-loss", "entropy": "Entropy", "agreement": "Kappa"}  # fmt: skip
-        frame = self.curve[list(names)].rename(columns=names)
-        frame = frame.dropna(axis=1, how="all")
+        rows = f"{len(self.labelled)} labelled, {len(self.pool)} in the pool"
+        lines = [f"Rows: {rows}; score: {self.score}", f"Stop: {self.stop or 'not yet'}"]
+        frame = self.curve.set_axis(HEADS, axis=1).dropna(axis=1, how="all")
         frame.index = range(len(frame))
-        formats = {c: _shown for c in ("Accuracy", "Log-loss", "Entropy", "Kappa") if c in frame}
+        formats = {head: _shown for head in HEADS[2:] if head in frame}
         call = f"active({self.model.__name__}, {self.formula!r}, labelled, pool)"
         return listing(call, lines, Table("", frame, formats), whole="curve")
 
@@ -376,3 +415,14 @@ def _response(formula):
     if response.kind != "column":
         raise ArgumentError(f"the response must be a column to be asked for, not {response.text}")
     return response.text
+
+
+def cohen_kappa(a, b):
+    """Cohen's kappa of two classifications of the same rows; rows that lack one are left out."""
+    known = ~(pd.isna(a) | pd.isna(b))
+    a, b = a[known], b[known]
+    if not len(a):
+        return np.nan
+    observed = (a == b).mean()
+    chance = sum((a == c).mean() * (b == c).mean() for c in set(a) | set(b))
+    return 1.0 if chance == 1.0 else float((observed - chance) / (1.0 - chance))

@@ -30,6 +30,25 @@ def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "L
     Returns
     -------
     LearningCurves
+
+    Raises
+    ------
+    ArgumentError
+        The runs differ in number or in their numbers of labelled rows, or were not measured.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris").sample(frac=1, random_state=0)
+    >>> settings = {"test": iris[100:], "m": 2, "lambda_": 0.1}
+    >>> runs = {
+    ...     score: ld.active(
+    ...         ld.gbmap, "species ~ .", iris[:10], iris[10:100], score=score, **settings
+    ...     ).replay(iris["species"], n=20, rounds=2)
+    ...     for score in ("uncertainty", "random")
+    ... }
+    >>> ld.learning_curves(runs).n_labelled.tolist()
+    [10, 30, 50]
     """
     one_of("measure", measure, MEASURES)
     if not isinstance(runs, Mapping):
@@ -80,12 +99,18 @@ class LearningCurves:
         return len(next(iter(self.values.values())))
 
     def tidy(self) -> pd.DataFrame:
-        """A row for each name and round: n_labelled, mean over the repetitions, standard error."""
-        frames = [
-            pd.DataFrame({"run": name, "n_labelled": self.n_labelled, "mean": v.mean(axis=0),
-                          "se": _standard_error(v)})
-            for name, v in self.values.items()
-        ]  # fmt: skip
+        """The curves in long form.
+
+        Returns
+        -------
+        DataFrame
+            A row for each name and round: run, n_labelled, mean over the repetitions, and se, its
+            standard error.
+        """
+        frames = []
+        for name, v in self.values.items():
+            columns = {"mean": v.mean(axis=0), "se": _standard_error(v)}
+            frames.append(pd.DataFrame({"run": name, "n_labelled": self.n_labelled} | columns))
         return pd.concat(frames, ignore_index=True)
 
     def areas(self, against: str | None = None) -> pd.DataFrame:
@@ -101,25 +126,43 @@ class LearningCurves:
         DataFrame
             area (area under the curve over its length), se; difference to `against`, se of that,
             and p of the paired t test over the repetitions (NaN of a single one).
+
+        Raises
+        ------
+        ArgumentError
+            No run has that name.
         """
         against = self._known("random" if against is None and "random" in self.values else against)
         areas = {name: _area(self.n_labelled, v) for name, v in self.values.items()}
         rows = []
         for name, area in areas.items():
             gain = area - areas[against]
-            rows.append({
-                "run": name, "area": area.mean(), "se": _standard_error(area[:, None])[0],
-                "difference": gain.mean(), "difference_se": _standard_error(gain[:, None])[0],
-                "p": np.nan if name == against else float(_paired(gain[:, None])[0]),
-            })  # fmt: skip
-        return pd.DataFrame(rows).set_index("run")
+            p = np.nan if name == against else float(_paired(gain[:, None])[0])
+            se, difference_se = (_standard_error(v[:, None])[0] for v in (area, gain))
+            rows.append([area.mean(), se, gain.mean(), difference_se, p])
+        columns = ["area", "se", "difference", "difference_se", "p"]
+        return pd.DataFrame(rows, columns=columns, index=pd.Index(areas, name="run"))
 
     def wins(self, of: str) -> pd.DataFrame:
-        """How clearly one run wins after each round: a column for each other run (Fig. 7.6).
+        """How clearly one run wins over each other after each round (Fig. 7.6).
 
-        -log10 of the p-value of a paired test, negative where the run loses: a t test over the
-        repetitions; of a single one, the sign test over the test rows that one of the two gets
-        wrong. Beyond 1.3 in size, p is below 0.05.
+        Parameters
+        ----------
+        of : str
+            Name of the run.
+
+        Returns
+        -------
+        DataFrame
+            A row for each round and a column for each other run: -log10 of the p-value of a paired
+            test, negative where the run loses: a t test over the repetitions; of a single one, the
+            sign test over the test rows that one of the two gets wrong. Beyond 1.3 in size, p is
+            below 0.05.
+
+        Raises
+        ------
+        ArgumentError
+            No run has that name.
         """
         of = self._known(of)
         sign = MEASURES[self.measure]
@@ -136,16 +179,34 @@ class LearningCurves:
         return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
 
     def plot(self, kind: str = "curve", ax=None, *, of: str | None = None):
-        """Draw "curve" (means with standard errors) or "winloss" of a run; returns the Axes."""
-        from lodim.plot import axes as plot
+        """Draw the learning curves, or how clearly one run wins.
+
+        Parameters
+        ----------
+        kind : {"curve", "winloss"}
+            Means with standard errors, or what `wins` returns.
+        ax : Axes, optional
+        of : str, optional
+            Of "winloss", the run; by default the first.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            The kind or the run is unknown, or `of` is given with "curve".
+        """
+        from lodim.active_learning.plots import learning, winloss
 
         one_of("kind", kind, ("curve", "winloss"))
         if kind == "curve":
             if of is not None:
                 raise ArgumentError("of is for kind='winloss'")
-            return plot.learning(self.tidy(), ax, measure=self.measure)
+            return learning(self.tidy(), ax, measure=self.measure)
         of = self._known(of)
-        return plot.winloss(self.wins(of), ax, of=of, runs=list(self.values))
+        return winloss(self.wins(of), ax, of=of, runs=list(self.values))
 
     def _known(self, name):
         name = next(iter(self.values)) if name is None else name
@@ -156,11 +217,11 @@ class LearningCurves:
 
     def __repr__(self):
         n = self.n_labelled
-        lines = [f"Repetitions: {self.repetitions}, {n[0]} to {n[-1]} labelled rows",
-                 f"Area: mean {self.measure} over the curve"]  # fmt: skip
+        lines = [f"Repetitions: {self.repetitions}, {n[0]} to {n[-1]} labelled rows"]
+        lines.append(f"Area: mean {self.measure} over the curve")
         frame = self.areas().rename_axis(None)
         frame.columns = ["Area", "se", "Difference", "se ", "p"]
-        formats = {c: ".4f" for c in frame.columns[:4]} | {"p": significant}
+        formats = dict.fromkeys(frame.columns[:4], ".4f") | {"p": significant}
         return listing("learning curves", lines, Table("", frame, formats), whole="areas()")
 
 

@@ -1,8 +1,8 @@
 """Scores of unlabelled rows: how much a classifier stands to learn from the label of each.
 
 Fiterau (2014), Sect. 3.3, with the signs that the text intends: the rows of the largest score are
-asked for. A model may know two of them better than a look from outside does: a fit with `votes`
-has a committee of its own, and one with `gains` an information gain without refits.
+asked for. Two of them a fit may have by itself: with `votes` it has a committee of its own, and
+with `gains` an information gain without refits.
 """
 
 import numpy as np
@@ -21,22 +21,22 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """The most uncertain rows first, Eq. 3.2."""
+    """Entropy of the class probabilities (n,), Eq. 3.2: the most uncertain rows first."""
     return entropies(learner.fit, learner.pool)
 
 
 def entropy(learner, rng):
-    """Low conditional entropy: the most confident rows first."""
+    """Low conditional entropy (n,): the most confident rows first."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Any rows."""
+    """Random scores (n,)."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Entropy of the votes of several classifiers, Eq. 3.3: a fit's own, or those of bootstraps."""
+    """Entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or of bootstraps."""
     if hasattr(learner.fit, "votes"):
         return vote_entropy(learner.fit.votes(learner.pool).to_numpy())
     votes = [_bootstrap(learner, rng).predict(learner.pool, "class") for _ in range(learner.size)]
@@ -44,12 +44,12 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """The committee's, by which `batches.diverse` draws rows that are far from each other."""
+    """The score by committee; `batch_selection.diverse` draws distant rows by it."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
-    """Expected fall of the pool's total entropy once the row's label is known.
+    """Expected fall of the pool's total entropy once the row's label is known, (n,).
 
     A fit without `gains` is refitted with each label of the CANDIDATES most uncertain rows; the
     others have no score.
@@ -62,9 +62,9 @@ def infogain(learner, rng):
     order = np.argsort(-np.where(np.isnan(now), -np.inf, now), kind="stable")
     for i in order[: min(CANDIDATES, int(np.isfinite(now).sum()))]:
         row = learner.pool.iloc[[i]]
-        after = [np.nansum(entropies(learner.fitted_with(row, c), learner.pool))
-                 for c in learner.fit.levels]  # fmt: skip
-        out[i] = np.nansum(now) - p[i] @ np.array(after)
+        fits = (learner.fitted_with(row, label) for label in learner.fit.levels)
+        after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
+        out[i] = np.nansum(now) - p[i] @ after
     return out
 
 

@@ -109,6 +109,13 @@ def monitoring(
     density and moving-window statistics; "the cost of all base features is a unit, and one cost
     unit is added for each additional operation". Those data are not public. Signals, their
     dynamics and the truth are ours.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> alerts = ld.monitoring(100, p=30, signals=10)
+    >>> alerts.attrs["costs"]["hr"], alerts.attrs["depends_on"]["hr_mean"]
+    (1.0, ['hr'])
     """
     _check(n, p, signals, graph, response, noise, coupling)
     rng = _generator(seed)
@@ -175,8 +182,8 @@ def _measure(rng, n, signals, coupling, plan):
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
-        own = rng.standard_normal((4, n))
-        state = np.sqrt(coupling) * common[b % 3] + np.sqrt(1 - coupling) * own
+        single = rng.standard_normal((4, n))
+        state = np.sqrt(coupling) * common[b % 3] + np.sqrt(1 - coupling) * single
         name, centre, spread = _signal(b)
         samples, present = _sample(rng, state)
         columns |= _derive(name, centre + spread * samples, present, spread)
@@ -238,9 +245,9 @@ def _truth(rng, plan, columns, carriers):
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
-        own = [v.name for v in plan if carriers[k] in v.signals and known.issuperset(v.signals)]
-        first = own[: k == 0]  # the reading of the first signal is always part of the truth
-        others = rng.permutation(own[len(first) :]).tolist()
+        names_k = [v.name for v in plan if carriers[k] in v.signals and known.issuperset(v.signals)]
+        first = names_k[: k == 0]  # the reading of the first signal is always part of the truth
+        others = rng.permutation(names_k[len(first) :]).tolist()
         names += (first + others)[:size]
     X = np.column_stack([columns[name] for name in names])
     sign = rng.choice([-1.0, 1.0], len(names))

@@ -39,6 +39,12 @@ def synth_cos_r(
     ----------
     Gradient boosting mapping, Sect. 4.1, "synth-cos-r". (The paper's constant column of ones only
     shifts y, which is centred.)
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.synth_cos_r(100, p=5).shape
+    (100, 6)
     """
     rng = _generator(seed)
     _positive(n=n, p=p)
@@ -67,6 +73,12 @@ def synth_cos_c(
     References
     ----------
     Gradient boosting mapping, Sect. 4.1, "synth-cos-c".
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> sorted(set(ld.synth_cos_c(100, p=5)["y"]))
+    [0, 1]
     """
     df = synth_cos_r(n, p, seed, scale=scale, rotate=rotate)
     probability = 1 / (1 + np.exp(-df["y"].to_numpy()))
@@ -75,7 +87,7 @@ def synth_cos_c(
 
 
 def random_rotation(p: int, seed: int = 0) -> np.ndarray:
-    """Random orthogonal matrix, (p, p), uniformly distributed: the one that `rotate=True` uses."""
+    """Random orthogonal matrix (p, p), uniformly distributed: the one that `rotate=True` uses."""
     _positive(p=p)
     Q, R = np.linalg.qr(_generator(seed, stream=1).standard_normal((p, p)))
     return Q * np.sign(np.diag(R))  # fixed signs make the distribution uniform
@@ -103,6 +115,12 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     References
     ----------
     Gradient boosting mapping, Appendix F, Eqs. 17 and 18.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.three_clusters(90).attrs["clusters"]
+    {'a': [0, 30], 'b1': [30, 60], 'b2': [60, 90]}
     """
     rng = _generator(seed)
     if n < 3:
@@ -143,6 +161,12 @@ def checkerboard(
     References
     ----------
     Prototype sets, Sect. 2.3 ("Checker") and 2.4 ("Checker rot").
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> list(ld.checkerboard(100, noise=1))
+    ['x1', 'x2', 'x3', 'y']
     """
     _positive(n=n, squares=squares)
     X = _generator(seed).random((n, 2 + _count(noise=noise)))
@@ -175,6 +199,12 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
     References
     ----------
     Prototype sets, Sect. 2.3 ("XOR 6f") and 2.4 ("XOR 6+6f").
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.xor(100, informative=2, noise=3).attrs["informative"]
+    ['x1', 'x2']
     """
     _positive(n=n, informative=informative)
     X = _generator(seed).uniform(-1, 1, (n, informative + _count(noise=noise)))
@@ -204,6 +234,12 @@ def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) 
     References
     ----------
     Friedman (1991), Multivariate adaptive regression splines, Annals of Statistics 19.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.friedman1(100, noise=0.5).attrs["noise"]
+    0.5
     """
     rng = _generator(seed)
     _positive(n=n)
@@ -255,6 +291,12 @@ def informative_views(
     ----------
     Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The blobs'
     centres are not given there: here they are uniform on [.15, .85]^2, at least `separation` apart.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.informative_views(P=2, N=50, R=10).attrs["rows"]
+    [[0, 50], [50, 100]]
     """
     rng = _generator(seed)
     _positive(P=P, N=N, M=M)
@@ -299,6 +341,12 @@ def informative_views_r(
     ----------
     Informative projection recovery, appendix on regression. The functions of the views are not
     given there: those above are ours.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.informative_views_r(100, M=5).shape
+    (100, 6)
     """
     rng = _generator(seed)
     _positive(n=n, P=P, M=M)

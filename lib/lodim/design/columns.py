@@ -21,9 +21,9 @@ READABLE = "a pandas or polars DataFrame, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data, seen from here: named columns of equal length.
+    """The user's data as named columns of equal length.
 
-    ``keys`` maps a name to what `fetch` takes; ``repeated`` are names that two columns share.
+    keys : what `fetch` takes to return a column, by name; repeated : names that two columns share
     """
 
     names: tuple[str, ...]
@@ -65,15 +65,14 @@ def read_frame(data):
     if isinstance(data, pd.DataFrame):
         labels = list(data.columns)
         if all(type(label) is str for label in labels) and data.columns.is_unique:
-            return Frame(tuple(labels), data.index, dict(zip(labels, labels, strict=True)),
-                         frozenset(), data.__getitem__)  # fmt: skip
-        return _frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
+            return _named_frame(labels, labels, data.index, data.__getitem__)
+        return _named_frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
     if isinstance(data, Mapping):
-        return _mapping(data)
-    return _foreign(data)
+        return _mapping_frame(data)
+    return _narwhals_frame(data)
 
 
-def _frame(labels, keys, index, fetch):
+def _named_frame(labels, keys, index, fetch):
     names = tuple(str(label) for label in labels)
     keys = dict(zip(names, keys, strict=True))
     repeated = set()
@@ -83,33 +82,33 @@ def _frame(labels, keys, index, fetch):
     return Frame(names, index, keys, frozenset(repeated), fetch)
 
 
-def _mapping(data):
+def _mapping_frame(data):
     columns, lengths = {}, {}
     for key, value in data.items():
         if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
             raise DataError(f"column {str(key)!r} is one value; give a list or array of values")
-        column = value if isinstance(value, pd.Series) else _one_dimension(key, value)
+        column = value if isinstance(value, pd.Series) else _as_series(key, value)
         columns[key], lengths[str(key)] = column, len(column)
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
-        raise DataError(f"the columns differ in length: {said}")
+        counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
+        raise DataError(f"the columns differ in length: {counts}")
     n = next(iter(lengths.values()), 0)
-    return _frame(columns, columns, _common_index(data, n), columns.__getitem__)
+    return _named_frame(columns, columns, _common_index(data, n), columns.__getitem__)
 
 
 def _common_index(data, n):
     """The index that all Series of a mapping share, or 0..n-1 where there are none."""
-    given = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
-    for name, index in given[1:]:
-        if not index.equals(given[0][1]):
+    indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
+    for name, index in indexes[1:]:
+        if not index.equals(indexes[0][1]):
             raise DataError(
-                f"columns {given[0][0]!r} and {name!r} have different row labels; "
+                f"columns {indexes[0][0]!r} and {name!r} have different row labels; "
                 "align them first, for instance with pd.DataFrame(data)"
             )
-    return given[0][1] if given else pd.RangeIndex(n)
+    return indexes[0][1] if indexes else pd.RangeIndex(n)
 
 
-def _one_dimension(key, value):
+def _as_series(key, value):
     if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
         listed = not hasattr(value, "__array__")
         value = np.asarray(value, dtype=object if listed and len(value) else None)
@@ -119,7 +118,7 @@ def _one_dimension(key, value):
     return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
 
 
-def _foreign(data):
+def _narwhals_frame(data):
     """A frame that only narwhals knows."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if not hasattr(type(data), "columns"):
@@ -135,11 +134,11 @@ def _foreign(data):
     except TypeError:
         lazy = "; collect it first" if "lazy" in kind.lower() else ""
         raise DataError(f"data is {READABLE}, not {kind}{lazy}") from None
-    names = list(frame.columns)
-    return _frame(names, names, pd.RangeIndex(len(frame)), lambda name: _series(nw, frame[name]))
+    names, index = list(frame.columns), pd.RangeIndex(len(frame))
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]))
 
 
-def _series(nw, column):
+def _narwhals_series(nw, column):
     """A narwhals column as a pandas one, in place where it is numbers without gaps."""
     dtype, name = column.dtype, column.name
     if column.null_count() == len(column):
@@ -167,10 +166,9 @@ def read_column(frame, name):
         There is no such column, or two, or it holds what is neither numbers nor levels.
     """
     if name not in frame.keys:
-        near = near_matches(name, frame.names)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise DataError(f"there is no column {name!r} in the data; "
-                        + (hint or f"it has {listing(frame.names)}"))  # fmt: skip
+        near = " or ".join(map(repr, near_matches(name, frame.names)))
+        hint = f"did you mean {near}?" if near else f"it has {listing(frame.names)}"
+        raise DataError(f"there is no column {name!r} in the data; {hint}")
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")
     return to_column(frame.fetch(frame.keys[name]), name)
@@ -186,9 +184,9 @@ def to_column(series, name):
             return Column(name, "level", None, series.to_numpy().view(np.int8), (False, True))
         if dtype.kind in "mMcV":
             raise DataError(_refusal(name, str(dtype)))
-        return _objects(series.to_numpy().astype(object), name)
+        return _object_column(series.to_numpy().astype(object), name)
     if isinstance(dtype, pd.CategoricalDtype):
-        return _categories(series, name)
+        return _category_column(series, name)
     if pd.api.types.is_bool_dtype(dtype):
         missing = series.isna().to_numpy()
         codes = series.fillna(False).to_numpy(dtype=bool).astype(np.int8)
@@ -199,10 +197,10 @@ def to_column(series, name):
         return Column(name, "number", values, whole=pd.api.types.is_integer_dtype(dtype))
     if pd.api.types.is_string_dtype(dtype):
         codes, levels = pd.factorize(series.array, use_na_sentinel=True)
-        return _sorted(name, codes, [str(level) for level in levels])
+        return _sorted_column(name, codes, [str(level) for level in levels])
     if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
         raise DataError(_refusal(name, str(dtype)))
-    return _objects(np.asarray(series.astype(object), dtype=object), name)
+    return _object_column(np.asarray(series.astype(object), dtype=object), name)
 
 
 def _refusal(name, kind):
@@ -217,7 +215,7 @@ def _refusal(name, kind):
     return f"column {name!r} holds {kind}, which is neither numbers nor categories; {advice}"
 
 
-def _categories(series, name):
+def _category_column(series, name):
     levels = tuple(_plain(level) for level in series.cat.categories)
     if len(set(levels)) < len(levels):
         raise DataError(f"two categories of column {name!r} are written the same")
@@ -231,7 +229,7 @@ def _plain(level):
     return level if isinstance(level, (str, bool, int, float)) else str(level)
 
 
-def _sorted(name, codes, levels):
+def _sorted_column(name, codes, levels):
     """Levels in sorted order, the codes made to match."""
     order = sorted(range(len(levels)), key=levels.__getitem__)
     place = np.empty(len(levels) + 1, np.int64)
@@ -240,14 +238,14 @@ def _sorted(name, codes, levels):
     return Column(name, "level", None, place[codes], tuple(levels[i] for i in order))
 
 
-def _objects(array, name):
+def _object_column(array, name):
     """A column of Python objects: all numbers, all bools, or all text."""
     kind = pd.api.types.infer_dtype(array, skipna=True)
     if kind == "empty":
         return Column(name, "empty", np.full(len(array), np.nan))
     if kind in ("string", "boolean"):
         codes, levels = pd.factorize(array, use_na_sentinel=True)
-        return _sorted(name, codes, [bool(v) if kind == "boolean" else str(v) for v in levels])
+        return _sorted_column(name, codes, list(map(bool if kind == "boolean" else str, levels)))
     missing = pd.isna(array)
     present = array[~missing]
     if kind not in ("integer", "floating", "mixed-integer-float", "decimal"):
@@ -290,11 +288,11 @@ def as_levels(column):
     """The column with each distinct number as a level; itself where it has levels."""
     if column.kind == "level":
         return column
-    found, codes = np.unique(column.values, return_inverse=True)
-    present = ~np.isnan(found)
+    values, codes = np.unique(column.values, return_inverse=True)
+    present = ~np.isnan(values)
     codes[~present[codes]] = -1
     kind = int if column.whole else float
-    return Column(column.name, "level", None, codes, tuple(kind(v) for v in found[present]))
+    return Column(column.name, "level", None, codes, tuple(kind(v) for v in values[present]))
 
 
 def take(x, rows):
@@ -324,11 +322,11 @@ def recode(column, levels, rows):
     place = np.array([known.get(level, -1) for level in column.levels], np.int64)
     if not len(place):
         return codes
-    found = place[codes]
-    if len(found) and found.min() < 0:
-        level = column.levels[codes[int(found.argmin())]]
+    positions = place[codes]
+    if len(positions) and positions.min() < 0:
+        level = column.levels[codes[int(positions.argmin())]]
         raise DataError(
             f"column {column.name!r} has the level {level!r}, which is not among those the model "
             f"knows: {listing([*levels])}"
         )
-    return found
+    return positions

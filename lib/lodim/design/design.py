@@ -2,30 +2,29 @@
 
 import itertools
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lodim import forms
-from lodim.design import columns
-from lodim.design import factors as factor
-from lodim.design import materialize as fill
+from lodim.design import columns, factors, materialize
 from lodim.design.batch import Batch
-from lodim.design.response import Given, Response, code_response, complete, learn_response
-from lodim.design.table import taught
+from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
+from lodim.design.table import rows_to_learn
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
-from lodim.formula.formula import answers, expand, parse
+from lodim.formula.formula import answers, expand, parse, quote
 
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "none")
 MAX_FEATURES = 1_000_000
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
 MAX_LETTERS = 25_000_000  # of the features' names
-# What a formula may make of few columns: so many features for each column in any case; beyond that
-# so many features, and numbers in all rows (0.8 GB).
-MADE_EACH, MADE_FEATURES, MADE_NUMBERS = 100, 100_000, 100_000_000
+# Features that a formula may make: so many of each column in any case; beyond that so many in all,
+# and so many numbers in all rows (0.8 GB).
+EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
 IN_FILES = {"keeps_missing": "partial"}  # names of fields that differ there
+LISTS = ("names", "term_names", "constant", "left_out")  # which are tuples here
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,20 +122,21 @@ class Design:
         hidden = {name for name in (weights, offset, order) if isinstance(name, str)}
         keys = expand(parsed, frame.names, hidden)
         response = _response(chosen)
-        given = Given.read(frame, weights, offset, order)
+        inputs = RowInputs.read(frame, weights, offset, order)
         names_used = _names_of(keys, response)
-        table, rows = complete(frame, names_used, given, learning=True, keeps_missing=keeps_missing)
-        given = given.at(rows)
-        table.positive_weight = given.positive_weight
+        table, rows = read_complete(frame, names_used, inputs, True, keeps_missing)
+        inputs = inputs.at(rows)
+        table.positive_weight = inputs.positive_weight
         y, response, family = learn_response(response, family, table)
-        given.check_classes(family, response)
-        _check_size([math.prod(map(factor.least_width, term)) for term in keys], keys, table.n)
+        inputs.check_classes(family, response)
+        _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
         terms = _learn_terms(keys, table)
         widths = _widths(terms)
         _check_size(widths, keys, table.n)
         names, term_names, term_of = _names(terms, widths)
         X = _tiles(len(rows), len(names), dtype)
-        mean, scale, flat = fill.learn(terms, table, X, names, given.weights, standardize)
+        learnt = materialize.learn_and_write(terms, table, X, names, inputs.weights, standardize)
+        mean, scale, flat = learnt
         design = cls(
             formula=formula,
             family=family,
@@ -156,7 +156,7 @@ class Design:
             keeps_missing=keeps_missing,
             left_out=answers(parsed, frame.names),
         )
-        return design, Batch(X, y, given.weights, given.offset, frame.index, rows, given.order)
+        return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, inputs.order)
 
     def apply(self, data, *, offset=None, response=False):
         """Turn new data into numbers as the data of `learn` were.
@@ -183,22 +183,52 @@ class Design:
             A column is missing or of another kind, or has a level that was not seen.
         """
         frame = columns.read_frame(data)
-        answer = self._answer() if response else None
+        target = self._require_response() if response else None
         weights = self.weights if response else None
-        given = Given.read(frame, weights, self._offset(offset))
-        names = self._needs(answer)
-        table, rows = complete(
-            frame, names, given, learning=False, keeps_missing=self.keeps_missing
-        )
-        given = given.at(rows)
-        given.check_classes(self.family, self.response)
+        inputs = RowInputs.read(frame, weights, self._offset(offset))
+        names = self._columns_needed(target)
+        table, rows = read_complete(frame, names, inputs, False, self.keeps_missing)
+        inputs = inputs.at(rows)
+        inputs.check_classes(self.family, self.response)
         X = _tiles(len(rows), len(self.names), self.dtype)
         if len(rows):
-            fill.fill(self.terms, table, X, self.mean, self.scale, self._flat())
-        y = None if answer is None else code_response(answer, table)
-        return Batch(X, y, given.weights, given.offset, frame.index, rows)
+            materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
+        y = None if target is None else code_response(target, table)
+        return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
 
-    def _answer(self):
+    def restrict(self, features):
+        """The design without the terms that have none of some features: new data need no others.
+
+        A term of several columns (levels, a spline) stays whole where one of them is asked for.
+
+        Parameters
+        ----------
+        features : (A,) int
+            Positions in `names`.
+
+        Returns
+        -------
+        Design, kept
+            `kept` (q,) int, increasing: the features of this design that the new one has.
+        """
+        wanted = np.unique(self.term_of[features])
+        kept = np.flatnonzero(np.isin(self.term_of, wanted))
+        names = tuple(self.names[k] for k in kept)
+        terms = tuple(self.terms[t] for t in wanted)
+        restricted = replace(
+            self,
+            formula=_formula(self.response, terms),
+            terms=terms,
+            names=names,
+            term_names=tuple(self.term_names[t] for t in wanted),
+            term_of=np.searchsorted(wanted, self.term_of[kept]),
+            mean=self.mean[kept],
+            scale=self.scale[kept],
+            constant=tuple(name for name in self.constant if name in names),
+        )
+        return restricted, kept
+
+    def _require_response(self):
         if self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
         return self.response
@@ -215,7 +245,7 @@ class Design:
         """Whether data have the columns of the response, and of weights that have a name."""
         if self.response is None:
             return False
-        needed = [*factor.columns_of(self.response.key), *([self.weights] if self.weights else [])]
+        needed = [*factors.columns_of(self.response.key), *([self.weights] if self.weights else [])]
         return set(needed) <= set(columns.read_frame(data).names)
 
     @property
@@ -226,29 +256,25 @@ class Design:
     @property
     def features(self):
         """Names of the columns that the right side uses, each once."""
-        names = [name for term in self.terms for part in term for name in factor.needs(part)]
+        names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
-    def _needs(self, answer):
-        return [*self.features, *(factor.columns_of(answer.key) if answer else ())]
+    def _columns_needed(self, target):
+        return [*self.features, *(factors.columns_of(target.key) if target else ())]
 
-    def _flat(self):
+    def _is_constant(self):
         constant = set(self.constant)
         return [name in constant for name in self.names] if constant else [False] * len(self.names)
 
     def to_state(self):
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
         state = {IN_FILES.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
-        for key in ("names", "term_names", "constant", "left_out"):
-            state[key] = list(state[key])
-        state["terms"] = [[factor.to_state(part) for part in term] for term in self.terms]
+        state |= {key: list(state[key]) for key in LISTS}
+        state["terms"] = [[factors.to_state(part) for part in term] for term in self.terms]
         if self.response is not None:
-            levels = self.response.levels
-            state["response"] = {
-                "name": self.response.name,
-                "levels": None if levels is None else list(levels),
-                "called": self.response.called,
-            }
+            state["response"] = dict(vars(self.response))
+            if self.levels is not None:
+                state["response"]["levels"] = list(self.levels)
         return state
 
     @classmethod
@@ -256,13 +282,12 @@ class Design:
         """The design that `to_state` has written."""
         state = dict(state)
         state["keeps_missing"] = state.pop("partial")
-        for key in ("names", "term_names", "constant", "left_out"):
-            state[key] = tuple(state[key])
-        state["terms"] = tuple(tuple(map(factor.from_state, term)) for term in state["terms"])
+        state |= {key: tuple(state[key]) for key in LISTS}
+        state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
-            answer = dict(state["response"])
-            answer["levels"] = None if answer["levels"] is None else tuple(answer["levels"])
-            state["response"] = Response(**answer)
+            response = dict(state["response"])
+            response["levels"] = None if response["levels"] is None else tuple(response["levels"])
+            state["response"] = Response(**response)
         design = cls(**state)
         design.check()
         return design
@@ -270,16 +295,14 @@ class Design:
     def check(self):
         """Raise a ValueError unless the parts fit each other, as those of a file may not."""
         p, name = len(self.names), forms.optional(forms.text)
-        known = {
-            "formula": forms.text, "family": forms.choice(*FAMILIES), "weights": name,
-            "offset": name, "offset_given": forms.flags(), "n_dropped": forms.whole(),
-            "dtype": forms.choice("float64", "float32"), "keeps_missing": forms.flags(),
-            "mean": forms.real(p, least=-LARGEST, most=LARGEST),
-            "scale": forms.real(p, least=forms.TINY, most=LARGEST),
-            "term_of": forms.whole(p), "constant": forms.several("constant"),
-            "left_out": forms.several("left_out"),
-        }  # fmt: skip
-        forms.check(self, known, "design")
+        parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
+        parts |= {"weights": name, "offset": name, "n_dropped": forms.whole()}
+        parts |= dict.fromkeys(("offset_given", "keeps_missing"), forms.flags())
+        parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
+        parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
+        parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}
+        parts |= {key: forms.several(key) for key in ("constant", "left_out")}
+        forms.check(self, parts, "design")
         names, term_names, term_of = _names(self.terms, _widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
@@ -319,28 +342,28 @@ def _response(leaf):
 
 def _names_of(keys, response):
     every = [key for term in keys for key in term] + ([response.key] if response else [])
-    return [name for key in dict.fromkeys(every) for name in factor.columns_of(key)]
+    return [name for key in dict.fromkeys(every) for name in factors.columns_of(key)]
 
 
 def _learn_terms(keys, table):
     learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factor.learn(key, taught(table, factor.columns_of(key))[0])
+            learnt[key] = factors.learn(key, rows_to_learn(table, factors.columns_of(key))[0])
     return tuple(tuple(learnt[key] for key in term) for term in keys)
 
 
 def _check_size(widths, keys, n):
     """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
     p, used = sum(widths), len(set(_names_of(keys, None)))
-    few = p <= MADE_EACH * used or (p <= MADE_FEATURES and n * p <= MADE_NUMBERS)
+    few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
         return
     what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
-    limits = f"{MADE_FEATURES:,} features and {MADE_NUMBERS:,} numbers in all {n:,} rows"
+    limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
     if p > MAX_FEATURES:
         limits = f"{MAX_FEATURES:,} features in all"
-    raise DataError(f"{what}; beyond {MADE_EACH} features for each column, {limits} are allowed")
+    raise DataError(f"{what}; beyond {EACH} features for each column, {limits} are allowed")
 
 
 def _tiles(n, p, dtype):
@@ -354,12 +377,12 @@ def _tiles(n, p, dtype):
 
 def _widths(terms):
     """Numbers of features of the terms."""
-    return [math.prod(map(factor.width, term)) for term in terms]
+    return [math.prod(map(factors.width, term)) for term in terms]
 
 
 def _names(terms, widths):
     """Names of the features and of the terms, and the term of each feature."""
-    letters = sum(w * sum(map(factor.letters, t)) for w, t in zip(widths, terms, strict=True))
+    letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(widths, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
             f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
@@ -367,8 +390,8 @@ def _names(terms, widths):
         )
     names, term_of = [], []
     for t, term in enumerate(terms):
-        labels = [factor.labels(part) for part in term]
-        for choice in fill.parts(term):
+        labels = [factors.labels(part) for part in term]
+        for choice in materialize.column_choices(term):
             names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(names)) < len(names):
@@ -377,3 +400,16 @@ def _names(terms, widths):
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
     term_names = tuple(":".join(part.name for part in term) for term in terms)
     return tuple(names), term_names, np.array(term_of, np.int64)
+
+
+def _formula(response, terms):
+    """The formula whose terms these are."""
+    left = "" if response is None else _text(response)
+    right = " + ".join(":".join(map(_text, term)) for term in terms) or "1"
+    return f"{left} ~ {right}".strip()
+
+
+def _text(part):
+    """A response or a factor as it is written: code as it is, a column's name quoted if need be."""
+    code = isinstance(part, factors.Expression) or getattr(part, "called", False)
+    return part.name if code else quote(part.name)

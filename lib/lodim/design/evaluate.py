@@ -1,6 +1,6 @@
 """Expressions: calls of the closed list, walked node by node over columns.
 
-Nothing is handed to Python's `eval`: each node that `grammar` allows has its line here.
+Nothing is handed to Python's `eval`: each node that `language` allows has its line here.
 """
 
 import ast
@@ -13,9 +13,9 @@ import numpy as np
 
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
+from lodim.design.table import Table
 from lodim.errors import DataError, FormulaError
-from lodim.formula import language as grammar
-from lodim.formula import patsy_terms as algebra
+from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
     Refused,
     check_call,
@@ -38,22 +38,6 @@ COMPARISONS = {
 
 
 @dataclass
-class Table:
-    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
-
-    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
-    """
-
-    columns: dict
-    rows: np.ndarray
-    index: object
-    n: int
-    positive_weight: np.ndarray | None = None
-    keeps_missing: bool = False
-
-
-@dataclass
 class _Scope:
     """One evaluation: where its columns are, and the states it learns or uses up."""
 
@@ -68,7 +52,7 @@ class _Scope:
 def tree(code):
     """The syntax of an expression, checked again: it may come from a saved file."""
     try:
-        node = grammar.read(code)
+        node = language.read(code)
         if isinstance(node, ast.Call):
             check_call(node, outermost=True)
         elif column_name(node) is None:
@@ -114,10 +98,10 @@ def _report(value, node, scope):
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
     names = dict.fromkeys(column_name(n) for n in column_nodes(node))
-    seen = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
-    found = value[i][~np.isfinite(value[i])][0]
+    columns = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
+    invalid = value[i][~np.isfinite(value[i])][0]
     label = table.index[position]
-    raise DataError(f"{scope.code} is {found} in row {label!r}, where {seen}")
+    raise DataError(f"{scope.code} is {invalid} in row {label!r}, where {columns}")
 
 
 def _at(source, position):
@@ -204,10 +188,10 @@ def _compare(node, scope):
                 f"{scope.code} compares numbers with {what}, which is text or categories"
             )
         try:
-            found = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
+            true = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
         except TypeError:
             raise DataError(f"{scope.code} compares values that have no order") from None
-        result, left = np.logical_and(result, np.asarray(found, bool)), right
+        result, left = np.logical_and(result, np.asarray(true, bool)), right
     return result
 
 
@@ -222,7 +206,7 @@ def _call(node, scope):
     n_data = count_data(node)
     settings = [ast.literal_eval(arg) for arg in node.args[n_data:]]
     words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
-    if name in algebra.TRANSFORMS:
+    if name in patsy_terms.TRANSFORMS:
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)
     values = [_single(arg, scope) for arg in node.args[:n_data]]
@@ -243,12 +227,12 @@ def _transform(name, data, settings, words, scope):
     """A spline or a standardization: learnt first where asked, then applied."""
     try:
         if scope.learning:
-            state = algebra.learn(name, data, settings, words, scope.table.positive_weight)
+            state = patsy_terms.learn(name, data, settings, words, scope.table.positive_weight)
             scope.states.append((name, state))
         known, state = scope.states[scope.position]
         scope.position += 1
         if known == name:
-            return algebra.apply(name, state, data, settings, words)
+            return patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
             f"{scope.code}: a value lies outside of the range that bs() has learnt; set "

@@ -11,13 +11,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lodim import forms
-from lodim.design import evaluate as expression
+from lodim.design import evaluate
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import Column, as_float, as_levels, recode, take, used_levels
 from lodim.design.evaluate import tree
 from lodim.errors import DataError
-from lodim.formula import language as grammar
-from lodim.formula import patsy_terms as algebra
+from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
@@ -88,7 +87,7 @@ def learn(key, table):
     node = tree(code)
     if function_name(node.func) == "C":
         return _categorical(code, node, table)
-    return Expression(code, *expression.learn(code, table))
+    return Expression(code, *evaluate.learn(code, table))
 
 
 def labels(factor):
@@ -115,7 +114,7 @@ def letters(factor):
 
 def least_width(key):
     """How many columns the factor of a key makes, as far as the formula says."""
-    return 1 if key[1] is None else grammar.width(tree(key[1]))
+    return 1 if key[1] is None else language.width(tree(key[1]))
 
 
 def needs(factor):
@@ -127,14 +126,14 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """What `column` cuts from: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
+    """The values that `column` reads: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
     if isinstance(factor, Numeric):
-        return as_float(take(raw(factor, table), table.rows))
+        return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Expression):
-        made = expression.evaluate(factor.name, tree(factor.name), table, factor.states)
-        if made.shape[1] != factor.width:
-            raise DataError(f"{factor.name} makes {made.shape[1]} columns, not {factor.width}")
-        return made
+        values = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
+        if values.shape[1] != factor.width:
+            raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
+        return values
     if not factor.called:
         return recode(table.columns[factor.name], factor.levels, table.rows)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
@@ -157,7 +156,7 @@ def _shown(levels):
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
-def raw(factor, table):
+def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
     source = table.columns[factor.name]
     if source.kind == "level":
@@ -170,20 +169,19 @@ def raw(factor, table):
 
 def _categorical(code, node, table):
     """C(x), C(x, contrast), C(x, levels=[...])."""
-    given = {word.arg: word.value for word in node.keywords}
-    contrast = node.args[1] if len(node.args) > 1 else given.get("contrast")
+    keywords = {word.arg: word.value for word in node.keywords}
+    contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
     source, rows = _inner(code, node.args[0], table)
     source = as_levels(source)
     levels = used_levels(source, rows)
-    if "levels" in given:
-        wanted = tuple(ast.literal_eval(given["levels"]))
-        if len(set(wanted)) < len(wanted):
+    if "levels" in keywords:
+        levels = tuple(ast.literal_eval(keywords["levels"]))
+        if len(set(levels)) < len(levels):
             raise DataError(f"{code:.200}: levels= names one level twice")
-        recode(source, wanted, rows)
-        levels = wanted
+        recode(source, levels, rows)
     if contrast is None:
         return Levels(code, True, levels, _shown(levels))
-    matrix, suffixes = algebra.contrast(code, contrast, levels)
+    matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
     return Levels(code, True, levels, tuple(suffixes), matrix)
 
 
@@ -192,7 +190,7 @@ def _inner(code, node, table):
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
-    return Column(code, "number", expression.evaluate(code, node, table)[:, 0]), ALL
+    return Column(code, "number", evaluate.evaluate(code, node, table)[:, 0]), ALL
 
 
 def to_state(factor):
@@ -217,9 +215,9 @@ def from_state(state):
             values[key] = tuple(values[key])
     if "states" in values:
         values["states"] = tuple((name, dict(learnt)) for name, learnt in values["states"])
-    made = kind(**values)
-    _check(made)
-    return made
+    factor = kind(**values)
+    _check(factor)
+    return factor
 
 
 def _check(factor):
@@ -229,7 +227,7 @@ def _check(factor):
     if isinstance(factor, Expression):
         forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
         for name, learnt in factor.states:
-            algebra.check(name, learnt)
+            patsy_terms.check(name, learnt)
     if isinstance(factor, Levels):
         check_levels(factor.levels, factor.name, least=1)
         sizes = {"levels": len(factor.levels)}

@@ -8,11 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lodim.design import column_kernels as moments
-from lodim.design import columns
-from lodim.design import factors as factor
-from lodim.design.column_kernels import ALL
-from lodim.design.table import known, spread
+from lodim.design import columns, factors
+from lodim.design.column_kernels import ALL, NO_WEIGHTS, moments, pack, read_only
+from lodim.design.table import expand_rows, known_rows
 from lodim.errors import DataError
 
 FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
@@ -21,9 +19,9 @@ KEPT = 4_000_000  # numbers of factors that are kept between terms
 THREADED = 2_000_000  # numbers above which threads over columns pay
 
 
-def parts(term):
+def column_choices(term):
     """For each column of a term, the column of each factor; that of the first runs fastest."""
-    widths = [range(factor.width(part)) for part in term]
+    widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
 
@@ -37,40 +35,37 @@ class _Prepared:
     def __call__(self, part):
         if id(part) in self.kept:
             return self.kept[id(part)]
-        made = factor.prepare(part, self.table)
-        if self.uses[id(part)] > 1 and made.size <= self.room:
-            self.room -= made.size
-            self.kept[id(part)] = made
-        return made
+        values = factors.prepare(part, self.table)
+        if self.uses[id(part)] > 1 and values.size <= self.room:
+            self.room -= values.size
+            self.kept[id(part)] = values
+        return values
 
 
 def _sources(term, table, prepared):
     """(column, rows) for each feature of a term: the user's array where it is numbers."""
-    part, where = known(table, [name for f in term for name in factor.needs(f)])
+    part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL:
         yield from _known_sources(term, part, prepared)
     elif not part.n:
-        for _ in parts(term):
-            yield moments.read_only(np.full(table.n, np.nan)), moments.read_only(ALL)
+        for _ in column_choices(term):
+            yield read_only(np.full(table.n, np.nan)), read_only(ALL)
     else:
         for x, rows in _known_sources(term, part, _Prepared((), part)):
-            values = spread(columns.take(x, rows), where, table.n)
-            yield moments.read_only(values), moments.read_only(ALL)
+            values = expand_rows(columns.take(x, rows), where, table.n)
+            yield read_only(values), read_only(ALL)
 
 
 def _known_sources(term, table, prepared):
     """The same for a table where nothing of the term is missing."""
-    if len(term) == 1 and isinstance(term[0], factor.Numeric):
-        values = factor.raw(term[0], table)
-        yield moments.read_only(columns.as_float(values)), table.rows
+    if len(term) == 1 and isinstance(term[0], factors.Numeric):
+        values = factors.raw_numbers(term[0], table)
+        yield read_only(columns.as_float(values)), table.rows
         return
     sources = [prepared(part) for part in term]
-    for choice in parts(term):
-        made = [factor.column(*z) for z in zip(term, sources, choice, strict=True)]
-        yield (
-            moments.read_only(made[0] if len(made) == 1 else _product(made)),
-            moments.read_only(ALL),
-        )
+    for choice in column_choices(term):
+        each = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
+        yield read_only(each[0] if len(each) == 1 else _product(each)), read_only(ALL)
 
 
 def _product(columns):
@@ -83,7 +78,7 @@ def _product(columns):
 
 def _each(work, terms, table, p):
     """Do the work of every term, given its first feature; in threads where there is much."""
-    widths = [math.prod(map(factor.width, term)) for term in terms]
+    widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     threads = min(8, os.cpu_count() or 1)
     if table.n * p < THREADED or threads == 1:
@@ -95,40 +90,40 @@ def _each(work, terms, table, p):
             pass
 
 
-def fill(terms, table, X, mean, scale, flat):
+def write(terms, table, X, mean, scale, flat):
     """Write every feature but the constant ones."""
     prepared = _Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+                _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
 
-def learn(terms, table, X, names, weights, standardize):
+def learn_and_write(terms, table, X, names, weights, standardize):
     """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
     p = X.shape[1]
     mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
     if weights is None:
-        weights = moments.NO_WEIGHTS
+        weights = NO_WEIGHTS
     elif not 1e-100 < weights.max() < 1e100:
         weights = weights / weights.max()  # their sum, or a product, would leave float64
-    weights, prepared = moments.read_only(weights), _Prepared(terms, table)
+    weights, prepared = read_only(weights), _Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            there = _there(x, rows, weights) if table.keeps_missing else (rows, weights)
-            mean[k], sd, least, greatest = moments.moments(x, *there)
+            used = _known_values(x, rows, weights) if table.keeps_missing else (rows, weights)
+            mean[k], sd, least, greatest = moments(x, *used)
             if not (np.isfinite(mean[k]) and np.isfinite(sd)):
-                raise DataError(f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to "
-                                "be squared; divide it by a power of ten")  # fmt: skip
+                what = f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to be squared"
+                raise DataError(f"{what}; divide it by a power of ten")
             if sd <= FLAT * max(abs(least), abs(greatest)):
                 flat[k], mean[k] = True, min(max(mean[k], least), greatest)
                 continue
             scale[k] = sd if standardize else 1.0
-            _check_near(moments.pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+            _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
 
     _each(work, terms, table, p)
     return mean, scale, flat
@@ -144,9 +139,9 @@ def _check_near(largest, term, dtype):
         )
 
 
-def _there(x, rows, weights):
+def _known_values(x, rows, weights):
     """The rows where x is not missing, and their weights."""
     if rows.size or not np.isnan(x).any():
         return rows, weights
     at = np.flatnonzero(~np.isnan(x))
-    return moments.read_only(at), moments.read_only(weights[at] if weights.size else weights)
+    return read_only(at), read_only(weights[at] if weights.size else weights)

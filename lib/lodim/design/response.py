@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.design import columns
-from lodim.design import factors as factor
+from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL, read_only, scan
-from lodim.design.evaluate import Table, tree
-from lodim.design.table import known, spread, taught
+from lodim.design.evaluate import tree
+from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.errors import DataError
 from lodim.formula.formula import listing
 
@@ -39,20 +38,20 @@ class Response:
     def check(self, family):
         """Raise a ValueError unless the parts fit each other and the family's name."""
         forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
-        factor.columns_of(self.key)
+        factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
         if (self.levels is None) != (family == "gaussian"):
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if self.levels is not None:
-            factor.check_levels(self.levels, self.name, least=2)
+            factors.check_levels(self.levels, self.name, least=2)
             if family == "binomial" and len(self.levels) > 2:
                 raise ValueError(f"the response has {len(self.levels)} levels, not 2")
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """What is given for each row, float64, NaN where missing; None where not given.
+class RowInputs:
+    """Weights, offset and order of each row, float64, NaN where missing; None where not given.
 
     weights (n,), offset (n,) or (n, K), order (n,).
     """
@@ -64,8 +63,8 @@ class Given:
     @classmethod
     def read(cls, frame, weights, offset, order=None):
         """From names of columns or arrays of the frame's length."""
-        given = {"weights": weights, "offset": offset, "order": order}
-        return cls(**{what: _per_row(frame, value, what) for what, value in given.items()})
+        inputs = {"weights": weights, "offset": offset, "order": order}
+        return cls(**{what: _row_input(frame, value, what) for what, value in inputs.items()})
 
     def at(self, rows):
         """The complete rows; weights that are all one become None."""
@@ -75,7 +74,7 @@ class Given:
         if weights is not None and (weights == 1).all():
             weights = None
         offset, order = (None if v is None else v[rows] for v in (self.offset, self.order))
-        return Given(weights, offset, order)
+        return RowInputs(weights, offset, order)
 
     @property
     def positive_weight(self):
@@ -104,7 +103,7 @@ class Given:
             )
 
 
-def _per_row(frame, value, what):
+def _row_input(frame, value, what):
     if value is None:
         return None
     if isinstance(value, str):
@@ -113,7 +112,7 @@ def _per_row(frame, value, what):
             raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
         array = columns.as_float(column.values)
     else:
-        array = _array(frame, value, what)
+        array = _input_array(frame, value, what)
     if np.isinf(array).any():
         i = int(np.flatnonzero(np.isinf(array).reshape(len(array), -1).any(axis=1))[0])
         raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
@@ -130,7 +129,7 @@ def _check_size(values, what):
         )
 
 
-def _array(frame, value, what):
+def _input_array(frame, value, what):
     """An array given beside the frame, whose rows must be those of the frame."""
     try:
         if isinstance(value, (pd.Series, pd.DataFrame)):
@@ -159,7 +158,7 @@ def _check_weights(weights):
         raise DataError("all weights are zero; nothing can be learnt")
 
 
-def complete(frame, names, given, learning, keeps_missing=False):
+def read_complete(frame, names, inputs, learning, keeps_missing=False):
     """Read columns, and find the rows where none of them, nor weights nor offset, is missing.
 
     With `keeps_missing`, rows where a column is missing stay.
@@ -175,14 +174,14 @@ def complete(frame, names, given, learning, keeps_missing=False):
         read[name] = columns.read_column(frame, name)
         flags = np.zeros(n, bool) if keeps_missing else bad
         dropped[name] = _flag(read[name], flags, frame.index)
-    for what, array in vars(given).items():
+    for what, array in vars(inputs).items():
         if array is not None:
             missing = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
             bad |= missing
             dropped[what] = int(missing.sum())
     rows = np.flatnonzero(~bad)
     if learning and not len(rows):
-        _no_rows(n, dropped)
+        _raise_no_rows(n, dropped)
     used = read_only(ALL if len(rows) == n else rows)
     return Table(read, used, frame.index, len(rows), keeps_missing=keeps_missing), rows
 
@@ -204,12 +203,12 @@ def _flag(column, bad, index):
     return missing
 
 
-def _no_rows(n, dropped):
+def _raise_no_rows(n, dropped):
     if not n:
         raise DataError("the data has no rows")
     worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
-    said = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
-    raise DataError(f"no rows are left: all {n} are dropped for missing values ({said})")
+    counts = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
+    raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts})")
 
 
 def learn_response(response, family, table):
@@ -224,37 +223,37 @@ def learn_response(response, family, table):
     if response is None:
         return None, None, "none"
     n = table.n
-    table, where = taught(table, factor.columns_of(response.key))
+    table, where = rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
-    family = family or _infer(source, rows)
+    family = family or _infer_family(source, rows)
     if family == "gaussian":
         y = _values(source, rows)
         _check_varies(y, response.name, table.positive_weight)
-        return spread(y, where, n), response, family
+        return expand_rows(y, where, n), response, family
     levels = columns.used_levels(columns.as_levels(source), rows)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.positive_weight)
-    return spread(y, where, n), Response(response.name, levels, response.called), family
+    return expand_rows(y, where, n), Response(response.name, levels, response.called), family
 
 
 def code_response(response, table):
     """The response of new data, (n,) float64, by the levels that are known."""
     n = table.n
-    table, where = known(table, factor.columns_of(response.key))
+    table, where = known_rows(table, factors.columns_of(response.key))
     if not table.n:
         return np.full(n, np.nan)
     source, rows = _source(response, table)
     if response.levels is None:
-        return spread(_values(source, rows), where, n)
+        return expand_rows(_values(source, rows), where, n)
     y = columns.recode(source, response.levels, rows).astype(np.float64)
-    return spread(y, where, n)
+    return expand_rows(y, where, n)
 
 
 def _source(response, table):
     """The response as a column, and which of its rows are meant."""
     if not response.called:
         return table.columns[response.name], table.rows
-    values = factor.prepare(factor.learn(response.key, table), table)
+    values = factors.prepare(factors.learn(response.key, table), table)
     if values.shape[1] != 1:
         raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
     return columns.Column(response.name, "number", values[:, 0]), ALL
@@ -271,7 +270,7 @@ def _values(source, rows):
     return y
 
 
-def _infer(source, rows):
+def _infer_family(source, rows):
     """The family that a response speaks of."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
@@ -284,15 +283,15 @@ def _infer(source, rows):
 
 
 def _check_varies(y, name, positive_weight):
-    seen = y if positive_weight is None else y[positive_weight]
-    if seen.min() == seen.max():
-        raise DataError(f"the response {name!r} is {seen[0]:g} in every row; nothing to explain")
+    used = y if positive_weight is None else y[positive_weight]
+    if used.min() == used.max():
+        raise DataError(f"the response {name!r} is {used[0]:g} in every row; nothing to explain")
 
 
 def _check_levels(name, levels, y, family, positive_weight):
-    seen = np.unique(y if positive_weight is None else y[positive_weight])
-    if len(seen) < 2:
-        one = levels[int(seen[0])]
+    used = np.unique(y if positive_weight is None else y[positive_weight])
+    if len(used) < 2:
+        one = levels[int(used[0])]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
     if family == "binomial" and len(levels) > 2:
         raise DataError(

@@ -1,6 +1,6 @@
-"""Rows of which some columns are missing, for models that can use what is there."""
+"""Columns that terms are evaluated on, and which of their rows are known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,7 +9,23 @@ from lodim.design.columns import as_float, take
 from lodim.errors import DataError
 
 
-def known(table, names):
+@dataclass
+class Table:
+    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
+
+    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
+    """
+
+    columns: dict
+    rows: np.ndarray
+    index: object
+    n: int
+    positive_weight: np.ndarray | None = None
+    keeps_missing: bool = False
+
+
+def known_rows(table, names):
     """The part of a table where none of some columns is missing, and where its rows stand.
 
     Returns
@@ -33,9 +49,9 @@ def known(table, names):
     ), where
 
 
-def taught(table, names):
-    """As `known`, where something is to be learnt: a DataError if no known row counts."""
-    part, where = known(table, names)
+def rows_to_learn(table, names):
+    """As `known_rows`, where something is to be learnt: a DataError if no known row counts."""
+    part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
     for name in names:
@@ -44,7 +60,7 @@ def taught(table, names):
     raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
 
 
-def spread(values, where, n):
+def expand_rows(values, where, n):
     """Values of the known rows among n, NaN elsewhere; as they are where all are known."""
     if where is ALL:
         return values

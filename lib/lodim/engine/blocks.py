@@ -34,9 +34,9 @@ def place(X, engine, large=None):
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and find_spec("numba_cuda"))):
         return X
-    problem, device = _device(X)
+    problem, cuda = _device(X)
     if problem is None:
-        return device.DeviceTiles.of(X)
+        return cuda.DeviceTiles.of(X)
     if engine == "auto":
         return X
     raise problem
@@ -45,23 +45,23 @@ def place(X, engine, large=None):
 def _device(X):
     """Why X cannot be on a GPU, or None; and the module that puts it there."""
     try:
-        from lodim.engine import cuda as device  # imports numba.cuda: only where a GPU is asked for
+        from lodim.engine import cuda  # imports numba.cuda: only where a GPU is asked for
     except ImportError as error:
         return _missing(error), None
-    if not device.usable():
+    if not cuda.usable():
         if not find_spec("numba_cuda"):
             return _missing(None), None
         return DeviceError(
             "engine='cuda' needs an NVIDIA GPU and its driver, and none is usable here: "
             "use engine='auto' or 'cpu'"
         ), None
-    if not device.fits(X):
+    if not cuda.fits(X):
         gigabytes = X.nbytes / 1e9
         return DeviceError(
             f"the GPU's free memory does not hold the features ({gigabytes:.1f} GB): use "
             "engine='cpu', or dtype='float32', which halves them"
         ), None
-    return None, device
+    return None, cuda
 
 
 def _missing(error):

@@ -32,8 +32,8 @@ def njit(*signatures, **options):
                 raise
         before, config.CACHE_DIR = config.CACHE_DIR, _folder() or ""
         try:
-            own = options | {"cache": bool(config.CACHE_DIR)}
-            return numba.njit(*signatures, **own)(function)
+            cached = options | {"cache": bool(config.CACHE_DIR)}
+            return numba.njit(*signatures, **cached)(function)
         finally:
             config.CACHE_DIR = before
 
@@ -60,9 +60,9 @@ def _private():
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        found = os.lstat(folder)
-        own = stat.S_ISDIR(found.st_mode) and found.st_uid == user
-        if not own or stat.S_IMODE(found.st_mode) & 0o077:
+        status = os.lstat(folder)
+        is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == user
+        if not is_own or stat.S_IMODE(status.st_mode) & 0o077:
             return None
         tempfile.TemporaryFile(dir=folder).close()
     except (OSError, AttributeError):  # nothing can be written; a system without users' numbers

@@ -46,11 +46,11 @@ def _by_response(u, share, y, n_classes, most):
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
     code = y.astype(int)
-    of = (code[:, None] == np.arange(n_classes)) * share[:, None]
-    side = u @ (u.T @ (of / np.maximum(of.sum(axis=0), 1e-300)))  # (n, n_classes)
-    own = np.append(side, np.zeros((len(u), 1)), axis=1)[np.arange(len(u)), code]
+    members = (code[:, None] == np.arange(n_classes)) * share[:, None]
+    side = u @ (u.T @ (members / np.maximum(members.sum(axis=0), 1e-300)))  # (n, n_classes)
+    own_side = np.append(side, np.zeros((len(u), 1)), axis=1)[np.arange(len(u)), code]
     return (
-        _standard(own, share, most)
+        _standard(own_side, share, most)
         + _standard((side**2).sum(axis=1), share, most**2)
         + _standard((side**3).sum(axis=1), share, most**3)
     )
@@ -75,8 +75,8 @@ def of_batch(batch, n_classes):
     if not n_classes:
         return key, np.zeros(0)
     code = np.nan_to_num(batch.y, nan=n_classes).astype(int)
-    of = np.bincount(code, minlength=n_classes + 1)
-    means = np.bincount(code, key, n_classes + 1) / np.maximum(of, 1)
+    size = np.bincount(code, minlength=n_classes + 1)
+    means = np.bincount(code, key, n_classes + 1) / np.maximum(size, 1)
     return key + _spread(means[code]), means[:n_classes]
 
 

@@ -1,6 +1,6 @@
 """A formula as text: its sides, the columns they name, and what its dots stand for.
 
-The text is read by `parser`; what a formula may say is in `grammar` and `terms`. Nothing here
+The text is read by `parser`; what a formula may say is in `language` and `terms`. Nothing here
 knows data but by the names of their columns.
 """
 
@@ -9,10 +9,9 @@ import re
 from dataclasses import dataclass
 
 from lodim.errors import FormulaError
-from lodim.formula import idioms
+from lodim.formula import idioms, terms
 from lodim.formula.language import ALLOWED, RESERVED, canonical, functions, quote
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
-from lodim.formula.terms import expand as expand_terms
 
 COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
 
@@ -75,15 +74,15 @@ def _cut(text):
     """The formula in one line, the tokens of its sides, and the place of its '~'."""
     if not isinstance(text, str):
         raise FormulaError(f"a formula is text such as 'y ~ .', not {type(text).__name__}")
-    found = tokens(text)
+    every = tokens(text)
     text = text.replace("\n", " ").replace("\r", " ")
-    tildes = [i for i, token in enumerate(found) if token.text == "~" and not token.depth]
+    tildes = [i for i, token in enumerate(every) if token.text == "~" and not token.depth]
     if not tildes:
         fail(text, len(text.rstrip()), "the formula has no '~'; write for instance 'y ~ .'")
     if len(tildes) > 1:
-        fail(text, found[tildes[1]].place, "a formula has one '~'")
+        fail(text, every[tildes[1]].place, "a formula has one '~'")
     at = tildes[0]
-    return text, found[:at], found[at + 1 :], found[at].place
+    return text, every[:at], every[at + 1 :], every[at].place
 
 
 def _check_numbers(text, tree):
@@ -107,8 +106,8 @@ def _summands(tree):
 
 
 def _responses(text, tree):
-    """The responses, checked one by one."""
-    found = {}
+    """The responses, each a column or a call, checked."""
+    responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
     for sign, part in _summands(tree) if tree is not None else ():
@@ -119,14 +118,14 @@ def _responses(text, tree):
             if not name.startswith("np.") and name not in ("I", "Q"):
                 message = f"{name}() cannot stand on the left side; np. functions, I and Q can"
                 fail(text, part.place, message)
-        if part.text in found:
+        if part.text in responses:
             fail(text, part.place, f"the response {part.text} is there twice")
-        found[part.text] = part
-    return tuple(found.values())
+        responses[part.text] = part
+    return tuple(responses.values())
 
 
 def expand(formula, names, hidden=()):
-    """Say what the right side is made of, given the columns there are.
+    """The terms of the right side, given the columns of the data.
 
     A dot stands for all columns that the left side does not name, that are not in `hidden`, and
     that are no answers of a model (see `answers`).
@@ -150,12 +149,12 @@ def expand(formula, names, hidden=()):
         A column is not in `names` (near matches are listed), could be one of two, is on both
         sides, or there would be too many terms.
     """
-    seen = _Names(formula.text, names)
+    columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:
-        seen.check(leaf)
+        columns.check(leaf)
     for leaf in _leaves(formula.right):
-        seen.check(leaf)
+        columns.check(leaf)
         for named in leaf.columns:
             if named.name in left:
                 message = f"column {named.name!r} is on both sides of the formula"
@@ -164,7 +163,7 @@ def expand(formula, names, hidden=()):
     dot = [name for name in names if name not in out]
     if not dot:
         _check_dots(formula)
-    return expand_terms(formula.text, formula.right, dot)
+    return terms.expand(formula.text, formula.right, dot)
 
 
 def answers(formula, names):
@@ -233,22 +232,21 @@ class _Names:
             if named.name not in self.known:
                 fail(self.text, named.place, self.missing(named.name, twins))
             if twins:
-                fail(self.text, named.place, f"{_spelt(named.name)} may be {_spelt(twins[0])} too, "
-                     f"which Python reads as one; write Q({named.name!a}) for this column, "
-                     f"Q({twins[0]!a}) for the other")  # fmt: skip
+                message = f"{_spelt(named.name)} may be {_spelt(twins[0])} too, which Python reads "
+                message += f"as one; write Q({named.name!a}) for this column, Q({twins[0]!a})"
+                fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
         """Other columns that Python cannot tell from a bare name."""
         plain = canonical(name)
-        found = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
-        return [other for other in dict.fromkeys(found) if other != name]
+        alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
+        return [other for other in dict.fromkeys(alike) if other != name]
 
     def missing(self, name, twins):
         message = f"there is no column {name!r:.100} in the data"
         if twins:
-            return f"{message}; {_spelt(name)} looks like {_spelt(twins[0])}, write " + quote(
-                twins[0]
-            )
+            alike = _spelt(twins[0])
+            return f"{message}; {_spelt(name)} looks like {alike}, write {quote(twins[0])}"
         if near := near_matches(name, self.names):
             return f"{message}; did you mean {' or '.join(map(repr, near))}?"
         if name in idioms.NAMES:
@@ -264,8 +262,8 @@ def _spelt(name):
 def near_matches(name, names):
     """At most three names that look like this one, letter case aside."""
     lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}
-    found = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
-    return [lower[key] for key in found]
+    matches = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
+    return [lower[key] for key in matches]
 
 
 def listing(names, most=8):

@@ -22,10 +22,15 @@ BAR = (
     "function such as I((x > 1) | (z < 2)); for a difference between groups write x*g"
 )
 TYPESET = {
-    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2010": "-", "\u2013": "-",
-    "\u2014": "-", "\u2212": "-", "\u223c": "~", "\uff5e": "~", "\u00d7": "*", "\u22c5": "*",
-    "\uff0b": "+", "\u00a0": " ", "\u2009": " ", "\u3000": " ", "\u200b": "", "\ufeff": "",
-}  # fmt: skip
+    **dict.fromkeys("\u2018\u2019", "'"),
+    **dict.fromkeys("\u201c\u201d", '"'),
+    **dict.fromkeys("\u2010\u2013\u2014\u2212", "-"),
+    **dict.fromkeys("\u223c\uff5e", "~"),
+    **dict.fromkeys("\u00d7\u22c5", "*"),
+    **dict.fromkeys("\uff0b", "+"),
+    **dict.fromkeys("\u00a0\u2009\u3000", " "),
+    **dict.fromkeys("\u200b\ufeff", ""),
+}
 
 _SPLINE = "for a smooth curve write cr(x, df=5) or bs(x, df=5)"
 _COLUMN = "make it a column of the data first"

@@ -1,7 +1,7 @@
 """A formula's text read into a tree: columns, dots, numbers and calls, and what joins them.
 
 As in R, ``**`` binds most tightly, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``. What
-stands inside of a call is Python's, and read by `grammar`.
+stands inside of a call is Python's, and read by `language`.
 """
 
 import ast
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lodim.errors import FormulaError
-from lodim.formula import idioms
-from lodim.formula import language as grammar
+from lodim.formula import idioms, language
 from lodim.formula.language import is_bare
 
 MAX_LENGTH = 1_000_000  # characters of a formula
@@ -100,7 +99,7 @@ def tokens(text):
     """The tokens of a formula, its brackets seen to match."""
     if len(text) > MAX_LENGTH:
         fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
-    found, stack = [], []
+    out, stack = [], []
     for match in _TOKEN.finditer(text):
         kind, string, place = match.lastgroup, match.group(), match.start()
         if kind == "space":
@@ -109,19 +108,19 @@ def tokens(text):
             _check_sign(text, string, place)
             if string in _CLOSES and (not stack or stack.pop().text != _CLOSES[string]):
                 fail(text, place, f"no bracket is open that {string!r} could close")
-        found.append(Token(kind, string, place, len(stack)))
+        out.append(Token(kind, string, place, len(stack)))
         if string in ("(", "[", "{"):
-            if len(found) > 1 and found[-2].text in idioms.CALLS:
-                fail(text, found[-2].place, idioms.CALLS[found[-2].text])
-            stack.append(found[-1])
+            if len(out) > 1 and out[-2].text in idioms.CALLS:
+                fail(text, out[-2].place, idioms.CALLS[out[-2].text])
+            stack.append(out[-1])
             if len(stack) > MAX_BRACKETS:
                 fail(text, place, f"more than {MAX_BRACKETS} brackets, nested too deeply")
-        if len(found) > MAX_TOKENS:
-            fail(text, place, f"a formula has at most {MAX_TOKENS:,} names and signs; "
-                 "'.' stands for all columns")  # fmt: skip
+        if len(out) > MAX_TOKENS:
+            limit = f"a formula has at most {MAX_TOKENS:,} names and signs"
+            fail(text, place, f"{limit}; '.' stands for all columns")
     if stack:
         fail(text, stack[-1].place, "this bracket is not closed")
-    return found
+    return out
 
 
 def _check_sign(text, string, place):
@@ -235,7 +234,7 @@ class _Reader:
         if token.text in _ARITHMETIC:
             self.fail(self.start, "write this arithmetic inside of I(...), such as I(x > 1)")
         if token.kind == "sign" and token.text not in (".", "("):
-            self.fail(token.place, f"this cannot stand in a formula: {grammar.ALLOWED}")
+            self.fail(token.place, f"this cannot stand in a formula: {language.ALLOWED}")
         if token.kind == "name" and token.text[0] in idioms.TYPESET:
             self.unreadable(token)
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}")
@@ -255,8 +254,8 @@ class _Reader:
         if self.at < len(self.tokens):
             after = self.tokens[self.at]
             if after.place == token.place + 1 and after.kind != "sign":
-                self.fail(after.place, "an operator is missing after '.'; a column whose name has "
-                          f"a dot is written Q({'.' + after.text!r:.60})")  # fmt: skip
+                cure = f"a column whose name has a dot is written Q({'.' + after.text!r:.60})"
+                self.fail(after.place, f"an operator is missing after '.'; {cure}")
         return Leaf("dot", ".", token.place)
 
     def column(self, token):
@@ -272,8 +271,8 @@ class _Reader:
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
-            self.fail(token.place, f"a column whose name has a dot is written Q({name!r:.60}); "
-                      + grammar.ALLOWED)  # fmt: skip
+            cure = f"a column whose name has a dot is written Q({name!r:.60})"
+            self.fail(token.place, f"{cure}; {language.ALLOWED}")
         cure = f"a column with this name is written Q({name!r:.60})"
         if name[k] in idioms.TYPESET:
             cure = f"write {idioms.TYPESET[name[k]]!r}"
@@ -290,8 +289,8 @@ class _Reader:
         end = self.tokens[self.at - 1].end
         self.calls += 1
         for count, most, what in (
-            (self.at - first, grammar.MAX_NODES, "a function takes {} names and signs"),
-            (end - token.place, grammar.MAX_CODE, "a function is {} characters long"),
+            (self.at - first, language.MAX_NODES, "a function takes {} names and signs"),
+            (end - token.place, language.MAX_CODE, "a function is {} characters long"),
             (self.calls, MAX_CALLS, "a formula has {} functions of columns"),
         ):
             if count > most:
@@ -299,23 +298,23 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """The leaf of a call, checked by the grammar."""
+        """The leaf of a call, checked by `language`."""
         try:
-            tree = grammar.read(code)
+            tree = language.read(code)
             if not isinstance(tree, ast.Name):  # of Q('name')
-                grammar.check_call(tree, outermost=True)
+                language.check_call(tree, outermost=True)
         except SyntaxError as error:
             at = max(0, min(error.offset - 1, len(code))) if error.offset else 0
             letter = code[at : at + 1]
             cure = f": write {idioms.TYPESET[letter]!r}" if letter in idioms.TYPESET else ""
             self.fail(place + at, f"the formula cannot be read here{cure}")
-        except grammar.Refused as refused:
-            self.fail(place + grammar.place(code, refused.node), str(refused))
+        except language.Refused as refused:
+            self.fail(place + language.place(code, refused.node), str(refused))
         columns = tuple(
-            Named(grammar.column_name(node), place + grammar.place(code, node), is_bare(node))
-            for node in grammar.column_nodes(tree)
+            Named(language.column_name(node), place + language.place(code, node), is_bare(node))
+            for node in language.column_nodes(tree)
         )
-        name = grammar.column_name(tree)
+        name = language.column_name(tree)
         if name is not None:
             return Leaf("column", name, place, columns)
-        return Leaf("call", grammar.spell(tree), place, columns, tree)
+        return Leaf("call", language.spell(tree), place, columns, tree)

@@ -20,25 +20,21 @@ TRANSFORMS = {
 
 ROWS = 1024  # that are transformed at a time
 
-_KNOTS = {
-    "_cyclic": forms.flags(), "_all_knots": forms.ascending(forms.real("knots"), strictly=True),
-    "_constraints": forms.optional(forms.real("bound", "bases")),
-}  # fmt: skip
-_SCALED = {
-    "current_n": forms.whole(least=1), "current_mean": forms.real("columns"),
-    "current_M2": forms.real("columns", least=0, most=forms.SQUARE),
-}  # fmt: skip
+_COUNT, _COLUMNS, _KNOTS = forms.whole(least=1), forms.real("columns"), forms.real("knots")
+_CONSTRAINED = {"_constraints": forms.optional(forms.real("bound", "bases"))}
+_CUBIC = _CONSTRAINED | {"_cyclic": forms.flags()}
+_CUBIC |= {"_all_knots": forms.ascending(_KNOTS, strictly=True)}
+_SCALED = {"current_n": _COUNT, "current_mean": _COLUMNS}
+_SCALED |= {"current_M2": forms.real("columns", least=0, most=forms.SQUARE)}
 LEARNT = {  # what transforms remember
-    "bs": {
-        "_degree": forms.whole(most=10), "_all_knots": forms.ascending(forms.real("knots")),
-    },
-    "cr": _KNOTS | {"_name": forms.choice("cr")},
-    "cc": _KNOTS | {"_name": forms.choice("cc")},
-    "te": {"_constraints": forms.optional(forms.real("bound", "bases"))},
-    "center": {"_sum": forms.real("columns"), "_count": forms.whole(least=1)},
+    "bs": {"_degree": forms.whole(most=10), "_all_knots": forms.ascending(_KNOTS)},
+    "cr": _CUBIC | {"_name": forms.choice("cr")},
+    "cc": _CUBIC | {"_name": forms.choice("cc")},
+    "te": _CONSTRAINED,
+    "center": {"_sum": _COLUMNS, "_count": _COUNT},
     "scale": _SCALED,
     "standardize": _SCALED,
-}  # fmt: skip
+}
 
 
 def check(name, state):
@@ -72,10 +68,10 @@ def contrast(code, node, levels):
     return matrix, [s.strip("[].") for s in coded.column_suffixes]
 
 
-def learn(name, data, settings, words, counted):
+def learn(name, data, settings, words, positive_weight):
     """What a transform remembers, as plain numbers and float64 arrays."""
-    if counted is not None:
-        data = [x[counted] for x in data]
+    if positive_weight is not None:
+        data = [x[positive_weight] for x in data]
     if name in ("scale", "standardize"):
         x = data[0].reshape(len(data[0]), -1)
         mean, varies = x.mean(axis=0), x.min(axis=0) < x.max(axis=0)
@@ -95,8 +91,8 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
-    return {"df": df, "knots": knots, "degree": degree, "include_intercept": include_intercept,
-            **bounds}  # fmt: skip
+    arguments = {"df": df, "knots": knots, "degree": degree}
+    return arguments | {"include_intercept": include_intercept} | bounds
 
 
 def _plain(value):
@@ -125,12 +121,12 @@ def apply(name, state, data, settings, words):
     """
     out, n = None, len(data[0])
     for i in range(0, max(n, 1), ROWS):  # splines need several times the room of what they make
-        made = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
+        values = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
         if n <= ROWS:
-            return made
+            return values
         if out is None:
-            out = np.empty((n, *made.shape[1:]), made.dtype)
-        out[i : i + ROWS] = made
+            out = np.empty((n, *values.shape[1:]), values.dtype)
+        out[i : i + ROWS] = values
     return out
 
 

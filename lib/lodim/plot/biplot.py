@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import GREY, _axes, _tidy
-from lodim.plot.legend import FEW, INK, NARROW, ROOM, colour, key, mark, write
-from lodim.plot.points import SIZE
+from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
+from lodim.plot.legend import FEW, INK, NARROW, ROOM, key, mark, write
 from lodim.report.phrases import brief
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
 REACH = 0.62  # of the longest arrow, of the way to the frame
+ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Ground:
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw a view of two dimensions, `ends` (2, 2) of its frame; returns the Axes."""
-    ax = _axes(ax, SIZE)
+    ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
         _chosen(ax, ground)
@@ -95,38 +95,30 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     key(ax, legend, decided, ground is not None, arrows)
     if arrows is not None and len(arrows.names):
         _arrows(ax, arrows, ends)
-    return _tidy(ax)
+    return tidy(ax)
 
 
 def _size(n):
     """Area and opacity of the marks of n rows."""
-    return float(np.clip(4500.0 / max(n, 1), 3.0, 22.0)), float(
-        np.clip(900.0 / max(n, 1), 0.3, 0.8)
-    )
+    area, alpha = np.clip(4500.0 / max(n, 1), 3.0, 22.0), np.clip(900.0 / max(n, 1), 0.3, 0.8)
+    return float(area), float(alpha)
 
 
-def _points(ax, rows, legend, alpha=None, label=True):
+def _points(ax, rows, legend):
     """The rows, in an order that hides no class behind another; those of no class are grey."""
-    area, own = _size(len(rows.xy))
-    alpha = own if alpha is None else alpha
-    n_classes = len(legend.entries)
+    area, alpha = _size(len(rows.xy))
     known = np.isfinite(rows.code)
-    style = {
-        "s": area,
-        "alpha": alpha,
-        "linewidths": 0,
-        "zorder": 3,
-        "rasterized": len(known) > 3000,
-    }
+    style = {"s": area, "alpha": alpha, "linewidths": 0, "zorder": 3}
+    style["rasterized"] = len(known) > 3000
     if not known.all():
         ax.scatter(*rows.xy[~known].T, color=GREY, **style)
     if not known.any():
         return
     order = np.random.default_rng(0).permutation(np.flatnonzero(known))
     for part in np.array_split(order, 1 if len(order) < 50 else 8):
-        for k in range(n_classes):
-            of = part[rows.code[part] == k]
-            ax.scatter(*rows.xy[of].T, color=colour(k), marker=mark(k), **style)
+        for k in range(len(legend.entries)):
+            members = part[rows.code[part] == k]
+            ax.scatter(*rows.xy[members].T, color=colour(k), marker=mark(k), **style)
 
 
 def _chosen(ax, ground):
@@ -136,8 +128,8 @@ def _chosen(ax, ground):
     """
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
-    rgb = np.array([_rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
-    picture = 1.0 - 0.11 * known[..., None] * (1.0 - rgb)
+    class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
+    picture = 1.0 - 0.11 * known[..., None] * (1.0 - class_rgb)
     ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True, zorder=0)
     for k in range(score.shape[2] - (score.shape[2] == 2)):
         rest = np.delete(score, k, axis=2).max(axis=2)
@@ -157,24 +149,23 @@ def _contours(ax, ground, legend):
     C = ground.density.shape[2]
     named = brief(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
     for k in range(C):
-        Z, own = ground.density[..., k], np.unique(ground.levels[k])
-        own = own[(own > Z.min()) & (own < Z.max())][-1 if C > FEW else 0 :]
-        if len(own):
-            style = {"colors": colour(k), "alpha": 0.9, "zorder": 2}
-            ax.contour(ground.x, ground.y, Z, own, linewidths=[0.8, 1.5][-len(own) :], **style)
-            ax.contourf(ground.x, ground.y, Z, [*own, np.inf], colors=[colour(k)] * len(own),
-                        alpha=0.10, zorder=1)  # fmt: skip
+        Z, levels = ground.density[..., k], np.unique(ground.levels[k])
+        levels = levels[(levels > Z.min()) & (levels < Z.max())][-1 if C > FEW else 0 :]
+        if len(levels):
+            line = {"colors": colour(k), "alpha": 0.9, "linewidths": [0.8, 1.5][-len(levels) :]}
+            ax.contour(ground.x, ground.y, Z, levels, zorder=2, **line)
+            shade = {"colors": [colour(k)] * len(levels), "alpha": 0.10, "zorder": 1}
+            ax.contourf(ground.x, ground.y, Z, [*levels, np.inf], **shade)
         if C > FEW:
             i, j = np.unravel_index(Z.argmax(), Z.shape)
-            _halo(ax.annotate(
-                named[k], (ground.x[j], ground.y[i]), fontsize=9, weight="bold",
-                color=colour(k), ha="center", va="center", zorder=8,
-            ))  # fmt: skip
+            style = {"fontsize": 9, "weight": "bold", "color": colour(k), "zorder": 8}
+            _write_legibly(ax, named[k], (ground.x[j], ground.y[i]), **style)
 
 
-def _halo(text):
-    """A text that stays legible on whatever is drawn under it."""
-    text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8})
+def _write_legibly(ax, text, place, **style):
+    """Write a text around a place, legible on whatever is drawn under it."""
+    halo = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
+    ax.annotate(text, place, ha="center", va="center", bbox=halo, **style)
 
 
 def _arrows(ax, arrows, ends):
@@ -184,12 +175,9 @@ def _arrows(ax, arrows, ends):
         origin = ends.mean(axis=0)
     factor = stretch(arrows.to, origin, ends)
     tips = origin + factor * arrows.to
+    style = {"zorder": 6, "annotation_clip": False, "arrowprops": ARROW | {"mutation_scale": 9}}
     for tip in tips:
-        ax.annotate(
-            "", tip, origin, zorder=6, annotation_clip=False,
-            arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
-                        "mutation_scale": 9},
-        )  # fmt: skip
+        ax.annotate("", tip, origin, **style)
     _name_tips(ax, brief(arrows.names, ROOM), tips, origin)
 
 
@@ -212,11 +200,9 @@ def _name_tips(ax, names, tips, origin):
     low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
     inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
     place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
+    style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "zorder": 7}
     for name, tip, offset in zip(names, tips, place - at, strict=True):
-        _halo(ax.annotate(
-            name, tip, xytext=offset, textcoords="offset points", fontsize=8, color=INK,
-            ha="center", va="center", zorder=7, annotation_clip=False,
-        ))  # fmt: skip
+        _write_legibly(ax, name, tip, xytext=offset, annotation_clip=False, **style)
 
 
 def apart(place, half, rounds=200):
@@ -241,16 +227,12 @@ def apart(place, half, rounds=200):
 
 
 def _beyond(ax, xy, ends):
+    """Say in a corner how many rows lie outside of the frame."""
     out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
     if out:
-        ax.annotate(
-            f"{out} row{'s' * (out > 1)} beyond the frame", (1.0, 0.0), xycoords="axes fraction",
-            xytext=(-4, 4), textcoords="offset points", fontsize=7, color=GREY, ha="right",
-        )  # fmt: skip
-
-
-def _rgb(colour):
-    return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+        at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
+        style = {"textcoords": "offset points", "fontsize": 7, "color": GREY, "ha": "right"}
+        ax.annotate(f"{out} row{'s' * (out > 1)} beyond the frame", **at, **style)
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
@@ -259,10 +241,10 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
         entries += ax.plot(x, density[:, k], color=colour(k), lw=1.6, label=label)
-        own = rows.of(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
-        faint = min(1.0, 150.0 / max(len(own), 1) + 0.15)
-        ax.plot(own, np.full(len(own), -0.03 * top * (k + 1)), "|", color=colour(k), ms=7,
-                alpha=faint, rasterized=len(own) > 3000)  # fmt: skip
+        x_k = rows.of(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
+        height = np.full(len(x_k), -0.03 * top * (k + 1))
+        style = {"color": colour(k), "ms": 7, "rasterized": len(x_k) > 3000}
+        ax.plot(x_k, height, "|", alpha=min(1.0, 150.0 / max(len(x_k), 1) + 0.15), **style)
     unknown = rows.xy[np.isnan(rows.code), 0]
     floor = -0.03 * top * (len(legend.entries) + 1)
     ax.plot(unknown, np.full(len(unknown), floor), "|", color=GREY, ms=7)
@@ -279,19 +261,19 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
     if title:
         ax.set_title(title, fontsize=9)
     write(ax, entries, legend)
-    return _tidy(ax)
+    return tidy(ax)
 
 
 def _thresholds(ax, x, best):
     """Lines where the class that is chosen changes, with their places where there is room."""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
-    places, said = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
+    places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
+    style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}
     for place in places:
         ax.axvline(place, color=INK, lw=1.0, ls="--")
-        if place - said > 0.07 * (x[-1] - x[0]):
-            ax.annotate(f"{place:.3g}", (place, 1.0), xycoords=ax.get_xaxis_transform(), fontsize=8,
-                        ha="center", va="bottom", color=INK)  # fmt: skip
-            said = place
+        if place - last > 0.07 * (x[-1] - x[0]):
+            ax.annotate(f"{place:.3g}", (place, 1.0), xycoords=ax.get_xaxis_transform(), **style)
+            last = place
 
 
 def _bars_below(ax, arrows, floor, top, x):
@@ -299,16 +281,13 @@ def _bars_below(ax, arrows, floor, top, x):
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
+    style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "va": "center"}
+    props = ARROW | {"mutation_scale": 8}
     for name, length in zip(brief(arrows.names, ROOM), to * room, strict=True):
         floor -= 0.062 * top
-        ax.annotate("", (middle + length, floor), (middle, floor), zorder=6, arrowprops={
-            "arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0,
-            "mutation_scale": 8})  # fmt: skip
-        ax.annotate(
-            name, (middle + length, floor), fontsize=8, color=INK, va="center",
-            ha="left" if length >= 0.0 else "right", xytext=(4 if length >= 0.0 else -4, 0),
-            textcoords="offset points",
-        )  # fmt: skip
+        tip, (ha, gap) = (middle + length, floor), ("left", 4) if length >= 0.0 else ("right", -4)
+        ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
+        ax.annotate(name, tip, xytext=(gap, 0), ha=ha, **style)
     return floor
 
 
@@ -320,7 +299,7 @@ def space(rows, legend, names, ax=None, *, arrows=None, title=None):
             "{'projection': '3d'})[1]; or give two of them, dimensions=(1, 2)"
         )
     if ax is None:
-        ax = _axes(None, (7.4, 6.0))
+        ax = ensure_axes(None, (7.4, 6.0))
         figure, place = ax.figure, ax.get_subplotspec()
         ax.remove()
         ax = figure.add_subplot(place, projection="3d")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from lodim.plot import lettering
-from lodim.plot.axes import GREY
-from lodim.plot.points import COLOURS, MARKS
+from lodim.plot.axes import COLOURS, GREY, MARKS, class_labels, colour
+from lodim.plot.points import legend_mark
 from lodim.report.phrases import brief
 
 INK = "#202020"
@@ -25,15 +25,7 @@ class Legend:
     @property
     def entries(self):
         """Text of each class; one for all rows without classes."""
-        if self.labels is None:
-            return ["rows"]
-        name = brief([self.name], ROOM)[0]
-        return [f"{name} = {label}" for label in brief(self.labels, ROOM)]
-
-
-def colour(k):
-    """Colour of class k."""
-    return COLOURS[k % len(COLOURS)]
+        return ["rows"] if self.labels is None else class_labels(self.name, self.labels, ROOM)
 
 
 def mark(k):
@@ -45,16 +37,16 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
     """The legend: outside on the right, where it hides nothing, or in a corner of a cube."""
     entries = []
     for k, label in enumerate(legend.entries):
-        entries.append(ax.scatter([], [], s=28, color=colour(k), marker=mark(k), label=label))
+        entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
     if densities:
-        of = "its" if legend.labels is not None else "the"
+        whose = "its" if legend.labels is not None else "the"
         outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= FEW else "\n"
-        text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {of} rows"
+        text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {whose} rows"
         entries += ax.plot([], [], color=GREY, lw=1.2, label=text)
     if boundary:
         entries += ax.plot([], [], color=INK, lw=1.1, label="decision boundary")
     if arrows is not None and len(arrows.names):
-        entries.append(ax.scatter([], [], marker=ARROW, s=90, color=INK, label=arrows.what))
+        entries.append(legend_mark(ax, arrows.what, marker=ARROW, s=90, color=INK))
     write(ax, entries, legend, inside)
 
 

@@ -11,6 +11,7 @@ from lodim.report.phrases import brief
 LINE, LINES = 80, 6  # characters of a line, and lines, that a text has room for
 TICK = 40  # characters of a name on an axis
 BOX = "\u25a1"  # stands for a letter that the font lacks
+NAMING = ("FuncFormatter", "FixedFormatter", "StrCategoryFormatter")  # show names, not numbers
 AXES = "ax must be matplotlib Axes, as many as the plot has"
 
 
@@ -48,10 +49,10 @@ def legend(place, entries, **style):
     matplotlib itself leaves out the labels that begin with an underscore.
     """
     labels = _cut([entry.get_label() for entry in entries], LINE)
-    made = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
-    for text, label in zip(made.get_texts(), labels, strict=True):
+    out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
+    for text, label in zip(out.get_texts(), labels, strict=True):
         text.set_text(label)
-    return made
+    return out
 
 
 def _figure(axes):
@@ -82,10 +83,7 @@ def _settle(text):
 
 def _settle_ticks(axis):
     """Names at the ticks of an axis are literal; numbers are left to matplotlib."""
-    named = type(axis.get_major_formatter()).__name__ in (
-        "FuncFormatter", "FixedFormatter", "StrCategoryFormatter",
-    )  # fmt: skip
-    if not named:
+    if type(axis.get_major_formatter()).__name__ not in NAMING:
         for label in axis.get_ticklabels(which="both"):
             label.set_parse_math(True)
         axis.get_offset_text().set_parse_math(True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import GREY, _axes, _tidy
+from lodim.plot.axes import colour, ensure_axes, tidy
 from lodim.plot.lettering import legend
-from lodim.plot.points import COLOURS, MARKS, SCALE
+from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
 
 SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for
@@ -22,7 +22,7 @@ class View:
     x : (n, d) features of the rows, in original units, NaN where missing; d from 1 to 3
     names : d names
     served : (n,) bool, the rows that the view serves
-    title : what is said of it, a first line and others
+    title : its title, a first line and others
     star : (d,) place of a query, or None; chosen : whether the view serves it
     near : positions of its neighbours among the rows
     """
@@ -39,10 +39,10 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views beside each other; returns an array of their Axes.
 
-    value : (n,) class codes or numbers of the rows, NaN where not known; key : planes.Key;
+    value : (n,) class codes or numbers of the rows, NaN where not known; key : points.Key;
     axes : one for each view, fresh ones by default; star : what the query is called
     """
-    axes, own = _places(views, axes)
+    axes, fresh = _places(views, axes)
     shades = None
     for view, ax in zip(views, axes, strict=True):
         if view.x.shape[1] == 1:
@@ -50,7 +50,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
         else:
             shades = _cloud(ax, view, value, key) or shades
         _name(ax, view, key)
-    _explain(axes, key, shades, star, views, own)
+    _explain(axes, key, shades, star, views, fresh)
     return axes
 
 
@@ -70,60 +70,38 @@ def _places(views, axes):
     columns = min(len(views), 2 if len(views) in (2, 4) else 3)
     rows = -(-len(views) // columns)
     size = (SIDE * columns + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
-    first = _axes(None, size)
+    first = ensure_axes(None, size)
     figure = first.figure
     first.remove()
-    made = [
-        figure.add_subplot(rows, columns, k + 1, **({"projection": "3d"} if v.x.shape[1] == 3
-                                                     else {}))
-        for k, v in enumerate(views)
-    ]  # fmt: skip
-    return np.array(made, dtype=object), True
+    solid = [{"projection": "3d"} if view.x.shape[1] == 3 else {} for view in views]
+    fresh = [figure.add_subplot(rows, columns, k + 1, **style) for k, style in enumerate(solid)]
+    return np.array(fresh, dtype=object), True
 
 
 def _cloud(ax, view, value, key):
     """Rows of a view of two or three features; returns what a scale can be made of."""
     x, shades = _spread(view.x), None
     known = np.isfinite(x).all(axis=1)
-    deep = {"depthshade": False} if x.shape[1] == 3 else {}
+    solid = {"depthshade": False} if x.shape[1] == 3 else {}
     size = 26.0 if len(x) <= 400 else 16.0 if len(x) <= 1500 else 9.0
-    for of, style in (
-        (known & ~view.served, {"s": 0.4 * size, "alpha": 0.22, "linewidths": 0.0, "zorder": 1}),
-        (known & view.served,
-         {"s": size, "alpha": 0.9, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}),
-    ):  # fmt: skip
-        shades = _put(ax, x, value, of, key, style | deep) or shades
+    faint = {"s": 0.4 * size, "alpha": 0.22, "linewidths": 0.0, "zorder": 1}
+    clear = {"s": size, "alpha": 0.9, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}
+    for rows, style in ((known & ~view.served, faint), (known & view.served, clear)):
+        if rows.any():  # an empty cloud would change the limits of three dimensions
+            style = style | solid
+            shades = scatter_values(ax, x[rows], value[rows], key, **style) or shades
     if view.star is not None and np.isfinite(view.star).all():
-        _query(ax, view, x, deep)
+        _query(ax, view, x, solid)
     return shades
 
 
-def _query(ax, view, x, deep):
+def _query(ax, view, x, solid):
     """The query, larger where it is served, with rings around its neighbours."""
     if view.near is not None:
-        ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | deep
+        ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
-    style = {"s": 300, "linewidths": 1.4} if view.chosen else {"s": 110, "linewidths": 0.9}
-    ax.scatter(*view.star[:, None], marker="*", color="white", edgecolors="black", zorder=4,
-               **style, **deep)  # fmt: skip
-
-
-def _put(ax, x, value, of, key, style):
-    """Points by class or on the scale; those of unknown value are grey. Returns the scale's."""
-    known = np.isfinite(value)
-    if (of & ~known).any():
-        ax.scatter(*x[of & ~known].T, color=GREY, **style)
-    if key.labels is not None:
-        for k in range(len(key.labels)):
-            at = of & (value == k)
-            if at.any():
-                ax.scatter(*x[at].T, color=COLOURS[k % len(COLOURS)],
-                           marker=MARKS[k % len(MARKS)], **style)  # fmt: skip
-        return None
-    of = of & known
-    if not of.any():
-        return None
-    return ax.scatter(*x[of].T, c=value[of], cmap=SCALE, vmin=key.low, vmax=key.high, **style)
+    style = STAR | ({"s": 300, "linewidths": 1.4} if view.chosen else {"s": 110, "linewidths": 0.9})
+    ax.scatter(*view.star[:, None], **style, **solid)
 
 
 def _spread(x):
@@ -150,18 +128,16 @@ def _strip(ax, view, value, key):
     K = len(key.labels)
     places = [K - 1 - k for k in range(K)]
     for k, place in enumerate(places):
-        of = (value == k) & np.isfinite(x)
+        member = (value == k) & np.isfinite(x)
         at = np.column_stack([x, place - 0.05 - 0.3 * rng.random(len(x))])
-        for some, style in (
-            (of & ~view.served, {"s": 7, "alpha": 0.2, "linewidths": 0}),
-            (of & view.served, {"s": 13, "alpha": 0.85, "linewidths": 0}),
-        ):
-            _put(ax, at, value, some, key, style)
-        height = _density(x[of & view.served], grid)
+        for served, size, alpha in ((False, 7, 0.2), (True, 13, 0.85)):
+            rows = member & (view.served == served)
+            scatter_values(ax, at[rows], value[rows], key, s=size, alpha=alpha, linewidths=0)
+        height = _density(x[member & view.served], grid)
         if height is not None:
-            colour = COLOURS[k % len(COLOURS)]
-            ax.fill_between(grid, place, place + 0.55 * height, color=colour, alpha=0.3, lw=0)
-            ax.plot(grid, place + 0.55 * height, color=colour, lw=1.2)
+            top = place + 0.55 * height
+            ax.fill_between(grid, place, top, color=colour(k), alpha=0.3, lw=0)
+            ax.plot(grid, top, color=colour(k), lw=1.2)
     _line(ax, view)
     ax.set_yticks(places, [str(label) for label in key.labels])
     ax.set_ylim(-0.45, K - 0.3)
@@ -172,9 +148,8 @@ def _line(ax, view):
     if view.star is None or not np.isfinite(view.star).all():
         return
     ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
-    ax.scatter(view.star[0], 0.97, marker="*", s=220 if view.chosen else 90, color="white",
-               edgecolors="black", linewidths=1.0, zorder=4, clip_on=False,
-               transform=ax.get_xaxis_transform())  # fmt: skip
+    style = STAR | {"s": 220 if view.chosen else 90, "linewidths": 1.0, "clip_on": False}
+    ax.scatter(view.star[0], 0.97, transform=ax.get_xaxis_transform(), **style)
 
 
 def _density(x, grid):
@@ -200,41 +175,34 @@ def _name(ax, view, key):
         ax.tick_params(labelsize=7)
         ax.set_box_aspect(None, zoom=0.85)  # else the labels reach into the next panel
     else:
-        _tidy(ax)
+        tidy(ax)
     head, *rest = view.title.split("\n")
     lines = [*textwrap.wrap(head, 40), *rest]
     ax.set_title("\n".join(lines), fontsize=9, fontweight="bold" if view.chosen else "normal")
 
 
-def _explain(axes, key, shades, star, views, own):
+def _explain(axes, key, shades, star, views, fresh):
     """A legend below all panels and a scale beside them; in the last panel where Axes are given."""
-    first, entries = axes[-1], []
+    first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
-    for k, label in enumerate(key.entries):
-        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
-        entries.append(_mark(first, label, s=40, **style))
-    entries.append(_mark(first, "served by the view", s=30, color="black"))
-    entries.append(_mark(first, "served elsewhere", s=12, color="black", alpha=0.25, linewidths=0))
+    entries = class_marks(first, key, s=40)
+    entries.append(legend_mark(first, "served by the view", s=30, color="black"))
+    faint = {"s": 12, "color": "black", "alpha": 0.25, "linewidths": 0}
+    entries.append(legend_mark(first, "served elsewhere", **faint))
     if star is not None:
-        entries.append(_mark(first, star, s=130, marker="*", color="white", edgecolors="black"))
+        entries.append(legend_mark(first, star, s=130, **STAR))
         if any(view.near is not None for view in views):
             ring = {"s": 50, "facecolors": "none", "edgecolors": "black"}
-            entries.append(_mark(first, "its neighbours", **ring))
+            entries.append(legend_mark(first, "its neighbours", **ring))
     figure = first.figure
     if shades is None and key.labels is None and flat is not None:
         shades = next((c for ax in axes for c in ax.collections if c.get_array() is not None), None)
     if shades is not None:
         figure.colorbar(shades, ax=list(axes), label=key.name, pad=0.02, shrink=0.85)
     style = {"frameon": False, "fontsize": 8}
-    if own:
+    if fresh:
         most = max(2, int(figure.get_size_inches()[0] / 1.75))
         place = {"loc": "outside lower center", "ncols": min(len(entries), most)}
         legend(figure, entries, **place, **style)
     else:
         legend(first, entries, **style)
-
-
-def _mark(ax, label, **style):
-    """An entry of the legend."""
-    nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
-    return ax.scatter(*nowhere, label=label, **style)

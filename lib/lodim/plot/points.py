@@ -5,18 +5,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.plot.axes import BLUE, GREY, LONGEST, _apart, _axes, _tidy
+from lodim.plot.axes import (
+    BESIDE,
+    BLUE,
+    COLOURS,  # noqa: F401 (plots of models take it from here)
+    GREY,
+    LONGEST,
+    MARKS,
+    SCALE,
+    SIZE,
+    class_labels,
+    colour,
+    ensure_axes,
+    rgb,
+    spread_labels,
+    tidy,
+)
 from lodim.plot.lettering import legend
-from lodim.report.phrases import brief
 from lodim.report.tables import significant
 
-# Okabe and Ito's colours, which colour-blind readers tell apart, each with a mark of its own.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "p")
-SCALE = "viridis"
 LARGEST = 260.0  # area of the largest circle, in points^2
 VEIL = "#505050"
-SIZE = (7.4, 5.0)
+STAR = {"marker": "*", "color": "white", "edgecolor": "black", "zorder": 4}
+HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,13 @@ class Points:
     xy: np.ndarray
     value: np.ndarray
     size: np.ndarray | None = None
+
+    @property
+    def area(self):
+        """Areas (n,) in points^2; none without sizes."""
+        if self.size is None:
+            return np.zeros(0)
+        return LARGEST * self.size / max(self.size.max(initial=0.0), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -47,8 +65,7 @@ class Key:
     @property
     def entries(self):
         """A text for each class."""
-        name = brief([self.name], LONGEST)[0]
-        return [f"{name} = {label}" for label in brief(self.labels or (), LONGEST)]
+        return class_labels(self.name, self.labels or (), LONGEST)
 
     @classmethod
     def of(cls, name, labels, values, size=""):
@@ -56,6 +73,48 @@ class Key:
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
+
+
+def class_style(k):
+    """Colour and mark of class k."""
+    return {"color": colour(k), "marker": MARKS[k % len(MARKS)]}
+
+
+def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
+    """Draw points (n, d) by class or on the scale, grey where not known; returns the scale's.
+
+    style : of all points, arrays (n,) with an entry for each; unknown : further style of points
+    that are not known; hollow : whether points on the scale are rings
+    """
+    known = np.isfinite(value)
+
+    def put(rows, **further):
+        each = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in style.items()}
+        return ax.scatter(*xy[rows].T, **(each | further))
+
+    if not known.all():
+        put(~known, color=GREY, **(unknown or {}))
+    if key.labels is not None:
+        for k in range(len(key.labels)):
+            if (value == k).any():
+                put(value == k, **class_style(k))
+        return None
+    if not known.any() and len(known):
+        return None
+    if hollow:
+        return put(known, color="none", edgecolor="white")
+    return put(known, c=value[known], cmap=SCALE, vmin=key.low, vmax=key.high)
+
+
+def legend_mark(ax, label, **style):
+    """An entry of a legend: a mark that is drawn nowhere else."""
+    nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
+    return ax.scatter(*nowhere, label=label, **style)
+
+
+def class_marks(ax, key, **style):
+    """The entries of the classes of a key."""
+    return [legend_mark(ax, text, **class_style(k), **style) for k, text in enumerate(key.entries)]
 
 
 def plane(
@@ -66,18 +125,19 @@ def plane(
     names : of the two axes; star : (label, (2,) place); tags : texts by position of their points;
     square : whether a unit is as long on both axes
     """
-    ax = _axes(ax, SIZE)
+    ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:
-        shades = _scatter(ax, faint, key, s=13, alpha=0.35, lw=0, zorder=1)
-    area = _areas(points.size)
+        shades = _scatter(ax, faint, key, 1, s=13, alpha=0.35, linewidths=0.0, edgecolor="none")
+    area = points.area
     # Small circles lie on large ones, none is hidden.
     order = np.argsort(-area, kind="stable")
-    big = Points(points.xy[order], points.value[order])
-    style = {"alpha": 0.9, "edgecolor": "black", "lw": np.where(area[order] > 12, 0.7, 0.0)}
-    shades = _scatter(ax, big, key, s=area[order], zorder=2, **style) or shades
+    sorted_points = Points(points.xy[order], points.value[order])
+    widths = np.where(area[order] > 12, 0.7, 0.0)
+    style = {"s": area[order], "linewidths": widths, "alpha": 0.9, "edgecolor": "black"}
+    shades = _scatter(ax, sorted_points, key, 2, **style) or shades
     if star is not None:
-        ax.scatter(*star[1], marker="*", s=320, color="white", edgecolor="black", lw=1.4, zorder=4)
+        ax.scatter(*star[1], s=320, lw=1.4, **STAR)
     if square:
         ax.set_aspect("equal", adjustable="datalim")
     _tag(ax, points.xy, np.sqrt(area) / 2.0, tags or {})
@@ -87,14 +147,13 @@ def plane(
     return _legend(ax, points, key, faint, star)
 
 
-def surface(x, y, Z, key, names, ax=None, *, points=None, level=None, edge=None, star=None,
-            title=None):  # fmt: skip
+def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as shades with contour lines, and prototypes on it.
 
     key.low and key.high are the ends of the scale; level : a value whose contour is drawn thick;
-    edge : (len(y), len(x)), below zero where the surface is hatched, and what that means
+    over : points, edge, star and title, as `classes` takes them
     """
-    ax = _axes(ax, SIZE)
+    ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
     if level is not None and Z.min() < level < Z.max():
@@ -102,39 +161,48 @@ def surface(x, y, Z, key, names, ax=None, *, points=None, level=None, edge=None,
         ax.clabel(line, fmt=f"{level:g}", fontsize=8)
     ticks = np.linspace(0.0, 1.0, 6) if share else None
     ax.figure.colorbar(shades, ax=ax, label=key.name, pad=0.02, ticks=ticks)
-    return _over(ax, x, y, names, points, edge, star, title, key)
+    return _draw_over(ax, x, y, names, key, **over)
 
 
-def classes(x, y, P, key, names, ax=None, *, points=None, edge=None, star=None, title=None):
-    """Draw the most probable class at each place, the paler the less probable; P (y, x, K)."""
-    ax = _axes(ax, SIZE)
+def classes(x, y, P, key, names, ax=None, **over):
+    """Draw the most probable class at each place, the paler the less probable; P (y, x, K).
+
+    over : points; edge, numbers (len(y), len(x)) below zero where the surface is hatched, and what
+    that means; star, its label and place; title
+    """
+    ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
-    sure = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
-    rgb = np.array([_rgb(COLOURS[k % len(COLOURS)]) for k in range(K)])[P.argmax(axis=2)]
-    picture = 1.0 - 0.75 * sure[..., None] * (1.0 - rgb)
+    certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
+    class_rgb = np.array([rgb(colour(k)) for k in range(K)])[P.argmax(axis=2)]
+    picture = 1.0 - 0.75 * certainty[..., None] * (1.0 - class_rgb)
     ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True)
-    return _over(ax, x, y, names, points, edge, star, title, key)
+    return _draw_over(ax, x, y, names, key, **over)
 
 
 def weights(names, v, ax=None, xlabel="feature weight per SD"):
     """Weights v (B, n) of features by batch: a line from zero and a mark for each batch."""
-    ax = _axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
+    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
-    one = (v > 0).any(axis=1).sum() == 1
-    for b, row in enumerate(v):
-        on = row > 0
-        if not on.any():
-            continue
-        ax.scatter(row[on], y[on], s=46, marker=MARKS[b % len(MARKS)], zorder=2 + b,
-                   color=BLUE if one else COLOURS[b % len(COLOURS)], alpha=0.85,
-                   edgecolor="black", lw=0.5, label=f"batch {b + 1}")  # fmt: skip
+    used = np.flatnonzero((v > 0).any(axis=1))
+    for b in used:
+        on, style = v[b] > 0, class_style(b)
+        if len(used) == 1:
+            style["color"] = BLUE
+        style |= {"s": 46, "zorder": 2 + b, "alpha": 0.85, "edgecolor": "black", "lw": 0.5}
+        ax.scatter(v[b][on], y[on], label=f"batch {b + 1}", **style)
     ax.set_yticks(y, names)
     ax.set_xlim(left=0.0)
     ax.set_xlabel(xlabel)
-    if not one:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _tidy(ax)
+    if len(used) != 1:
+        ax.legend(**BESIDE)
+    return tidy(ax)
+
+
+def _scatter(ax, points, key, zorder, **style):
+    """`scatter_values` of Points, those that are not known below the others."""
+    style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
+    return scatter_values(ax, points.xy, points.value, key, **style)
 
 
 def _tag(ax, xy, radius, tags):
@@ -146,92 +214,54 @@ def _tag(ax, xy, radius, tags):
     room = size + 10.0 + 6.0 * np.array([len(text) for text in texts])
     low, high = ax.transAxes.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0] / points
     right = (right & (at[:, 0] + room <= high)) | (at[:, 0] - room < low)
-    for side in (right, ~right):
+    line = {"arrowstyle": "-", "lw": 0.5, "color": "black", "shrinkB": 0}
+    style = {"textcoords": "offset points", "fontsize": 8, "va": "center", "arrowprops": line}
+    for side, sign, ha in ((right, 1, "left"), (~right, -1, "right")):
         order = np.flatnonzero(side)[np.argsort(at[side, 1], kind="stable")]
-        heights = _apart(at[order, 1], 11.0)
-        sign, where = (1, "left") if side is right else (-1, "right")
+        heights = spread_labels(at[order, 1], 11.0)
         for k, height in zip(order, heights, strict=True):
-            ax.annotate(
-                texts[k], xy[list(tags)[k]], xytext=(sign * (size[k] + 8), height - at[k, 1]),
-                textcoords="offset points", fontsize=8, zorder=5, va="center", ha=where,
-                arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "black", "shrinkB": 0},
-            )  # fmt: skip
+            offset = (sign * (size[k] + 8), height - at[k, 1])
+            ax.annotate(texts[k], xy[list(tags)[k]], xytext=offset, ha=ha, zorder=5, **style)
 
 
-def _over(ax, x, y, names, points, edge, star, title, key):
-    """What lies on a surface."""
+def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
+    """Draw what lies on a surface, and finish the Axes."""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)
         veil.set_linewidth(0.0)
     if points is not None and len(points.xy):
-        area = 0.5 * _areas(points.size)
-        _scatter(ax, points, key, s=area, alpha=0.9, lw=0.8, edgecolor="white", zorder=2,
-                 inside=True)  # fmt: skip
+        style = {"s": 0.5 * points.area, "alpha": 0.9, "linewidths": 0.8, "edgecolor": "white"}
+        _scatter(ax, points, key, 2, hollow=True, **style)
     if star is not None:
-        ax.scatter(*star[1], marker="*", s=260, color="white", edgecolor="black", lw=1.2, zorder=4)
+        ax.scatter(*star[1], s=260, lw=1.2, **STAR)
     _finish(ax, names, title)
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(y[0], y[-1])
     return _legend(ax, points, key, None, star, edge)
 
 
-def _areas(size):
-    if size is None:
-        return np.zeros(0)
-    return LARGEST * size / max(size.max(initial=0.0), 1e-300)
-
-
-def _scatter(ax, points, key, *, s, lw, inside=False, **style):
-    """Points by class or on the scale; those of unknown value are grey. Returns the scale's."""
-    known = np.isfinite(points.value)
-    s, lw = (np.broadcast_to(z, len(points.xy)) for z in (s, lw))
-
-    def put(of, **more):
-        return ax.scatter(*points.xy[of].T, s=s[of], linewidths=lw[of], **(style | more))
-
-    if not known.all():
-        put(~known, color=GREY, zorder=style["zorder"] - 0.5)
-    if key.labels is not None:
-        for k in range(len(key.labels)):
-            mark = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
-            put(known & (points.value == k), **({"edgecolor": "none"} | style | mark))
-        return None
-    if inside:
-        return put(known, color="none", edgecolor="white")
-    return put(known, c=points.value[known], cmap=SCALE, vmin=key.low, vmax=key.high)
-
-
 def _legend(ax, points, key, faint, star, edge=None):
     """The legend, outside on the right, where it hides nothing."""
-    entries = []
-    for k, label in enumerate(key.entries):
-        style = {"color": COLOURS[k % len(COLOURS)], "marker": MARKS[k % len(MARKS)]}
-        entries.append(_mark(ax, label, s=55, lw=0.8, edgecolor="black", **style))
+    entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
-        entries.append(_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))
+        entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))
     if star is not None:
-        entries.append(_mark(ax, star[0], s=150, marker="*", color="white", edgecolor="black"))
+        entries.append(legend_mark(ax, star[0], s=150, **STAR))
     if edge is not None:
-        style = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
-        entries.append(ax.fill_between([], [], [], label=edge[1], **style))
+        entries.append(ax.fill_between([], [], [], label=edge[1], **HATCHED))
     if points is not None and points.size is not None and len(points.size) and key.size:
-        top = points.size.max()
         small = 0.5 if edge is not None else 1.0
         for share in (1.0, 0.25):
-            style = {"s": small * share * LARGEST, "color": "none", "edgecolor": "black"}
-            entries.append(_mark(ax, f"{key.size} {significant(share * top, 2)}", **style))
-    if entries and key.labels is None:  # the scale is on the right
-        place = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.13), "ncols": 4}
-        legend(ax, entries, frameon=False, fontsize=8, **place)
-    elif entries:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "labelspacing": 1.1}
-        legend(ax, entries, frameon=False, fontsize=8, **place)
+            text = f"{key.size} {significant(share * points.size.max(), 2)}"
+            ring = {"s": small * share * LARGEST, "color": "none", "edgecolor": "black"}
+            entries.append(legend_mark(ax, text, **ring))
+    place = {"bbox_to_anchor": (1.01, 1.0), "labelspacing": 1.1}
+    if key.labels is None:  # the scale is on the right
+        place = {"bbox_to_anchor": (-0.02, -0.13), "ncols": 4}
+    if entries:
+        legend(ax, entries, loc="upper left", frameon=False, fontsize=8, **place)
     return ax
-
-
-def _mark(ax, label, **style):
-    return ax.scatter([], [], label=label, **style)
 
 
 def _finish(ax, names, title):
@@ -239,8 +269,4 @@ def _finish(ax, names, title):
     ax.set_ylabel(names[1])
     if title:
         ax.set_title("\n".join(textwrap.wrap(title, 62)), fontsize=9)
-    _tidy(ax)
-
-
-def _rgb(colour):
-    return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+    tidy(ax)

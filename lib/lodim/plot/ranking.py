@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lodim.plot.axes import _axes, _tidy
-from lodim.plot.legend import INK, colour, mark
+from lodim.plot.axes import BESIDE, colour, ensure_axes, tidy
+from lodim.plot.legend import INK, mark
 from lodim.report.phrases import brief
 
 LONGEST = 36  # characters of a name
@@ -12,7 +12,7 @@ LONGEST = 36  # characters of a name
 def lollipops(names, values, labels, xlabel, ax=None):
     """Values (m, k) of m features, a mark for each dimension, the first name on top."""
     k = values.shape[1]
-    ax = _axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
+    ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     for j in range(k):
         height = y + 0.22 * (0.5 * (k - 1) - j)
@@ -25,5 +25,5 @@ def lollipops(names, values, labels, xlabel, ax=None):
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _tidy(ax)
+        ax.legend(**BESIDE)
+    return tidy(ax)

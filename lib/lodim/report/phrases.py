@@ -6,7 +6,7 @@ from lodim.report.numbers import significant
 
 
 def levels(fit, numeric=""):
-    """What is modelled of a response with levels; `numeric` of one without."""
+    """The probability or classes that are modelled, as text; `numeric` of a numeric response."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -15,18 +15,18 @@ def levels(fit, numeric=""):
 
 
 def modelled(fit):
-    """The response, and of two classes the one whose probability is modelled."""
+    """Name of the response, or of two classes P(response = second class)."""
     name = fit.design.response.name
     return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
 
 
 def how(fit, name):
-    """Whether cross-validation has chosen a setting."""
+    """A remark where cross-validation has chosen a setting, else no text."""
     return " (by CV)" if name in fit.chosen else ""
 
 
 def rows(fit, detail=""):
-    """How many rows and features there are; `detail` of the rows."""
+    """A line with the numbers of rows and features; `detail` of the rows."""
     d = fit.design
     left_out = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
@@ -35,31 +35,30 @@ def rows(fit, detail=""):
 
 
 def listed(names):
-    """Names as a sentence has them: a, b and c."""
+    """Names joined as in a sentence: a, b and c."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def choice(fit, detail=""):
-    """How cross-validation chose, as a list of one note; of none where it chose nothing."""
+    """How cross-validation chose, as a list of one note, empty where it chose nothing."""
     if fit.selection is None or not fit.chosen:
         return []
-    tried = fit.selection
-    taken = " (the centre of those that cannot be told apart)" if "weight" in tried else ""
+    points = fit.selection
+    rule = " (the centre of those that cannot be told apart)" if "weight" in points else ""
     return [
-        f"{listed(fit.chosen)} by cross-validation over {len(tried)} settings{detail}{taken}; "
-        f"least mean held-out loss {significant(tried['mean'].min())}.{_by_draw(fit)}"
+        f"{listed(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
+        f"least mean held-out loss {significant(points['mean'].min())}.{_by_draw(fit)}"
     ]
 
 
 def _by_draw(fit):
-    """What each draw of the folds would have chosen alone: how far another seed would go."""
-    draws = zip(*fit.chosen.values(), strict=True)
-    said = [
+    """What each draw of the folds would have chosen alone, which shows how seeds differ."""
+    choices = [
         listed(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
-        for values in draws
+        for values in zip(*fit.chosen.values(), strict=True)
     ]
-    return f" Each draw of the folds alone would choose {'; '.join(said)}." if said else ""
+    return f" Each draw of the folds alone would choose {'; '.join(choices)}." if choices else ""
 
 
 def without_effect(design):

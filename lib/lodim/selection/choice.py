@@ -11,7 +11,7 @@ def weights(losses, draws, stages_open):
     Parameters
     ----------
     losses : list of lists
-        For each point a list with a row a stage, as of `race.grid_losses`.
+        For each point a list with a row a stage, as of `racing.grid_losses`.
     draws : int
         How often the folds were drawn.
     stages_open : bool

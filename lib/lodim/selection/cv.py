@@ -11,14 +11,14 @@ import pandas as pd
 
 from lodim.checks import one_of, whole
 from lodim.design.batch import split, subset
-from lodim.engine import row_keys as keys
+from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
-from lodim.selection import folds as folding
-from lodim.selection import path as paths
 from lodim.selection.choice import centre, weights
+from lodim.selection.folds import assign, assign_draws
+from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
     deviance,
@@ -36,24 +36,24 @@ MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few 
 
 
 def quick_splits(problem, draws=1):
-    """Training and held-out batches for a quick look: [(Batch, Batch)].
+    """Training and held-out batches of a few folds, [(Batch, Batch)].
 
     Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
     MOST_ROWS rows.
     """
     batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
-        counted = batch.positive_weight
-        key, _ = keys.of_batch(batch, len(problem.design.levels or ()))
-        keep = keys.drawn(key[counted], min(MOST_ROWS, len(counted)), seed)
-        batch = subset(batch, counted[keep])
-    counted = len(batch.positive_weight)
-    if counted < 2:
+        weighted = batch.positive_weight
+        key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
+        keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
+        batch = subset(batch, weighted[keep])
+    n_weighted = len(batch.positive_weight)
+    if n_weighted < 2:
         spec = problem.spec
-        open_ = [k for k, penalty in spec.penalties.items() if penalty.needed]
-        names = " and ".join(filter(None, [*open_, spec.stage_setting, spec.shared_setting]))
+        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
         raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = folding.draws(batch, min(FOLDS, counted), problem.design.levels, seed, draws)
+    drawn = assign_draws(batch, min(FOLDS, n_weighted), problem.design.levels, seed, draws)
     return [
         split(batch, fold == k, problem.standardize)
         for fold in drawn
@@ -62,60 +62,60 @@ def quick_splits(problem, draws=1):
 
 
 def side_by_side(problem):
-    """How many settings or folds to fit at a time, each on a thread of its own."""
+    """Number of settings or folds to fit at a time, each on a thread of its own."""
     return 1 if problem.batch.n <= FEW_ROWS else problem.settings.threads or available_threads()
 
 
 def choose(problem, grid):
-    """The problem with settings in the centre of those that held-out deviance cannot tell apart.
+    """The problem with settings chosen by held-out deviance, and the table of points tried.
 
-    A point weighs exp(-(loss - least loss) / s), s half of the standard error of the least loss.
-    The weighted mean of the positions in each list is taken, rounded (of a penalty to halves), and
-    then that of the number of stages. The point of least loss itself would jump, between settings
-    that differ by much, where losses differ by rounding or by the draw of the folds. And the table:
-    a row for each point, with its weight.
+    The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
+    exp(-(loss - least loss) / s), s half of the standard error of the least loss. The weighted mean
+    of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
+    number of stages. The point of least loss itself would jump, between settings that differ by
+    much, where losses differ by rounding or by the draw of the folds.
+
+    grid : dict of values by setting
     """
-    grid = {name: _tried(name, values, problem.spec) for name, values in grid.items()}
-    combinations = _combinations(grid, problem.spec)
-    points = [replace(problem.settings, **point) for point in combinations]
+    grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
+    points = _points(grid, problem.spec)
     draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
     if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
         draws = 1
-    losses = grid_losses(
-        problem, quick_splits(problem, draws), points, _loss(problem, "deviance"),
-        side_by_side(problem), False, draws,
-    )  # fmt: skip
-    tried = problem, grid, combinations, points
-    chosen, frame = _centre(*tried, losses, draws)
-    alone = [
-        _centre(*tried, [_of_draw(rows, d, draws) for rows in losses])[0]
+    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
+    losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
+    chosen, frame = _centre(problem, grid, points, losses, draws)
+    of_draws = [
+        _centre(problem, grid, points, [_folds_of_draw(rows, d, draws) for rows in losses])[0]
         for d in range(draws)
         if draws > 1
     ]
-    open_ = [name for name in frame if getattr(problem.settings, name, 0) is None]
-    by_draw = {name: tuple(getattr(settings, name) for settings in alone) for name in open_}
+    names = [name for name in frame if getattr(problem.settings, name, 0) is None]
+    by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, combinations, points, losses, draws=1):
+def _centre(problem, grid, points, losses, draws=1):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
-    frame, settings = _summarize(problem, points, combinations, losses, stage, draws)
+    frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties)
     return replace(settings[at], **between), frame
 
 
-def _of_draw(rows, d, draws):
+def _folds_of_draw(rows, d, draws):
     """The folds of one draw, of rows with the folds of all."""
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
 
 
-def _loss(problem, name):
-    """The loss of that name, as the model wants it."""
-    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
+def _losses(problem, splits, points, name, jobs, **options):
+    """Held-out losses of points by the loss of a name; the model may have its own deviance."""
+    loss = problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
+    settings = [replace(problem.settings, **point) for point in points]
+    return grid_losses(problem, splits, settings, loss, jobs, **options)
 
 
 def cv(
@@ -174,6 +174,13 @@ def cv(
     -------
     CV
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or the grid names what is no setting of the model.
+    FormulaError, DataError
+        As of the model.
+
     Notes
     -----
     Features are centred and scaled within each fold. The mean weighs folds by their rows' weights;
@@ -181,9 +188,18 @@ def cv(
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
     more than two standard errors behind the best goes no further, and its row shows the stages it
     had.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> grid = {"lambda_": [0.01, 1.0, 0.1]}
+    >>> cv = ld.cv(ld.gbmap, "mpg ~ .", ld.data("autompg"), grid=grid, m=2, folds=3, rule="1se")
+    >>> cv.tidy()["lambda_"].tolist()
+    [1.0, 0.1, 0.01]
+    >>> cv.best.settings.lambda_ == cv.lambda_1se
+    True
     """
-    _check_call(grid, loss, rule, n_jobs)
-    _check_single(arguments, grid)
+    _check_call(grid, loss, rule, n_jobs, arguments)
     if any(f.name == "seed" for f in fields(spec_of(model).settings)):
         arguments["seed"] = seed
     problem = prepare(model, formula, data, arguments)
@@ -194,64 +210,65 @@ def cv(
     if grid is None:
         grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
-    combinations = _with_penalties(_combinations(grid, problem.spec), problem, n_lambda)
-    fold = folding.assign(problem.batch, folds, problem.design.levels, seed)
-    frame, chosen = _held_out(problem, combinations, fold, _loss(problem, loss), n_jobs, progress)
-    where_min, where_1se = _chosen(frame)
-    varied = tuple(map(str, combinations[0]))
-    refitted = _refitted(problem, varied, frame, chosen[where_min if rule == "min" else where_1se])
-    best = problem.spec.run(refitted, selection=frame)
-    return CV(
-        problem.call, frame, varied, where_min, where_1se, rule, loss, best,
-        penalties=tuple(problem.spec.penalties), stages=problem.spec.stage_setting,
-        budget=problem.spec.shared_setting,
-    )  # fmt: skip
+    points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
+    fold = assign(problem.batch, folds, problem.design.levels, seed)
+    splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
+    jobs = n_jobs or side_by_side(problem)
+    losses = _losses(problem, splits, points, loss, jobs, progress=progress)
+    least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
+    frame, chosen = _summarize(problem, points, losses, least)
+    where_min, where_1se = _best_rows(frame)
+    varied = tuple(map(str, points[0]))
+    settings = chosen[where_min if rule == "min" else where_1se]
+    best = problem.spec.run(_with_settings(problem, varied, frame, settings), selection=frame)
+    spec = problem.spec
+    names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
+    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names)
 
 
-def _check_call(grid, loss, rule, n_jobs):
+def _check_call(grid, loss, rule, n_jobs, arguments):
     one_of("loss", loss, LOSSES)
     one_of("rule", rule, ("min", "1se"))
     if n_jobs is not None:
         whole("n_jobs", n_jobs)
     if grid is not None and not isinstance(grid, Mapping | pd.DataFrame):
         raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
+    for name in () if grid is None else grid:
+        if name in arguments:
+            raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
 
 
-def _held_out(problem, combinations, fold, loss, n_jobs, progress):
-    """A row for each point with the mean and standard error of its loss, and its settings."""
-    points = [replace(problem.settings, **point) for point in combinations]
-    splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
-    jobs = n_jobs or side_by_side(problem)
-    losses = grid_losses(problem, splits, points, loss, jobs, progress)
-    least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
-    return _summarize(problem, points, combinations, losses, least)
-
-
-def _chosen(frame):
+def _best_rows(frame):
     """Rows of least mean loss, and of the simplest within one standard error of it."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
-def _refitted(problem, grid, frame, settings):
-    """The problem with the settings of the chosen point."""
+def _with_settings(problem, grid, frame, settings):
+    """The problem with the settings of a point, and which of them were chosen."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
-    tried = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
-    return problem.settle(settings, given=names, chosen=dict.fromkeys(tried, ()))
+    chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
+    return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
 
 
 @dataclass(frozen=True, repr=False)
 class CV:
-    """What cv() found.
+    """Held-out losses over a grid of settings, and the fit of the best.
 
     Attributes
     ----------
+    call : str
+        The call of the model.
     frame : DataFrame
         A row for each point: its settings, its number of stages (`m` of gbmap), `mean` and `se` of
         the held-out loss.
+    grid : tuple of str
+        Names of the settings that vary.
     index_min, index_1se : int
         Rows of `frame`: least mean, and simplest within one standard error of it.
+    rule, loss : str
+        As they were given.
     best : Fit
         Refitted on all rows by `rule`.
     penalties, stages, budget : names of the model's penalties, of the setting that counts its
@@ -301,23 +318,36 @@ class CV:
         return float(value)
 
     def tidy(self) -> pd.DataFrame:
-        """The frame of points, a copy."""
+        """The points of the grid.
+
+        Returns
+        -------
+        DataFrame
+            A copy of `frame`.
+        """
         return self.frame.copy()
 
     def plot(self, ax=None):
-        """Held-out loss with error bars against the grid; returns the Axes."""
-        from lodim.plot import axes as plot
+        """Draw the held-out loss, with error bars, against the first setting of the grid.
 
-        return plot.cv_curve(self, ax)
+        Parameters
+        ----------
+        ax : Axes, optional
+
+        Returns
+        -------
+        Axes
+        """
+        from lodim.selection.plots import cv_curve
+
+        return cv_curve(self, ax)
 
     def __repr__(self):
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
         formats = dict.fromkeys(show.columns, _shown)
-        lines = [
-            f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'",
-        ]
-        return listing(f"cv of {self.call}", lines, Table("", show, formats))
+        line = f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"
+        return listing(f"cv of {self.call}", [line], Table("", show, formats))
 
 
 def _shown(value):
@@ -330,48 +360,40 @@ def _shown(value):
 def _penalties(problem, n):
     """The first penalty as given among the arguments, else n values of it."""
     penalty = next(iter(problem.spec.penalties))
-    given = problem.arguments[penalty]
-    fixed = isinstance(given, int | float)
-    return {penalty: [given] if fixed else paths.lambda_grid(problem, penalty, n)}
+    value = problem.arguments[penalty]
+    fixed = isinstance(value, int | float)
+    return {penalty: [value] if fixed else lambda_grid(problem, penalty, n)}
 
 
 def _check_grid(grid, problem):
-    """The grid names settings of the model."""
-    own = [f.name for f in fields(problem.settings)]
+    """Raise unless the grid names settings of the model."""
+    names = [f.name for f in fields(problem.settings)]
     for name in grid:
-        if name not in own:
-            raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(own)}")
+        if name not in names:
+            raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
 
 
 def _with_penalties(points, problem, n):
     """The points with n values, largest first, of each penalty that is needed and has none."""
     for name, penalty in problem.spec.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
-            values = paths.lambda_grid(problem, name, n).tolist()
+            values = lambda_grid(problem, name, n).tolist()
             points = [{name: value} | point for value in values for point in points]
     return points
 
 
-def _check_single(arguments, grid):
-    """A setting in the grid is not also given by itself."""
-    for name in () if grid is None else grid:
-        if name in arguments:
-            raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
-
-
-def _combinations(grid, spec):
+def _points(grid, spec):
     """All combinations, the simplest models first: large penalties, few stages; rows as given."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
         points = grid.astype(object).where(grid.notna(), None).to_dict("records")
         for name in grid:
-            _check_tried(name, [point[name] for point in points], spec)
+            _check_values(name, [point[name] for point in points], spec)
     else:
-        values = {name: _tried(name, tried, spec) for name, tried in dict(grid).items()}
-        points = [
-            dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())
-        ]
+        values = {name: _values(name, each, spec) for name, each in dict(grid).items()}
+        products = itertools.product(*values.values())
+        points = [dict(zip(values, each, strict=True)) for each in products]
     for name, penalty in spec.penalties.items():
         if penalty.needed and any(point.get(name, 0) is None for point in points):
             raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
@@ -381,44 +403,47 @@ def _combinations(grid, spec):
     ]
 
 
-def _tried(name, tried, spec):
+def _values(name, values, spec):
     """Values of a setting, in order where that means something; one by itself is a value too."""
-    if isinstance(tried, np.ndarray):
-        tried = np.atleast_1d(tried)
-    elif not isinstance(tried, list | tuple | range | pd.Series | pd.Index):
-        tried = [tried]  # a pipeline of scikit-learn is one value, though it has a length
-    if not len(tried):
+    if isinstance(values, np.ndarray):
+        values = np.atleast_1d(values)
+    elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
+        values = [values]  # a pipeline of scikit-learn is one value, though it has a length
+    if not len(values):
         raise ArgumentError(f"the grid has no value for {name!r}")
-    _check_tried(name, tried, spec)
-    if name in (*spec.penalties, spec.stage_setting, spec.shared_setting):
-        return ordered(tried, name in spec.penalties)
-    return list(tried)
+    _check_values(name, values, spec)
+    return ordered(values, name in spec.penalties) if name in _sorted_names(spec) else list(values)
 
 
-def _check_tried(name, tried, spec):
+def _sorted_names(spec):
+    """Settings whose values are put in order."""
+    return (*spec.penalties, spec.stage_setting, spec.shared_setting)
+
+
+def _check_values(name, values, spec):
     """Raise where a setting that is put in order has a value that is no number."""
-    if name not in (*spec.penalties, spec.stage_setting, spec.shared_setting):
+    if name not in _sorted_names(spec):
         return
-    for value in tried:
+    for value in values:
         number = isinstance(value, Real) and not isinstance(value, bool)
         if not number and (value is not None or name in {spec.shared_setting} - {*spec.penalties}):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
-def _summarize(problem, points, combinations, losses, stage, draws=1):
+def _summarize(problem, points, losses, stage, draws=1):
     """A row for each point with mean and standard error, and its settings with `stage` of each.
 
     Where the number of stages is not open it is as given.
     """
     stages = problem.spec.stage_setting
     rows, chosen = [], []
-    for settings, combination, curve, last in zip(points, combinations, losses, stage, strict=True):
-        at = len(curve) - 1
+    for point, curve, last in zip(points, losses, stage, strict=True):
+        settings, at = replace(problem.settings, **point), len(curve) - 1
         if stages and getattr(settings, stages) is None:
             at, settings = last - 1, replace(settings, **{stages: last})
         mean = fold_means(curve)[at]
-        open_ = [k for k in problem.spec.penalties if combination.get(k, 0) is None]
-        row = combination | dict.fromkeys(open_, np.nan)
+        missing = [k for k in problem.spec.penalties if point.get(k, 0) is None]
+        row = point | dict.fromkeys(missing, np.nan)
         if stages:
             row[stages] = getattr(settings, stages)
         error = standard_error(np.array(curve[at]), mean, draws)

@@ -2,37 +2,46 @@
 
 import numpy as np
 
-from lodim.engine import row_keys as keys
+from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 
 
 def assign(batch, folds, classes, seed):
     """Fold of each row of a batch, (n,) of 0..K-1, or -1 where the response is missing.
 
-    `folds` is a number, drawn at random and balanced within classes, or an array that gives the
-    fold of every row of the data: rows of a value are held out together. A draw belongs to the rows
-    as a set: their order, that of the columns and the names of classes make no difference to it.
+    A draw depends on the rows as a set: their order, that of the columns and the names of classes
+    make no difference to it.
+
+    Parameters
+    ----------
+    batch : Batch
+    folds : int or array (N,)
+        Number of folds, drawn at random and balanced within classes; or the fold of every row of
+        the data: rows of a value are held out together.
+    classes : sequence or None
+        Classes of the response.
+    seed : int
     """
     fold = _assign(batch, folds, classes, seed)
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
 
 
-def draws(batch, folds, classes, seed, n):
-    """`assign` n times, each draw of its own: n arrays (n_rows,)."""
+def assign_draws(batch, folds, classes, seed, n):
+    """Folds of n independent draws, n arrays (n_rows,); see `assign`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
 
 def _assign(batch, folds, classes, seed):
     if np.ndim(folds) == 1:
-        return _given(batch, folds)
+        return _user_folds(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
     counted = len(batch.positive_weight)
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
-    key, of_class = keys.of_batch(batch, len(classes or ()))
-    order = keys.shuffled(key, seed)
+    key, of_class = row_keys.of_batch(batch, len(classes or ()))
+    order = row_keys.shuffled(key, seed)
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
@@ -45,7 +54,7 @@ def _assign(batch, folds, classes, seed):
     return fold
 
 
-def _given(batch, folds):
+def _user_folds(batch, folds):
     folds = np.asarray(folds)
     if len(folds) != len(batch.index):
         raise ArgumentError(

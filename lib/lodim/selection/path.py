@@ -14,7 +14,10 @@ from lodim.report.tables import Table, listing, significant
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Decreasing values of a penalty, evenly spaced in log, from lambda_max to ratio lambda_max."""
+    """Decreasing values of a penalty (n,), evenly spaced in log, from lambda_max down.
+
+    ratio : of the least value and lambda_max, by default that of the penalty
+    """
     n = whole("n_lambda", n, least=2)
     kind = problem.spec.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -65,6 +68,23 @@ def path(
     Returns
     -------
     Path
+
+    Raises
+    ------
+    ArgumentError
+        The penalty itself is given, another one that a fit needs is not, or the values are no
+        penalties.
+    FormulaError, DataError
+        As of the model.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> path = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, lambdas=[0.01, 1.0, 0.1])
+    >>> path.lambdas.tolist()
+    [1.0, 0.1, 0.01]
+    >>> path.at(0.2).settings.lambda_
+    0.1
     """
     penalty = penalty_of(spec_of(model), penalty)
     if arguments.get(penalty) is not None:
@@ -83,15 +103,13 @@ def path(
     elif n_lambda is not None or lambda_min_ratio is not None:
         raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
     lambdas = _decreasing(lambdas)
+    settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
     for value in lambdas:
         settings = replace(problem.settings, **{penalty: float(value)})
-        given = (penalty, stages) if stages else (penalty,)
-        fit = problem.spec.run(
-            problem.settle(settings, given=given), warm_start=warm, for_path=True
-        )
-        warm = fit.estimates
-        fits.append(fit)
+        point = problem.settle(settings, given=settled)
+        fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
+        warm = fits[-1].estimates
     return Path(problem.call, tuple(fits), penalty)
 
 
@@ -119,6 +137,8 @@ class Path:
 
     Attributes
     ----------
+    call : str
+        The call of the model.
     fits : tuple of Fit
         Without what costs much to find, such as the training rows that neighbours need; fit the
         model itself with a penalty for those.
@@ -141,41 +161,119 @@ class Path:
         return float(self.lambdas[0])
 
     def tidy(self) -> pd.DataFrame:
-        """Estimates in long form: what each fit's tidy() has, and the penalty."""
+        """Estimates in long form.
+
+        Returns
+        -------
+        DataFrame
+            The rows of each fit's tidy(), one fit after the other, and a column with the penalty.
+        """
         pairs = zip(self.fits, self.lambdas, strict=True)
         frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
         return pd.concat(frames, ignore_index=True)
 
     def glance(self) -> pd.DataFrame:
-        """One row a penalty: df, dev_ratio, the penalty."""
+        """Degrees of freedom and deviance explained of each fit.
+
+        Returns
+        -------
+        DataFrame
+            A row for each penalty: df, dev_ratio, and the penalty by its name.
+        """
         rows = [fit.glance()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
 
     def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
-        """Estimates (n_lambda, p), or the Series of the fitted penalty nearest to `lambda_`."""
+        """Estimates of all fits, or of one.
+
+        Parameters
+        ----------
+        lambda_ : float, optional
+            The fit of the penalty nearest to it, in log; all by default.
+
+        Returns
+        -------
+        DataFrame or Series
+            A row for each penalty and a column for each estimate; the estimates of one fit.
+
+        Raises
+        ------
+        ArgumentError
+            `lambda_` is not a positive number.
+        """
         if lambda_ is not None:
             return self.at(lambda_).coef()
-        found, index = [fit.coef() for fit in self.fits], pd.Index(self.lambdas, name=self.penalty)
-        if found[0].index.is_unique:
-            return pd.DataFrame(found, index=index)
+        estimates = [fit.coef() for fit in self.fits]
+        index = pd.Index(self.lambdas, name=self.penalty)
+        if estimates[0].index.is_unique:
+            return pd.DataFrame(estimates, index=index)
         # A column may have the name of what has none: all fits then have it.
-        return pd.DataFrame(np.array(found), index=index, columns=found[0].index)
+        return pd.DataFrame(np.array(estimates), index=index, columns=estimates[0].index)
 
     def at(self, lambda_: float) -> Any:
-        """The fit of the penalty nearest to `lambda_` in log."""
+        """The fit of the penalty nearest to `lambda_`, in log.
+
+        Parameters
+        ----------
+        lambda_ : float
+
+        Returns
+        -------
+        Fit
+
+        Raises
+        ------
+        ArgumentError
+            `lambda_` is not a positive number.
+        """
         log = np.log(positive("lambda_", lambda_))
         logs = np.log(np.maximum(self.lambdas, 1e-300))
         return self.fits[int(np.argmin(np.abs(logs - log)))]
 
     def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
-        """Predictions of the fit of the penalty nearest to `lambda_`."""
+        """Predictions of the fit of the penalty nearest to `lambda_`, in log.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+            New rows.
+        lambda_ : float
+        **arguments
+            As the fit's predict() takes them.
+
+        Returns
+        -------
+        Series or DataFrame
+            As the fit's predict() returns it.
+
+        Raises
+        ------
+        ArgumentError
+            `lambda_` is not a positive number.
+        """
         return self.at(lambda_).predict(data, **arguments)
 
     def plot(self, ax=None, *, top=10):
-        """Estimates against log lambda, df above, the `top` largest named; returns the Axes."""
-        from lodim.plot import axes as plot
+        """Draw estimates against log lambda, with the degrees of freedom above.
 
-        return plot.path(self, ax, top)
+        Parameters
+        ----------
+        ax : Axes, optional
+        top : int
+            How many of the largest estimates are named.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            A penalty is 0, or there are no features to draw.
+        """
+        from lodim.selection import plots
+
+        return plots.path(self, ax, top)
 
     def __repr__(self):
         frame, name = self.glance(), self.penalty.split("_")[0].capitalize()

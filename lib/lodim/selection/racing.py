@@ -1,4 +1,4 @@
-"""The race of settings: held-out losses stage by stage, and who goes on."""
+"""Racing: held-out losses of settings stage by stage, and which settings go on."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from lodim.engine.blocks import single_blas
 from lodim.errors import MissingExtraError
 
-NOTHING = 0.001  # standard errors: a stage that lowers the loss by no more has brought nothing
-HEAT = 10  # stages between two looks at the race, at most
+NO_GAIN = 0.001  # standard errors: a stage that lowers the loss by no more has gained nothing
+HEAT = 10  # stages between two comparisons of the runs, at most
 
 
 def deviance(family, y, weight, score):
@@ -33,27 +33,28 @@ def absolute(family, y, weight, score):
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
-def grid_losses(problem, splits, points, loss, n_jobs, progress, draws=1):
-    """For each point a list with a row a stage; see StageLosses.rows.
+def grid_losses(problem, splits, points, loss, n_jobs, progress=False, draws=1):
+    """Held-out losses of each point, a list with a row a stage: see StageLosses.rows.
 
-    The splits are the folds of one draw after the other. Points that differ in their number of
+    splits : [(Batch, Batch)], training and held-out rows, the folds of one draw after the other;
+    points : settings. Points that differ in their number of
     stages, or in their budget, alone share one run.
     """
     spec = problem.spec
     name = spec.stage_setting or spec.shared_setting
-    wanted = {}
+    served = {}
     for point in points:
-        key, value = _apart(point, name)
-        wanted.setdefault(key, set()).add(value)
+        key, value = _without(point, name)
+        served.setdefault(key, set()).add(value)
     runs = {
-        key: StageLosses(problem, splits, *_served(spec, key, values), loss, draws)
-        for key, values in wanted.items()
+        key: StageLosses(problem, splits, *_run_settings(spec, key, values), loss, draws)
+        for key, values in served.items()
     }
     _race(list(runs.values()), n_jobs, progress)
     rows = []
     for point in points:
-        key, value = _apart(point, name)
-        last = ordered(wanted[key]).index(value) + 1 if spec.shared_setting else value
+        key, value = _without(point, name)
+        last = ordered(served[key]).index(value) + 1 if spec.shared_setting else value
         rows.append(runs[key].rows[:last])
     return rows
 
@@ -69,16 +70,13 @@ def _race(runs, n_jobs, progress):
         while running:
             Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(heat) for r in running)
             loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
-            going = [
-                r
-                for r in running
-                if not r.finished and not (r.patient and r.lowest[0] > loss + 2.0 * error)
-            ]
-            bar.update(len(running) - len(going))
-            running = going
+            limit = loss + 2.0 * error
+            left = [r for r in running if not (r.finished or (r.patient and r.lowest[0] > limit))]
+            bar.update(len(running) - len(left))
+            running = left
 
 
-def _apart(settings, name):
+def _without(settings, name):
     """Settings without the one that runs share, and its value."""
     if name is None:
         return settings, 1
@@ -91,7 +89,7 @@ def ordered(values, down=False):
     return known + [v for v in values if v is None]
 
 
-def _served(spec, key, values):
+def _run_settings(spec, key, values):
     """Settings of the run that serves all values, and its number of stages, None if open."""
     if spec.shared_setting:
         return replace(key, **{spec.shared_setting: tuple(ordered(values))}), len(values)
@@ -122,7 +120,7 @@ class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
     Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
-    brought nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
+    gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
     the weight, and the standard error of that mean.
     """
 
@@ -131,10 +129,9 @@ class StageLosses:
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.draws = draws
-        self.growers = [
-            problem.spec.fit_stages(
-                train, problem.family, replace(settings, threads=1), eval_batch=test
-            )
+        settings = replace(settings, threads=1)
+        self.fits = [
+            problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
             for train, test in splits
         ]
 
@@ -143,13 +140,13 @@ class StageLosses:
         for _ in range(stages):
             if self.finished:
                 return
-            pairs = zip(self.growers, self.splits, strict=True)
+            pairs = zip(self.fits, self.splits, strict=True)
             self.rows.append([self._held_out(*pair) for pair in pairs])
 
-    def _held_out(self, grower, split):
+    def _held_out(self, fit, split):
         test = split[1]
         weight = test.weight
-        each = self.loss(self.family, test.y, weight, next(grower)[2])
+        each = self.loss(self.family, test.y, weight, next(fit)[2])
         mean = weight @ each
         total = test.n if test.weights is None else test.weights.sum()
         return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2)
@@ -162,7 +159,7 @@ class StageLosses:
         if not (self.patient and self.rows):
             return False
         loss, error = self.lowest
-        as_low = np.flatnonzero(fold_means(self.rows) <= loss + NOTHING * error)[0]
+        as_low = np.flatnonzero(fold_means(self.rows) <= loss + NO_GAIN * error)[0]
         return len(self.rows) - 1 - as_low >= self.patience
 
     @property

@@ -116,9 +116,7 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
     """
     pairs, newest = history[c, 0], history[c, 1]
     if pairs >= 0:
-        pairs, newest = _remember(
-            trial[c], theta[c], at[c], gradient[c], S[c], Y[c], pairs, newest
-        )  # fmt: skip
+        pairs, newest = _remember(trial[c], theta[c], at[c], gradient[c], S[c], Y[c], pairs, newest)
     else:
         pairs, newest = 0, -1
     _set(theta[c], 1.0, trial[c])
@@ -263,7 +261,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
 
 def bounded(
     function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0
-):  # fmt: skip
+):
     """Minimize one smooth function of bounded parameters by projected L-BFGS.
 
     The quasi-Newton direction of the parameters that no bound holds, followed along its projection
@@ -298,7 +296,7 @@ def bounded(
     while True:
         largest, bent = _within(
             theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha
-        )  # fmt: skip
+        )
         converged = largest <= tol or flat == patience
         if converged:
             break
@@ -322,7 +320,5 @@ def bounded(
         reach = 1.0 if newest != known else 2.0 * step  # without curvature it goes on as far again
         theta, value, gradient = trial, new, at
         n_iter += 1
-    return Minimum(
-        theta[None], np.array([value]), np.array([largest]), np.array([n_iter]),
-        np.array([converged]), n_eval,
-    )  # fmt: skip
+    ends = (np.array([v]) for v in (value, largest, n_iter, converged))
+    return Minimum(theta[None], *ends, n_eval)

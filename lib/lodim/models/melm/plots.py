@@ -42,7 +42,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     if len(which) == 3:
         return biplot.space(rows, classes, labels, ax, arrows=longest)
     rule, near = _rule_of_dimensions(fit, which), training.xy[:, which]
-    ax = axes._axes(ax, biplot.SIZE)
+    ax = axes.ensure_axes(ax, axes.SIZE)
     if len(which) == 1:
         curves = _curves(fit, rule, rows, near)
         return biplot.line(rows, classes, labels[0], ax, arrows=longest, **curves)
@@ -63,7 +63,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
 
 def starts(fit, ax):
     """The divergence that each start of the search ended in, in decreasing order, by kind."""
-    frame, ax = fit.starts(), axes._axes(ax, (7.0, 4.0))
+    frame, ax = fit.starts(), axes.ensure_axes(ax, (7.0, 4.0))
     best, rank = frame["divergence"].iloc[0], np.arange(1, len(frame) + 1)
     style = {"s": 42, "edgecolor": "white", "linewidths": 0.5, "zorder": 3}
     for j, kind in enumerate(frame["start"].unique()):
@@ -80,7 +80,7 @@ def starts(fit, ax):
     ax.set_ylabel("divergence reached")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return axes._tidy(ax)
+    return axes.tidy(ax)
 
 
 # What the kinds share ----------------------------------------------------------------------------

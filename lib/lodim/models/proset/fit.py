@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import numbers, one_of
-from lodim.design.restrict import restrict
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
@@ -391,7 +390,7 @@ class ProsetFit(Fit):
         such terms is returned as it is.
         """
         t = self.estimates
-        design, kept = restrict(self.design, t.features)
+        design, kept = self.design.restrict(t.features)
         if len(kept) == len(self.design.names):
             return self
         small = copy(self)

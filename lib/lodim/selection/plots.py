@@ -1,0 +1,102 @@
+"""What the plots of a regularization path and of a cross-validation show."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.checks import whole
+from lodim.errors import ArgumentError
+from lodim.plot.axes import BESIDE, GREY, RED, against_log, ensure_axes, tidy
+from lodim.plot.lettering import literal
+from lodim.report.tables import significant
+
+
+@literal
+def path(path, ax=None, top=10):
+    """Estimates against log lambda, df above, names at the right end.
+
+    Per standard deviation of the feature, where that means something.
+    """
+    frame, top = path.tidy(), whole("top", top)
+    terms = list(path.fits[0].coef().index.names)
+    standardized = "std_estimate" in frame
+    values = "std_estimate" if standardized else "estimate"
+    table = {"index": path.penalty, "columns": terms, "values": values}
+    wide = frame.pivot_table(**table, sort=False, observed=True).sort_index().fillna(0.0)
+    if wide.empty:
+        raise ArgumentError("the path has no features to draw")
+    above = ("Df", path.lambdas, [str(df) for df in path.glance()["df"]])
+    ylabel = path.fits[0].estimate_name + " per SD" * standardized
+    return against_log(wide, path.penalty.rstrip("_"), ylabel, above, ax, top)
+
+
+@literal
+def cv_curve(cv, ax=None):
+    """Held-out loss with one standard error against the grid's first setting."""
+    ax = ensure_axes(ax)
+    name, others = cv.grid[0], list(cv.grid[1:])
+    frame = cv.frame.dropna(subset=[name])
+    if len(frame) < len(cv.frame):
+        _model_choice(ax, cv, name)
+    numeric = pd.api.types.is_numeric_dtype(frame[name])
+    penalty = name in cv.penalties and numeric and (frame[name] > 0).all()
+    place = np.log(frame[name]) if penalty else frame[name] if numeric else frame[name].astype(str)
+    if others:
+        _several_series(ax, cv, frame, place, others, numeric)
+    else:
+        style = {"fmt": "o", "ms": 4, "lw": 0.8, "capsize": 2, "color": RED, "ecolor": GREY}
+        ax.errorbar(place, frame["mean"], frame["se"], **style)
+        if numeric and not penalty:
+            ax.plot(place, frame["mean"], lw=0.8, alpha=0.6, color=RED)
+    for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
+        if row in frame.index:
+            ax.axvline(place[row], color="black", lw=0.8, ls=style)
+    if penalty:
+        ax.invert_xaxis()
+        if not others and cv.stages in frame:
+            _stage_axis(ax, place.to_numpy(), frame[cv.stages].to_numpy(), cv.stages)
+    ax.set_xlabel(f"log({name.rstrip('_')})" if penalty else name)
+    ax.set_ylabel(f"held-out {cv.loss}")
+    ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
+    return tidy(ax)
+
+
+def _several_series(ax, cv, frame, place, others, numeric):
+    """Held-out loss at the places of a setting, a series for each value of the others."""
+    series = list(frame.groupby(others, sort=False))
+    for k, (values, part) in enumerate(series):
+        x, mean = place[part.index], part["mean"]
+        if numeric:  # side by side: the bars of one would hide those of another
+            x = x + 0.5 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
+        label = ", ".join(f"{n}={significant(v)}" for n, v in zip(others, values, strict=True))
+        bars = ax.errorbar(x, mean, part["se"], fmt="o", ms=4, lw=0.8, capsize=2, label=label)
+        if numeric:
+            ax.plot(x, mean, lw=0.8, alpha=0.6, color=bars[0].get_color())
+            ringed = [row for row in (cv.index_min, cv.index_1se) if row in part.index]
+            ax.scatter(x[ringed], mean[ringed], s=90, facecolor="none", edgecolor="black")
+    ax.legend(**BESIDE)
+
+
+def _least_gap(x):
+    """Distance of the two nearest places; zero of a single one."""
+    places = np.unique(x)
+    return np.diff(places).min() if len(places) > 1 else 0.0
+
+
+def _model_choice(ax, cv, name):
+    """Held-out loss where a setting is left to the model, which has no place on the axis."""
+    styles = {cv.index_1se: ":", cv.index_min: "--"}
+    frame = cv.frame[cv.frame[name].isna()]
+    for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):
+        ax.axhspan(mean - se, mean + se, color=GREY, alpha=0.2, lw=0)
+        label = f"{name.rstrip('_')} left to the model" if row == frame.index[0] else None
+        color = "black" if row in styles else GREY
+        ax.axhline(mean, color=color, lw=0.8, ls=styles.get(row, "-"), label=label)
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _stage_axis(ax, x, stages, name):
+    """An axis on top with the number of stages at some of the places x."""
+    top = ax.secondary_xaxis("top")
+    step = max(1, len(x) // 10)
+    top.set_xticks(x[::step], [str(m) for m in stages[::step]])
+    top.set_xlabel(f"stages ({name})")
