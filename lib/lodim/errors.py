@@ -1,5 +1,8 @@
 """What lodim says when something is wrong: one root error, each kind in words."""
 
+import sys
+import warnings
+
 
 class LodimError(Exception):
     """Root of every error that lodim raises."""
@@ -31,3 +34,11 @@ class DeviceError(LodimError, RuntimeError):
 
 class ConvergenceWarning(UserWarning):
     """The optimizer stopped before its tolerance was met."""
+
+
+def warn_not_converged(message: str) -> None:
+    """Warn at the line of the user's code that has called lodim, however deep the call is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)

@@ -15,6 +15,7 @@ from lodim import forms
 from lodim.checks import flag, one_of
 from lodim.design.batch import subset
 from lodim.design.design import Design
+from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import storage as store
 from lodim.fitting.registry import MODELS
@@ -210,6 +211,20 @@ class Fit(ABC):
             hit = families.hits(batch.y, score)
             row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
         return pd.DataFrame([row])
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimizer met its tolerance, in every stage."""
+        return bool(np.all(self.log["converged"]))
+
+    @property
+    def _threads(self):
+        return self.settings.threads or available_threads()
+
+    @property
+    def _engine(self):
+        # To move new rows to a GPU takes longer than to read them here: only where asked.
+        return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     def _explained(self, deviance):
         """Share of the null deviance that is explained, of one model or of several."""

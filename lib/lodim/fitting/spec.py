@@ -44,6 +44,17 @@ class Problem:
         """The call as a user would write it, defaults left out."""
         return _call(self.model, self.design.formula, self.arguments)
 
+    def null_deviance(self):
+        """Mean deviance of the model with an intercept alone."""
+        batch, family = self.batch, self.family
+        null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
+        return float(batch.weight @ family.deviance(batch.y, null))
+
+    def common(self, selection):
+        """Keywords of every model's Fit."""
+        names = ("design", "family", "settings", "call", "arguments", "chosen")
+        return {name: getattr(self, name) for name in names} | {"selection": selection}
+
     def settle(self, settings, *, given=(), chosen=None):
         """The problem with settings fixed: those of `given` become arguments of the call.
 

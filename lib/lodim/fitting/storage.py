@@ -41,6 +41,12 @@ _HEADER = re.compile(
 )
 
 
+def plain_label(label):
+    """A row's label as a file can hold it."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, bool | int | float | str) else str(label)
+
+
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     """Save a state in one file, all or nothing.
 

@@ -20,6 +20,21 @@ def modelled(fit):
     return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
 
 
+def header(fit, *rows):
+    """Labels and texts of a summary's header: what all models have, around a model's own."""
+    ratio = fit.dev_ratio
+    return (
+        ("Response", modelled(fit)),
+        ("No. observations", str(fit.n)),
+        ("Model", fit.name),
+        ("Rows dropped (NA)", str(fit.design.n_dropped)),
+        ("Family", fit.family.name),
+        *rows,
+        ("Dev. ratio", f"{ratio:.4f}"),
+        ("Converged", "yes" if fit.converged else "NO"),
+    )
+
+
 def how(fit, name):
     """A remark where cross-validation has chosen a setting, else no text."""
     return " (by CV)" if name in fit.chosen else ""

@@ -1,11 +1,9 @@
 """From learned boosts to a GbmapFit, and from a saved state to one."""
 
-import warnings
-
 import numpy as np
 
 from lodim import forms
-from lodim.errors import ConvergenceWarning
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.gbmap.drift import calibrate
 from lodim.models.gbmap.embedding import Reference
@@ -19,8 +17,6 @@ MOST = 10_000  # boosts of a fit whose last ones are not there
 def assemble(problem, learners, log, selection, for_path):
     """The fit of weak learners; one of a path keeps no training rows."""
     batch, family, settings = problem.batch, problem.family, problem.settings
-    weight = batch.weight
-    null = family.null_score(batch.y, weight, batch.offset_matrix(family.n_scores))
     reference = calibration = None
     if not for_path and settings.reference_rows:
         reference = Reference.from_batch(learners, batch, family.name == "gaussian", settings)
@@ -28,22 +24,18 @@ def assemble(problem, learners, log, selection, for_path):
             calibration = calibrate(problem)
     if not log["converged"].all():
         failed, of = np.count_nonzero(~log["converged"]), log["converged"].size
-        warnings.warn(
+        warn_not_converged(
             f"gbmap did not converge in {failed} of {of} boosts: "
-            "raise control={'max_iter': ...} or lambda_",
-            ConvergenceWarning,
-            stacklevel=4,
+            "raise control={'max_iter': ...} or lambda_"
         )
-    common = ("design", "call", "arguments", "chosen", "family", "settings")
     return GbmapFit(
-        **{name: getattr(problem, name) for name in common},
+        **problem.common(selection),
         estimates=learners,
         log=log,
         effects=Effects.from_batch(learners, batch, settings.n_threads),
         reference=reference,
-        selection=selection,
         n=batch.n,
-        null_deviance=float(weight @ family.deviance(batch.y, null)),
+        null_deviance=problem.null_deviance(),
         calibration=calibration,
     )
 

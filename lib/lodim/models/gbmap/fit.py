@@ -173,11 +173,6 @@ class GbmapFit(Fit):
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.log["deviance"][-1]))
 
-    @property
-    def converged(self):
-        """Whether the optimizer met its tolerance in every boost."""
-        return bool(self.log["converged"].all())
-
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions after each boost.
 
@@ -375,15 +370,6 @@ class GbmapFit(Fit):
         return pd.concat([frame, pd.DataFrame(np.hstack(parts), columns=columns)], axis=1)
 
     # Shared by the above -----------------------------------------------------------------------
-
-    @property
-    def _threads(self):
-        return self.settings.n_threads
-
-    @property
-    def _engine(self):
-        # To move new rows to a GPU takes longer than to read them here: only where asked.
-        return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     @property
     def _coordinates(self):

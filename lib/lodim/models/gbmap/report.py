@@ -36,12 +36,8 @@ def summary(fit, full):
 
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
-    return (
-        ("Response", phrases.modelled(fit)),
-        ("No. observations", str(fit.n)),
-        ("Model", "gbmap"),
-        ("Rows dropped (NA)", str(d.n_dropped)),
-        ("Family", fit.family.name),
+    return phrases.header(
+        fit,
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
         ("Nonzero weights", str(fit.df)),
@@ -51,8 +47,6 @@ def _header(fit):
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
-        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
-        ("Converged", "yes" if fit.converged else "NO"),
     )
 
 

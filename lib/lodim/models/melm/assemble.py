@@ -1,10 +1,9 @@
 """From a view to a MelmFit, and from a saved state to one."""
 
-import warnings
 from dataclasses import replace
 
 from lodim import forms
-from lodim.errors import ConvergenceWarning
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.melm.classify.density import Densities
 from lodim.models.melm.classify.neighbours import Nearest, Neighbours
@@ -22,10 +21,8 @@ def assemble(problem, view, log, selection, for_path):
     """The MelmFit of a view, calibrated on held-out rows unless it is for a path."""
     settings, family = problem.settings, problem.family
     if not view.converged:
-        warnings.warn(
-            "melm did not converge from the start that was best: raise control={'max_iter': ...}",
-            ConvergenceWarning,
-            stacklevel=4,
+        warn_not_converged(
+            "melm did not converge from the start that was best: raise control={'max_iter': ...}"
         )
     measures = {}
     if family.name != "none":
@@ -33,18 +30,9 @@ def assemble(problem, view, log, selection, for_path):
             rule, measures = calibrate(problem, view)
             view = replace(view, rule=rule)
         trained = training_measures(problem, view)
-        measures = {**trained, "null_deviance": _null_deviance(problem), **measures}
-    names = "design", "family", "settings", "call", "arguments", "chosen"
-    common = {name: getattr(problem, name) for name in names}
-    results = {"estimates": view, "log": log, "measures": measures, "selection": selection}
-    return MelmFit(n=problem.batch.n, **common, **results)
-
-
-def _null_deviance(problem):
-    """Mean deviance of the class shares."""
-    batch, family = problem.batch, problem.family
-    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
-    return float(batch.weight @ family.deviance(batch.y, null))
+        measures = {**trained, "null_deviance": problem.null_deviance(), **measures}
+    results = {"estimates": view, "log": log, "measures": measures}
+    return MelmFit(n=problem.batch.n, **results, **problem.common(selection))
 
 
 def from_state(state):

@@ -1,14 +1,14 @@
 """A ProsetFit from fitted prototypes, or from a saved state."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import available_threads
-from lodim.errors import ConvergenceWarning
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
+from lodim.fitting.storage import plain_label
 from lodim.models.proset.calibration import Calibration, calibrate
 from lodim.models.proset.explain.reference import Typical
 from lodim.models.proset.fit import ProsetFit
@@ -19,44 +19,29 @@ from lodim.models.proset.settings import Settings
 
 def assemble(problem, prototypes, log, selection, for_path):
     """The ProsetFit of prototypes; one of a path has no percentiles and no typical row."""
-    batch, family = problem.batch, problem.family
-    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
+    batch = problem.batch
     if not log["converged"].all():
         failed = np.flatnonzero(~log["converged"]) + 1
-        warnings.warn(
+        warn_not_converged(
             f"proset did not converge in batches {failed.tolist()}: "
-            "raise control={'max_iter': ...} or lambda_v",
-            ConvergenceWarning,
-            stacklevel=4,
+            "raise control={'max_iter': ...} or lambda_v"
         )
     calibration = typical = None
     if not for_path:
         seed, threads = problem.settings.seed, problem.settings.threads or available_threads()
         calibration = calibrate(problem, prototypes)
         typical = Typical.from_batch(batch, prototypes, seed, threads)
-        typical = replace(typical, label=_plain(typical.label))
+        typical = replace(typical, label=plain_label(typical.label))
     return ProsetFit(
-        design=problem.design,
-        family=family,
-        settings=problem.settings,
+        **problem.common(selection),
         estimates=prototypes,
         log=log,
         calibration=calibration,
         typical=typical,
-        labels=[_plain(v) for v in batch.index[prototypes.row]],
-        selection=selection,
+        labels=[plain_label(v) for v in batch.index[prototypes.row]],
         n=batch.n,
-        null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
-        call=problem.call,
-        arguments=problem.arguments,
-        chosen=problem.chosen,
+        null_deviance=problem.null_deviance(),
     )
-
-
-def _plain(label):
-    """A row's label as a file can hold it."""
-    label = label.item() if isinstance(label, np.generic) else label
-    return label if isinstance(label, bool | int | float | str) else str(label)
 
 
 def from_state(state):

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import numbers, one_of
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
@@ -262,11 +261,6 @@ class ProsetFit(Fit):
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.log["deviance"][-1]))
-
-    @property
-    def converged(self):
-        """Whether the optimizer met its tolerance in every batch."""
-        return bool(self.log["converged"].all())
 
     def feature_weights(self) -> np.ndarray:
         """v of each batch and feature, per standard deviation, (B, p)."""
@@ -524,15 +518,6 @@ class ProsetFit(Fit):
             workbook.write_prototypes(self, self.export(**arguments), path)
 
     # Shared by the above -----------------------------------------------------------------------
-
-    @property
-    def _threads(self):
-        return self.settings.threads or available_threads()
-
-    @property
-    def _engine(self):
-        # To move new rows to a GPU takes longer than to read them here: only where asked.
-        return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     def _impacts(self, batch):
         """w_j G_j(x) of each row of a batch and each prototype, (n, M)."""

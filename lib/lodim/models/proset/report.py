@@ -46,11 +46,6 @@ def summary(fit, full):
 def _header(fit):
     s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
     rows = [
-        ("Response", phrases.modelled(fit)),
-        ("No. observations", str(fit.n)),
-        ("Model", "proset"),
-        ("Rows dropped (NA)", str(d.n_dropped)),
-        ("Family", fit.family.name),
         ("Loss", "log-loss" if fit.levels is not None else LOSS_NAMES[fit.estimates.loss]),
         ("Batches", f"{len(fit.estimates.v)}{phrases.how(fit, 'n_batches')}"),
         ("Prototypes", str(len(fit.estimates))),
@@ -62,12 +57,10 @@ def _header(fit):
         ("L1 ratio w", significant(s.l1_ratio_w)),
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
-        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
-        ("Converged", "yes" if fit.converged else "NO"),
     ]
     if fit.levels is not None:
-        rows.insert(-2, ("Log-loss", significant(g["deviance"] / 2.0)))
-    return tuple(rows)
+        rows.append(("Log-loss", significant(g["deviance"] / 2.0)))
+    return phrases.header(fit, *rows)
 
 
 def _batches(fit):

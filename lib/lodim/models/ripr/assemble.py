@@ -1,13 +1,13 @@
 """From an ensemble to a RiprFit, and from a saved state to one."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from lodim import forms
-from lodim.errors import ConvergenceWarning
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
+from lodim.fitting.storage import plain_label
 from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.assignment.view_search import flat_features, task_of
@@ -18,33 +18,18 @@ from lodim.models.ripr.settings import Settings
 def assemble(problem, ensemble, log, selection, for_path):
     """The fit of an ensemble."""
     if not log["converged"]:
-        warnings.warn(
-            "the search for views did not converge; another lambda_ may",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warn_not_converged("the search for views did not converge; another lambda_ may")
     batch, lambda_ = problem.batch, problem.settings.lambda_
     if lambda_ is None and not np.isnan(ensemble.lambda_):  # NaN: no penalty found the views
         lambda_ = ensemble.lambda_
+    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None)
     return RiprFit(
-        design=problem.design,
-        family=problem.family,
-        settings=replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None),
+        **replace(problem, settings=settings).common(selection),
         estimates=ensemble,
         log=log | {"flat": flat_features(batch)},
         record=record(ensemble, problem.family),
-        labels=[_plain(label) for label in batch.index[batch.rows]],
-        selection=selection,
-        call=problem.call,
-        arguments=problem.arguments,
-        chosen=problem.chosen,
+        labels=[plain_label(label) for label in batch.index[batch.rows]],
     )
-
-
-def _plain(label):
-    """A row's label as a file can hold it."""
-    label = label.item() if isinstance(label, np.generic) else label
-    return label if isinstance(label, bool | int | float | str) else str(label)
 
 
 def from_state(state):

@@ -283,11 +283,6 @@ class RiprFit(Fit):
         return len(self.estimates.features)
 
     @property
-    def converged(self):
-        """Whether the search for views met its tolerance."""
-        return bool(self.log["converged"])
-
-    @property
     def dev_ratio(self):
         """Share of the null deviance explained, as of glance(); NaN without one."""
         null = self.record.null_deviance
