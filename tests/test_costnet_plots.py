@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.costnet import layered
+from lodim.models.costnet import diagram
 from lodim.report.tables import significant
 from test_costnet_fit import ASKED, COSTS, DEPENDS, KINDS, fit_of, patients
 
@@ -219,7 +219,7 @@ def test_no_two_nodes_share_a_place(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
     parents = [tuple(u for u in range(v) if rng.random() < 0.08) for v in range(n)]
-    layer, height = layered.places(parents, rng.permutation(n))
+    layer, height = diagram.places(parents, rng.permutation(n))
     assert all(layer[v] > layer[u] for v in range(n) for u in parents[v])
     for v in range(n):
         for u in range(v):

@@ -18,21 +18,18 @@ from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import combine, fit_stages, look
 from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty.groups import groups
-from lodim.models.costnet.penalty.path import Trace
+from lodim.models.costnet.penalty.problem import Trace
 from lodim.models.costnet.search import (
-    backward,
-    bound,
+    bounds,
     criterion,
     exact,
     greedy,
-    modular,
+    rows,
     rules,
-    screen,
     sweep,
 )
 from lodim.models.costnet.search import frontier as ladder
 from lodim.models.costnet.search import moves as exchange
-from lodim.models.costnet.search import rows as training
 from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import Market, complete, within
 from lodim.models.costnet.search.refit import Refits, quadratic
@@ -293,10 +290,10 @@ def test_a_ladder_is_what_it_says(family):
     made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
     search = look(batch, made, network, np.inf, "bic")
     rungs = greedy_ladder(search)
-    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [9.0]))
+    found = ladder.build(search, network, rungs, 1.0, bounds.bounds(search, [9.0]))
     assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
     assert (np.diff(found.cost) > 0).all()
-    assert (np.diff(found.criterion) < -ladder.WORTH).all()
+    assert (np.diff(found.criterion) < -ladder.MIN_IMPROVEMENT).all()
     X = matrix(batch)
     for k in range(len(found)):
         score = found.intercept[k] + X @ found.coef[k]
@@ -313,11 +310,11 @@ def test_a_ladder_is_what_it_says(family):
 
 def test_criteria():
     batch, _ = chains(2)
-    rows = Training.of(batch, Gaussian())
-    charges = [criterion.Criterion.of(name, rows, 1.0, 40).charge for name in criterion.CRITERIA]
+    data = Training.of(batch, Gaussian())
+    charges = [criterion.Criterion.of(name, data, 1.0, 40).charge for name in criterion.CRITERIA]
     hq, bic, ebic = 2.0 * np.log(np.log(300)), np.log(300), 2.0 * np.log(40)
     np.testing.assert_allclose(charges, [0.0, 2.0, hq, bic, ebic])
-    narrow = criterion.Criterion.of("ebic", rows, 1.0, 12)
+    narrow = criterion.Criterion.of("ebic", data, 1.0, 12)
     assert narrow.charge == np.log(300)
 
 
@@ -407,8 +404,8 @@ def test_below_dear_jumps_the_list_has_no_holes():
         batch, network = dear(seed)
         search = look(batch, Gaussian(), network, np.inf, "deviance")
         null = search.refits.null.deviance
-        states = greedy.search(search)
-        both = [*states, *backward.search(search, states)]
+        states = greedy.forward_selection(search)
+        both = [*states, *greedy.backward_elimination(search, states)]
         every = [search.state(used) for used in every_subset(len(search.market))]
         for price in {round(state.price, 6) for state in every if state.price > 0.0}:
             best, a, b = (
@@ -451,7 +448,7 @@ def test_rows_of_weight_zero_do_not_count():
 def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
     batch, network = chains(5, n=2000, family="binomial")
     whole = greedy_ladder(look(batch, Binomial(), network, np.inf, "bic"))
-    monkeypatch.setattr(training, "MOST_ROWS", 1024)
+    monkeypatch.setattr(rows, "MOST_ROWS", 1024)
     search = look(batch, Binomial(), network, np.inf, "bic")
     assert search.refits.training.counted == 1024 and search.final.training.counted == 2000
     found = ladder.build(search, network, greedy_ladder(search), 1.0, np.zeros_like)
@@ -465,7 +462,7 @@ def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
 
 def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     batch, network = chains(6, p=30)
-    monkeypatch.setitem(screen.MOST, "gaussian", 12)
+    monkeypatch.setitem(rows.MOST, "gaussian", 12)
     coef = np.zeros((3, 30))
     coef[1:, 5] = 1.0  # which alone says little, but came in along the path
     search = look(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
@@ -473,7 +470,7 @@ def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.market.screened
     closed = network.needs[kept].any(axis=0)
     assert set(np.flatnonzero(closed)) == set(kept)  # with all that they need
-    assert bound.bounds(search, [5.0])(np.array([5.0])) == 0.0  # nothing is known of the rest
+    assert bounds.bounds(search, [5.0])(np.array([5.0])) == 0.0  # nothing is known of the rest
 
 
 # Alternatives ---------------------------------------------------------------------------------
@@ -529,7 +526,7 @@ def test_ladders_of_any_network(seed, classes):
     budget = rng.choice([2.0, 5.0, 100.0])
     search = look(batch_of(X, y), family, complete(network, 2 * V), budget, "aic")
     rungs = greedy_ladder(search)
-    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [1.0, 2.0, budget]))
+    found = ladder.build(search, network, rungs, 1.0, bounds.bounds(search, [1.0, 2.0, budget]))
     assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
     assert (found.bound <= found.deviance + 1e-12).all()
     owner = {j for columns in network.columns for j in columns}
@@ -734,7 +731,7 @@ def test_no_model_of_a_price_is_below_its_bound(seed):
     batch, network = chains(seed, n=120, p=11, cost=cost)
     search = look(batch, Gaussian(), network, np.inf, "deviance")
     prices = np.linspace(0.5, cost.sum(), 9)
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.bounds(search, prices)(prices)
     best = np.array([exact.exhaustive(search, price).deviance for price in prices])
     assert (lower <= best).all() and (np.diff(lower) <= 0).all()
     everything = search.state(np.ones(11, bool)).deviance
@@ -751,7 +748,7 @@ def test_bounds_of_classes(family):
         batch = replace(batch, y=batch.y + (matrix(batch)[:, 3] > 1.0))
     search = look(batch, family, network, np.inf, "deviance")
     prices = np.array([1.0, 2.0, 4.0, 8.0])
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.bounds(search, prices)(prices)
     for price, low in zip(prices, lower, strict=True):
         assert 0.5 * low < low <= exact.exhaustive(search, price).deviance
 
@@ -761,13 +758,13 @@ def test_bounds_with_alternatives_and_collinear_columns():
     batch = monitored(0.3)
     search = look(batch, Gaussian(), network, np.inf, "deviance")
     prices = np.array([1.0, 2.0, 3.5, 5.0])
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.bounds(search, prices)(prices)
     best = [exact.exhaustive(search, price).deviance for price in prices]
     assert (lower <= best).all()
     X = matrix(batch)
     twice = batch_of(np.column_stack([X, X[:, 0]]), batch.y)
     search = look(twice, Gaussian(), plain(7), np.inf, "deviance")
-    lower = bound.bounds(search, [2.0])(np.array([2.0]))
+    lower = bounds.bounds(search, [2.0])(np.array([2.0]))
     assert 0.0 < lower[0] <= exact.exhaustive(search, 2.0).deviance
 
 
@@ -813,7 +810,7 @@ def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
     _, network = shared(0)
     market, rng = Market.of(network), np.random.default_rng(seed)
     home = rng.random(10) < rng.random()
-    for prices, constant in modular.upper_bounds(market, home):
+    for prices, constant in greedy.upper_bounds(market, home):
         assert constant + prices[home].sum() == pytest.approx(market.price(home))
         for used in rng.random((30, 10)) < rng.random((30, 1)):
             assert constant + prices[used].sum() >= market.price(used) - 1e-9
@@ -854,7 +851,7 @@ def test_quadratics_and_greedy_have_no_row_left():
     rng = np.random.default_rng(0)
     X = standard(rng.normal(size=(20, 40)))
     search = look(batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance")
-    states = greedy.search(search)
+    states = greedy.forward_selection(search)
     assert 9 <= max(s.df for s in states) <= 11
     at = quadratic(search.refits.training, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
@@ -883,7 +880,7 @@ def test_a_fit_has_the_path_and_the_price_list(family):
     assert (found.bound <= found.deviance).all() and found.bound[0] > found.deviance[-1]
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
-        assert found.criterion[found.at(price)] <= value + ladder.WORTH
+        assert found.criterion[found.at(price)] <= value + ladder.MIN_IMPROVEMENT
 
 
 def test_the_rules_of_penalties_find_their_models():

@@ -12,11 +12,10 @@ from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty import layout
 from lodim.models.costnet.penalty import path as penalized
 from lodim.models.costnet.penalty import prox as kernels
 from lodim.models.costnet.penalty import reference as convex
-from lodim.models.costnet.penalty.groups import groups, singles
+from lodim.models.costnet.penalty.groups import groups, singles, whole
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
@@ -214,7 +213,7 @@ def test_the_proximal_map_of_a_tree():
     """One pass from the leaves up is the minimizer that a cone solver finds."""
     rng = np.random.default_rng(6)
     g = groups(network_of(SHAPES["tree"], np.array([0.5, 1.0, 0.2, 0.8, 0.4, 0.3, 0.1])))
-    lay = layout.whole(g)
+    lay = whole(g)
     for _ in range(5):
         v = 1.5 * rng.standard_normal((1, len(lay.at)))
         u = v.copy()

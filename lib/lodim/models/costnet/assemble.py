@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 from lodim.errors import ConvergenceWarning
+from lodim.models.costnet import price_list
 from lodim.models.costnet import state as saved
-from lodim.models.costnet import steps
 from lodim.models.costnet.fit import CostnetFit
 
 
@@ -16,7 +16,7 @@ def assemble(problem, estimates, log, selection, for_path):
     null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
     trace, network = estimates.trace, settings.network
     _warn(trace)
-    paid = steps.Paid.of(trace, network, settings.closure)
+    paid = price_list.Paid.of(trace, network, settings.closure)
     # A budget that cross-validation has chosen after the search has not limited it.
     limited = problem.arguments["budget"] is not None
     return CostnetFit(
@@ -31,9 +31,9 @@ def assemble(problem, estimates, log, selection, for_path):
 
 def _step(estimates, settings, paid):
     if settings.lambda_ is not None:
-        return steps.of_trace(estimates.trace, 0, paid)
+        return price_list.of_trace(estimates.trace, 0, paid)
     budget = np.inf if settings.budget is None else settings.budget
-    return steps.of_ladder(estimates.ladder, estimates.ladder.at(budget))
+    return price_list.of_ladder(estimates.ladder, estimates.ladder.at(budget))
 
 
 def _everything(network):
@@ -44,7 +44,7 @@ def _everything(network):
         of = network.base[serving]
         without = [on & ~network.needs[:, serving[of != one]].any(axis=1) for one in np.unique(of)]
         on = max(without, key=network.price)
-    return steps.rounded(network.price(on))
+    return price_list.rounded(network.price(on))
 
 
 def _call(problem):

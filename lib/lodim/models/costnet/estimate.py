@@ -6,14 +6,14 @@ from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
 from lodim.models.costnet.penalty import path as penalized
 from lodim.models.costnet.penalty.groups import groups
-from lodim.models.costnet.search import bound, rules, screen
+from lodim.models.costnet.price_list import Estimates
+from lodim.models.costnet.search import bounds, rows, rules
 from lodim.models.costnet.search import frontier as ladder
 from lodim.models.costnet.search.candidates import Market, complete
 from lodim.models.costnet.search.criterion import Criterion
 from lodim.models.costnet.search.moves import Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import Training
-from lodim.models.costnet.steps import Estimates
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -90,9 +90,9 @@ def _price_list(batch, family, settings, priced, trace, path, bounded):
         asked += rules.shortened(search, asked)
     lists = asked, found["lasso"]
     chosen = [ladder.rungs(search, candidates, settings.relax) for candidates in lists]
-    lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
+    lower = bounds.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
     if exact:
-        lower = bound.proven(lower, limits, [c.state.deviance for c in found["exact"]])
+        lower = bounds.proven(lower, limits, [c.state.deviance for c in found["exact"]])
     return tuple(
         ladder.build(search, settings.network, rungs, settings.relax, lower) for rungs in chosen
     )
@@ -118,7 +118,7 @@ def _candidates(search, batch, family, settings, priced, trace, path, limits):
 
 def look(batch, family, network, budget, criterion, trace=None):
     """The Search that the rules of a ladder share."""
-    keep = screen.keep(batch, family, network, trace)
+    keep = rows.keep(batch, family, network, trace)
     market = Market.of(network, budget, keep)
     training = Training.of(batch, family, market.columns)
     sample = training.sample()

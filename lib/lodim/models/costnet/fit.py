@@ -12,7 +12,7 @@ import pandas as pd
 from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import pricelist, report, steps
+from lodim.models.costnet import price_list, report
 from lodim.models.costnet import state as saved
 from lodim.models.costnet.search.candidates import within
 
@@ -62,9 +62,9 @@ class CostnetFit(Fit):
         return restrict(self.design, self.step.used)
 
     def _score(self, batch):
-        return steps.score(self.step, self._restricted[1], batch.X, batch.n) + batch.offset_matrix(
-            self.family.n_scores
-        )
+        return price_list.score(
+            self.step, self._restricted[1], batch.X, batch.n
+        ) + batch.offset_matrix(self.family.n_scores)
 
     def predict(
         self,
@@ -132,7 +132,7 @@ class CostnetFit(Fit):
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions of all models of the price list: a dict cost -> prediction."""
         self._need_list()
-        costs = [model.cost for model in pricelist.listed(self)]
+        costs = [model.cost for model in price_list.listed(self)]
         return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
 
     def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
@@ -141,7 +141,7 @@ class CostnetFit(Fit):
         Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
         model that costs at most `budget`.
         """
-        frame = pricelist.terms(self._asked(budget, lambda_))
+        frame = price_list.terms(self._asked(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
@@ -151,7 +151,7 @@ class CostnetFit(Fit):
         predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
         per standard deviation (NaN for the intercept).
         """
-        return pricelist.tidy(self)
+        return price_list.tidy(self)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
@@ -230,7 +230,7 @@ class CostnetFit(Fit):
         bought beside the row above, and no longer; chosen: the model that predict() uses.
         """
         self._need_list()
-        return pricelist.prices(self)
+        return price_list.prices(self)
 
     def bought(self, budget: float | None = None) -> pd.DataFrame:
         """What must be bought for the model (of a budget), and what of it is free: a row a thing.
@@ -238,14 +238,14 @@ class CostnetFit(Fit):
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
         """
-        return pricelist.bought(self._asked(budget, None))
+        return price_list.bought(self._asked(budget, None))
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
 
         These models are as the penalty leaves them, not refitted; the price list has better ones.
         """
-        return pricelist.path(self)
+        return price_list.path(self)
 
     @property
     def cost(self) -> float:
@@ -301,7 +301,7 @@ class CostnetFit(Fit):
                 f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
                 "with this budget, or without one"
             )
-        return steps.of_ladder(self.estimates.ladder, self.estimates.ladder.at(float(budget)))
+        return price_list.of_ladder(self.estimates.ladder, self.estimates.ladder.at(float(budget)))
 
     def _of_lambda(self, lambda_):
         if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
@@ -309,7 +309,7 @@ class CostnetFit(Fit):
         trace = self.estimates.trace
         logs = np.log(np.maximum(trace.lambdas, 1e-300))
         k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
-        step = steps.of_trace(trace, k, self.paid)
+        step = price_list.of_trace(trace, k, self.paid)
         if not within(step.cost, self.limit):
             raise ArgumentError(
                 f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "

@@ -10,8 +10,8 @@ from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import network
 from lodim.models.costnet.penalty import path as penalized
 from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings
-from lodim.models.costnet.steps import rounded
 from lodim.selection.cv import choose
 
 __all__ = ["costnet", "from_state"]

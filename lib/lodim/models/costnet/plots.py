@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.checks import flag
 from lodim.errors import ArgumentError
-from lodim.models.costnet import diagram, pricelist
+from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes as plot
 from lodim.plot.points import COLOURS, MARKS
@@ -81,7 +81,7 @@ def _held_out(ax, selection, null):
 
 def path(fit, ax, *, top=10):
     """Coefficients of the group penalty per standard deviation against log lambda."""
-    trace, frame = fit.estimates.trace, pricelist.path(fit)
+    trace, frame = fit.estimates.trace, price_list.path(fit)
     keep = np.flatnonzero(trace.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):
         raise ArgumentError("the path has no features to draw")

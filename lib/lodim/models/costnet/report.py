@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.fitting.fit import ARRAY
-from lodim.models.costnet import pricelist
+from lodim.models.costnet import price_list
 from lodim.models.costnet.graph.build import idle
-from lodim.models.costnet.steps import PENALIZED
+from lodim.models.costnet.price_list import PENALIZED
 from lodim.report import phrases as wording
 from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant
@@ -38,7 +38,7 @@ def listing(fit):
         lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
-    frame = pricelist.prices(fit, pricelist.models(fit))
+    frame = price_list.prices(fit, price_list.models(fit))
     table = pd.DataFrame(
         {
             "Df": frame["df"], "Cost": frame["cost"], "%Dev": 100.0 * frame["dev_ratio"],
@@ -91,7 +91,7 @@ def _prices(fit):
     """The price list, if the fit is of a model on it."""
     if not fit.step.number:
         return ()
-    frame = pricelist.prices(fit)
+    frame = price_list.prices(fit)
     table = pd.DataFrame(
         {
             "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
@@ -144,8 +144,8 @@ def _blank(spec):
 def _changed(fit):
     """Names newly bought and no longer bought at each model."""
     had: dict = {}
-    for m in pricelist.listed(fit):
-        has = pricelist.things(fit, m)
+    for m in price_list.listed(fit):
+        has = price_list.things(fit, m)
         yield [n for n in has if n not in had], [n for n in had if n not in has]
         had = has
 
@@ -195,7 +195,7 @@ def short(name, most):
 
 def _shopping(fit):
     """What must be bought for the model, if anything."""
-    frame = pricelist.bought(fit)
+    frame = price_list.bought(fit)
     if frame.empty:
         return ()
     table = pd.DataFrame({"Price": frame["price"]})
@@ -214,7 +214,7 @@ def _shopping(fit):
 
 
 def _coefficients(fit, full):
-    frame = pricelist.terms(fit)
+    frame = price_list.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
     order = size[size > 0].sort_values(ascending=False, kind="stable").index

@@ -6,9 +6,9 @@ import numpy as np
 
 from lodim import forms
 from lodim.fitting.fit import shared
-from lodim.models.costnet import steps
+from lodim.models.costnet import price_list
 from lodim.models.costnet.graph.network import Network
-from lodim.models.costnet.penalty.path import Trace
+from lodim.models.costnet.penalty.problem import Trace
 from lodim.models.costnet.search.frontier import Ladder
 from lodim.models.costnet.settings import Settings
 
@@ -25,7 +25,7 @@ def to_state(fit):
         "settings": settings,
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
         "trace": _fields(e.trace), "ladder": _fields(e.ladder), "lasso": _fields(e.lasso),
-        "paid": _fields(fit.paid), "step": steps.place(fit.step, e.trace),
+        "paid": _fields(fit.paid), "step": price_list.place(fit.step, e.trace),
         **{name: getattr(fit, name) for name in PLAIN},
     }  # fmt: skip
 
@@ -35,15 +35,15 @@ def read(state):
     common = shared(state, "costnet")
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)
-    estimates = steps.Estimates(
+    estimates = price_list.Estimates(
         trace=Trace(**state["trace"]), ladder=_ladder(state["ladder"]),
         lasso=_ladder(state["lasso"]),
     )  # fmt: skip
-    paid = steps.Paid(**state["paid"])
+    paid = price_list.Paid(**state["paid"])
     return common | {
         "estimates": estimates, "paid": paid,
         "settings": Settings(**state["settings"], network=network),
-        "step": steps.at_place(state["step"], estimates, paid),
+        "step": price_list.at_place(state["step"], estimates, paid),
         **{name: state[name] for name in PLAIN},
     }  # fmt: skip
 

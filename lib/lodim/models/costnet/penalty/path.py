@@ -1,54 +1,15 @@
 """The path of group-penalized models over lambda."""
 
-from dataclasses import dataclass, fields, replace
-
 import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.models.costnet.penalty import passes as rows
 from lodim.models.costnet.penalty import prox as kernels
-from lodim.models.costnet.penalty.compressed import Compressed
-from lodim.models.costnet.penalty.problem import Problem
-from lodim.models.costnet.penalty.solvers import Solver
+from lodim.models.costnet.penalty.problem import Problem, Trace
+from lodim.models.costnet.penalty.solvers import Compressed, Solver
 
 WHOLE = 1500  # columns up to which a gaussian path has the moments of all
 LEAST = 1e-9  # share of lambda_max that a penalty of 0 is taken for
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Models along a path of L penalties, the largest first.
-
-    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
-    (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
-
-    lambdas : (L,)
-    intercept : (L, K)
-    coef : (L, p, K) on the columns of X, the sums of their copies
-    latent : (L, q, K) coefficients as Groups numbers them
-    deviance : (L,) weighted mean
-    objective : (L,)
-    gap : (L,) no model has an objective below objective - gap
-    n_iter : (L,) int64
-    converged : (L,) bool
-    null_deviance : float, of the free coefficients alone
-    """
-
-    lambdas: np.ndarray
-    intercept: np.ndarray
-    coef: np.ndarray
-    latent: np.ndarray
-    deviance: np.ndarray
-    objective: np.ndarray
-    gap: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    null_deviance: float
-
-    def take(self, rows):
-        """The models at some positions of the path."""
-        several = [f.name for f in fields(self) if f.name != "null_deviance"]
-        return replace(self, **{name: getattr(self, name)[rows] for name in several})
 
 
 def path(

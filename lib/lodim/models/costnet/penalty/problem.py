@@ -1,15 +1,14 @@
 """The data of a path as the solvers see them, and what they must reach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads
-from lodim.models.costnet.penalty import layout
 from lodim.models.costnet.penalty import passes as rows
-from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.groups import Groups, Layout, whole
 
 KINDS = {"gaussian": rows.GAUSSIAN, "binomial": rows.BINOMIAL, "multinomial": rows.MULTINOMIAL}
 RANK = 1e-10  # share of the largest eigenvalue below which a direction of free columns is none
@@ -32,7 +31,7 @@ class Problem:
     base: np.ndarray
     kind: int
     groups: Groups
-    layout: layout.Layout
+    layout: Layout
     spread: float
     threads: int
 
@@ -49,7 +48,7 @@ class Problem:
         return cls(
             batch.X, tiles.pad(y, n_tiles), tiles.pad(weight, n_tiles),
             np.stack([tiles.pad(base[:, k], n_tiles) for k in range(K)], axis=1),
-            KINDS[family.name], groups, layout.whole(groups), spread,
+            KINDS[family.name], groups, whole(groups), spread,
             available_threads() if threads is None else threads,
         )  # fmt: skip
 
@@ -87,6 +86,42 @@ class Problem:
             out[k] += np.bincount(1 + self.column, w[k], out.shape[1])
             out[k] += np.bincount(1 + self.free, b[k], out.shape[1])
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Models along a path of L penalties, the largest first.
+
+    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
+    (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
+
+    lambdas : (L,)
+    intercept : (L, K)
+    coef : (L, p, K) on the columns of X, the sums of their copies
+    latent : (L, q, K) coefficients as Groups numbers them
+    deviance : (L,) weighted mean
+    objective : (L,)
+    gap : (L,) no model has an objective below objective - gap
+    n_iter : (L,) int64
+    converged : (L,) bool
+    null_deviance : float, of the free coefficients alone
+    """
+
+    lambdas: np.ndarray
+    intercept: np.ndarray
+    coef: np.ndarray
+    latent: np.ndarray
+    deviance: np.ndarray
+    objective: np.ndarray
+    gap: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    null_deviance: float
+
+    def take(self, rows):
+        """The models at some positions of the path."""
+        several = [f.name for f in fields(self) if f.name != "null_deviance"]
+        return replace(self, **{name: getattr(self, name)[rows] for name in several})
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,15 @@
 """Proximal Newton: quadratic models of a loss on a working set of coefficients."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from lodim.models.costnet.penalty import block_descent as blocks
-from lodim.models.costnet.penalty import layout
 from lodim.models.costnet.penalty import passes as rows
 from lodim.models.costnet.penalty import prox as kernels
+from lodim.models.costnet.penalty.groups import Layout
+from lodim.models.costnet.penalty.groups import part as part_of
 from lodim.models.costnet.penalty.problem import Ends, Reduced
 
 COUPLED = 2000  # numbers up to which the scores of one quadratic model are coupled
@@ -41,7 +43,7 @@ class Model:
     """The quadratic model in use: of the coefficients `keep` (A,), in a layout of their own."""
 
     keep: np.ndarray
-    part: layout.Layout
+    part: Layout
     member: np.ndarray
     reduced: Reduced
     ridge: float
@@ -185,7 +187,7 @@ class Solver:
             s.h = p.losses(s.f, J)[2]
         columns = np.r_[p.free, p.column[keep]]
         reduced = Reduced.of(rows.moments(p.X, columns, s.h, p.threads), len(p.free))
-        part = layout.part(p.layout, keep)
+        part = part_of(p.layout, keep)
         steep = [
             blocks.steepness(reduced.H, p.n_scores, lo, hi)
             for lo, hi in zip(part.block[:-1], part.block[1:], strict=True)
@@ -221,3 +223,39 @@ class Solver:
         dw[:, model.keep] = w - start
         db = model.reduced.follow(s.slope, w - start)
         return self._search(dw, db, lam, ridge)
+
+
+SWEEPS_PER_MODEL = 5  # for each quadratic model that a path may take
+
+
+class Compressed:
+    """A gaussian problem as the moments of its columns."""
+
+    def __init__(self, problem):
+        self.problem, F = problem, len(problem.free)
+        loss, r, h = problem.losses(problem.base, 1)
+        g = rows.slopes(problem.X, r, problem.threads)
+        columns = np.r_[problem.free, problem.column]
+        self._reduced = Reduced.of(rows.moments(problem.X, columns, h, problem.threads), F)
+        self._free = g[:, 1 + problem.free]
+        self._c = self._reduced.slope(g[:, 1 + problem.column], self._free)
+        self.null = loss - 0.5 * self._reduced.decrement(self._free)
+
+    @property
+    def top(self):
+        """The least penalty at which nothing with a price is used."""
+        return self._null_dual[0]
+
+    @cached_property
+    def _null_dual(self):
+        return kernels.dual_norm(self.problem.layout.tree, self._c)
+
+    def path(self, lams, ridges, target, max_iter, thrifty):
+        """Solve for falling penalties; see `blocks.gaussian`."""
+        H, start, dual = self._reduced.H.copy(), np.zeros_like(self._c), self._null_dual[1].copy()
+        w, loss, gap, sweeps = blocks.gaussian(
+            self.problem.layout.tree, H, self._c, start, dual, lams, ridges, self.null, target,
+            SWEEPS_PER_MODEL * max_iter, thrifty,
+        )  # fmt: skip
+        b = np.stack([self._reduced.follow(self._free, step) for step in w])
+        return Ends(w, b, loss, gap, sweeps)

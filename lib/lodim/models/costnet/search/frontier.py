@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.models.costnet.search.candidates import within
-from lodim.models.costnet.search.moves import WORTH as LEAST
-from lodim.models.costnet.search.moves import Candidate
-from lodim.models.costnet.ties import settled, simplicity
+from lodim.models.costnet.search.moves import MIN_FALL, Candidate, offers, switched
 
-WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
+MIN_IMPROVEMENT = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +46,12 @@ class Ladder:
 
 
 def rungs(search, found, relax=1.0):
-    """Candidates of growing price from the null model on, each better by WORTH than all cheaper.
+    """Candidates of growing price from the null model on, each better than all cheaper.
 
-    Its deviance is lower too: nobody pays more for a model that fits worse, even with fewer
-    coefficients. A proven optimum needs to be better alone. With relax below 1 they are judged as
-    blended. Ties are broken as `ties` says, but where a blend is tied to its support.
+    Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that
+    fits worse, even with fewer coefficients. A proven optimum needs to be better alone. With relax
+    below 1 they are judged as blended. Ties are settled by `simplicity`, but where a blend is tied
+    to its support.
     """
     if relax < 1.0:
         found = [_judged(search, candidate, relax) for candidate in found]
@@ -61,7 +60,7 @@ def rungs(search, found, relax=1.0):
     pool = [Candidate(nothing, "null"), *found]
     for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
         same = out and within(candidate.state.price, out[-1].state.price)
-        worth = LEAST if same or candidate.rule == "exact" else WORTH
+        worth = MIN_FALL if same or candidate.rule == "exact" else MIN_IMPROVEMENT
         cheaper = out[:-1] if same else out
         fits = not cheaper or candidate.state.deviance < cheaper[-1].state.deviance
         if not out or (fits and candidate.state.value < out[-1].state.value - worth):
@@ -76,7 +75,7 @@ def rungs(search, found, relax=1.0):
 
 def _first(market, candidate, other):
     """Whether a candidate is as good as another of its price, and simpler or earlier by name."""
-    if abs(candidate.state.value - other.state.value) > LEAST:
+    if abs(candidate.state.value - other.state.value) > MIN_FALL:
         return False
     return simplicity(market, candidate.state.used) < simplicity(market, other.state.used)
 
@@ -138,3 +137,41 @@ def _model(search, refits, candidate, relax):
     intercept = relax * fit.intercept + (1.0 - relax) * trace.intercept[k]
     coef = relax * fit.coef + (1.0 - relax) * trace.coef[k][market.columns[on]]
     return intercept, coef, training.deviance(training.link(intercept, on, coef))
+
+
+def simplicity(market, used):
+    """By what purchases are put in order: how many things they pay for, and their names."""
+    network = market.network
+    paid = np.unique(network.base[network.closed(market.nodes(used))])
+    return len(paid), sorted(network.names[v] for v in paid)
+
+
+def settled(search, state):
+    """The first of the states that exchanges make of a state at its price and criterion."""
+    market, best = search.market, state
+    while True:
+        own, rivals = simplicity(market, best.used), []
+        for used in _exchanged(search, best):
+            order = simplicity(market, used)
+            if order < own and equal(market.price(used), best.price):
+                rivals.append((order, used))
+        # The refit has the last word on what its quadratic has promised.
+        states = (search.state(used) for _, used in sorted(rivals, key=lambda pair: pair[0]))
+        new = next((s for s in states if abs(s.value - state.value) <= MIN_FALL), None)
+        if new is None:
+            return best
+        best = new
+
+
+def equal(price, other):
+    """Whether two prices differ by rounding alone."""
+    return within(price, other) and within(other, price)
+
+
+def _exchanged(search, state):
+    """Purchases that promise the criterion of a state for what it costs."""
+    found = offers(search, state, state.price)
+    for a, b in np.argwhere(np.abs(found.value - state.value) <= MIN_FALL):
+        yield found.after(state.used, a, b)
+    for s in range(search.market.source.shape[1]):
+        yield from switched(search.market, state.used, s)

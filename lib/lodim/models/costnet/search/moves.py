@@ -8,7 +8,7 @@ import numpy as np
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.candidates import within
 
-WORTH = 1e-6  # least fall of the criterion that counts as one
+MIN_FALL = 1e-6  # least fall of the criterion that counts as one
 ROUNDS = 20
 LOOKS = 200  # exchanges whose price a user's cost function is asked for, the best first
 
@@ -130,13 +130,13 @@ def _best(search, state, budget):
     order = np.argsort(found.value, axis=None)
     for k in order[: LOOKS if search.market.network.set_cost else 1]:
         a, b = np.unravel_index(k, found.value.shape)
-        if not found.value[a, b] < state.value - WORTH:
+        if not found.value[a, b] < state.value - MIN_FALL:
             return None
         used = found.after(state.used, a, b)
         if not within(search.market.price(used), budget):
             continue
         new = search.state(used)
-        return new if new.value < state.value - WORTH else None
+        return new if new.value < state.value - MIN_FALL else None
     return None
 
 

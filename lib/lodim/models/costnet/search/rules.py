@@ -6,7 +6,7 @@ from itertools import islice, product
 import numpy as np
 
 from lodim.models.costnet.penalty.groups import singles
-from lodim.models.costnet.search import backward, exact, greedy, modular
+from lodim.models.costnet.search import exact, greedy
 from lodim.models.costnet.search.candidates import within
 from lodim.models.costnet.search.moves import Candidate
 
@@ -71,13 +71,13 @@ def purchases(market, chosen):
 
 def grown(search):
     """Candidates of the cost-benefit greedy."""
-    return [Candidate(state, "greedy") for state in greedy.search(search)]
+    return [Candidate(state, "greedy") for state in greedy.forward_selection(search)]
 
 
 def shortened(search, found):
     """Candidates that are left of those of all rules without one thing each, exchanged."""
     states = [candidate.state for candidate in found]
-    return [Candidate(state, "greedy") for state in backward.search(search, states)]
+    return [Candidate(state, "greedy") for state in greedy.backward_elimination(search, states)]
 
 
 def optima(search, budgets):
@@ -110,5 +110,5 @@ def bounded(search, found, budgets):
         paid = [c.state for c in found if within(c.state.price, budget)]
         if paid:
             best = min(paid, key=lambda state: state.value)
-            out += [Candidate(s, "modular") for s in modular.search(search, budget, best)]
+            out += [Candidate(s, "modular") for s in greedy.modular_selection(search, budget, best)]
     return out
