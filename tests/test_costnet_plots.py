@@ -89,7 +89,7 @@ def test_path_shows_the_penalized_coefficients(kind):
     lines = [line for line in ax.lines if len(line.get_xdata()) == len(frame)]
     assert len(lines) == len(fit.design.names) * fit.family.n_scores
     drawn = np.array([line.get_ydata() for line in lines])
-    coef = fit.estimates.trace.coef[::-1].transpose(2, 1, 0).reshape(len(lines), -1)
+    coef = fit.estimates.path.coef[::-1].transpose(2, 1, 0).reshape(len(lines), -1)
     np.testing.assert_allclose(drawn, coef)
     assert len(texts(ax)) == 4
     above = next(c for c in ax.child_axes if c.get_xlabel() == "Df, cost")

@@ -7,9 +7,9 @@ from textwrap import wrap
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.costnet.graph.build import derived
+from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.report import short
-from lodim.plot import axes as plot
+from lodim.plot import axes
 from lodim.report.tables import significant
 
 LONGEST = 26  # characters of a name that are drawn
@@ -40,20 +40,20 @@ class Box:
 
 def graph(fit, ax, *, most=30):
     """What is bought, and at which price it comes in: so many things at most, the first ones."""
-    if fit.estimates.ladder is None:
+    if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
     every = _boxes(fit)
     boxes = _first(every, most)
     if not boxes:
         raise ArgumentError("there is nothing to buy in this fit")
-    last = len(fit.estimates.ladder.cost) + 1
+    last = len(fit.estimates.frontier.cost) + 1
     layer, height = places([b.parents for b in boxes], [b.step or last for b in boxes])
     wide = [max(len(b.text) for b, k in zip(boxes, layer, strict=True) if k == j) + 3.0
             for j in range(layer.max() + 1)]  # fmt: skip
     left = np.r_[0.0, np.cumsum(np.array(wide) + GAP)]
     inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
-    ax = plot._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
-    _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.ladder.cost)
+    ax = axes._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
+    _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
     idle = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
     said = "thick frame: in the model that predict() uses"
@@ -65,7 +65,7 @@ def graph(fit, ax, *, most=30):
 
 def _boxes(fit):
     """All things and series, each after what it needs."""
-    network, made = fit.settings.network, derived(fit.design)
+    network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
     for b in np.unique(network.base):
@@ -80,7 +80,7 @@ def _boxes(fit):
                 boxes.append(Box(f"one for {series[k]}", tuple(sources), 0, False, True))
             needs.append(at[series[k]])
         price = network.cost[b]
-        free = price == 0.0 and network.names[b] in made
+        free = price == 0.0 and network.names[b] in derived
         text = short(network.names[b], LONGEST) + (
             "" if free else f" · {significant(float(price))}"
         )
@@ -95,7 +95,7 @@ def _boxes(fit):
 
 def _bought(fit, copies):
     """Number of the cheapest model that has any of these nodes, or 0; whether the chosen has."""
-    has = fit.estimates.ladder.bought[:, copies].any(axis=1)
+    has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
@@ -135,7 +135,7 @@ def _draw(ax, boxes, x, y, width, cost):
         dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
         ax.barh(
             y[k], width[k], 2.0 * HALF, x[k], color=face, zorder=2,
-            edgecolor="black" if box.chosen else plot.GREY, linewidth=1.8 if box.chosen else 0.6,
+            edgecolor="black" if box.chosen else axes.GREY, linewidth=1.8 if box.chosen else 0.6,
             linestyle="--" if box.series else "-",
         )  # fmt: skip
         ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", fontsize=size,
@@ -156,7 +156,7 @@ def _edge(ax, x0, y0, x1, y1, on):
     """A smooth line from the right side of a box to the left side of another."""
     t = np.linspace(0.0, 1.0, 30)
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1,
-            color="black" if on else plot.GREY, lw=1.1 if on else 0.6)  # fmt: skip
+            color="black" if on else axes.GREY, lw=1.1 if on else 0.6)  # fmt: skip
 
 
 ROWS = 12  # of single nodes above which they take another column

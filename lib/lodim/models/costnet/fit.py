@@ -12,9 +12,9 @@ import pandas as pd
 from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import price_list, report
-from lodim.models.costnet import state as saved
-from lodim.models.costnet.search.candidates import within
+from lodim.models.costnet import price_list, report, state
+from lodim.models.costnet.price_list import ListedModel
+from lodim.models.costnet.search.candidates import affordable
 
 
 class CostnetFit(Fit):
@@ -23,12 +23,12 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        On standardized features: `trace`, the path of the group penalty; `ladder`, the price list;
+        On standardized features: `path`, that of the group penalty; `frontier`, the price list;
         `lasso`, the price list of the weighted lasso alone.
-    step : Step
+    step : ListedModel
         The model that predict(), coef() and evaluate() use; `at` gives the fit another one.
-    paid : Paid
-        What the models of `trace` need, and its price.
+    paid : Purchases
+        What the models of the path need, and its price.
     limit : float
         Price up to which models were searched; inf without a limit.
     total : float
@@ -62,9 +62,8 @@ class CostnetFit(Fit):
         return restrict(self.design, self.step.used)
 
     def _score(self, batch):
-        return price_list.score(
-            self.step, self._restricted[1], batch.X, batch.n
-        ) + batch.offset_matrix(self.family.n_scores)
+        score = self.step.score(self._restricted[1], batch.X, batch.n)
+        return score + batch.offset_matrix(self.family.n_scores)
 
     def predict(
         self,
@@ -97,7 +96,7 @@ class CostnetFit(Fit):
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
         """
-        fit = self._asked(budget, lambda_)
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).predict(data, type, offset=offset)
 
     def _predict(self, batch, type):
@@ -114,7 +113,7 @@ class CostnetFit(Fit):
         lambda_: float | None = None,
     ) -> pd.DataFrame:
         """Loss on data with known responses, as `Fit.evaluate`; budget, lambda_ as in predict."""
-        fit = self._asked(budget, lambda_)
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).evaluate(data, offset=offset)
 
     def augment(
@@ -126,14 +125,14 @@ class CostnetFit(Fit):
         lambda_: float | None = None,
     ) -> pd.DataFrame:
         """`data` and what the model says of it, as `Fit.augment`; budget, lambda_ as in predict."""
-        fit = self._asked(budget, lambda_)
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).augment(data, offset=offset)
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
         """Predictions of all models of the price list: a dict cost -> prediction."""
         self._need_list()
-        costs = [model.cost for model in price_list.listed(self)]
-        return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
+        costs = [model.cost for model in price_list.listed_models(self)]
+        return {cost: self._at(cost, None).predict(data, type, offset=offset) for cost in costs}
 
     def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
@@ -141,7 +140,7 @@ class CostnetFit(Fit):
         Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
         model that costs at most `budget`.
         """
-        frame = price_list.terms(self._asked(budget, lambda_))
+        frame = price_list.terms(self._at(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
@@ -160,13 +159,13 @@ class CostnetFit(Fit):
         deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
         of the penalized path.
         """
-        s, m, trace = self.settings, self.step, self.estimates.trace
+        s, m, path = self.settings, self.step, self.estimates.path
         row = {
             "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
             "p": len(self.design.names), "budget": s.budget, "cost": m.cost, "df": m.df,
             "lambda_": m.lambda_, "rule": m.rule, "deviance": m.deviance,
             "null_deviance": self.null_deviance, "dev_ratio": self.dev_ratio,
-            "converged": self.converged, "gap": float(trace.gap.max()),
+            "converged": self.converged, "gap": float(path.gap.max()),
         }  # fmt: skip
         return pd.DataFrame([row])
 
@@ -177,7 +176,7 @@ class CostnetFit(Fit):
         return report.listing(self)
 
     def to_state(self):
-        return saved.to_state(self)
+        return state.to_state(self)
 
     def plot(self, kind=None, ax=None, **arguments):
         """Draw on matplotlib Axes and return them.
@@ -238,7 +237,7 @@ class CostnetFit(Fit):
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
         """
-        return price_list.bought(self._asked(budget, None))
+        return price_list.bought(self._at(budget, None))
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
@@ -265,7 +264,7 @@ class CostnetFit(Fit):
     @property
     def converged(self):
         """Whether the solver met its tolerance at every penalty."""
-        return bool(self.estimates.trace.converged.all())
+        return bool(self.estimates.path.converged.all())
 
     @property
     def separated(self):
@@ -284,33 +283,34 @@ class CostnetFit(Fit):
 
     # Shared by the above -----------------------------------------------------------------------
 
-    def _asked(self, budget, lambda_):
+    def _at(self, budget, lambda_):
         """The fit of what was asked for, itself if nothing was."""
         return self if budget is None and lambda_ is None else self.at(budget, lambda_)
 
     def _need_list(self):
-        if self.estimates.ladder is None:
+        if self.estimates.frontier is None:
             raise ArgumentError("this fit is of one lambda_ and has no price list")
 
     def _of_budget(self, budget):
         if not _is_number(budget) or not budget >= 0:
             raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
         self._need_list()
-        if not within(budget, self.limit):
+        if not affordable(budget, self.limit):
             raise ArgumentError(
                 f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
                 "with this budget, or without one"
             )
-        return price_list.of_ladder(self.estimates.ladder, self.estimates.ladder.at(float(budget)))
+        frontier = self.estimates.frontier
+        return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
 
     def _of_lambda(self, lambda_):
         if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
             raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
-        trace = self.estimates.trace
-        logs = np.log(np.maximum(trace.lambdas, 1e-300))
+        path = self.estimates.path
+        logs = np.log(np.maximum(path.lambdas, 1e-300))
         k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
-        step = price_list.of_trace(trace, k, self.paid)
-        if not within(step.cost, self.limit):
+        step = ListedModel.from_path(path, k, self.paid)
+        if not affordable(step.cost, self.limit):
             raise ArgumentError(
                 f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
                 f"the budget of {self.limit:g}: give a larger lambda_, or fit without a budget"

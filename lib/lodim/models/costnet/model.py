@@ -8,8 +8,8 @@ from lodim.models.costnet.assemble import assemble, from_state
 from lodim.models.costnet.estimate import combine, fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import network
-from lodim.models.costnet.penalty import path as penalized
-from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings
 from lodim.selection.cv import choose
@@ -198,11 +198,11 @@ def costnet(
     if budget is not None or lambda_ is not None:
         return SPEC.run(problem)
     found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
-    problem, selection = choose(problem, {"budget": _prices(found[0].ladder)})
+    problem, selection = choose(problem, {"budget": _prices(found[0].frontier)})
     return SPEC.run(problem, selection, found=found)
 
 
-def ready(problem):
+def with_network(problem):
     """The problem with the network of its design; prices and dependencies as plain dicts."""
     s = problem.settings
     said = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -215,29 +215,29 @@ def ready(problem):
     )  # fmt: skip
 
 
-def budgets(problem, n):
+def cv_grid(problem, n):
     """What cv() tries: the prices of the models of all rows; or the lambda_ that is given."""
     if problem.settings.lambda_ is not None:
         return {"lambda_": [problem.settings.lambda_]}
     estimates = next(fit_stages(problem.batch, problem.family, problem.settings))[0]
-    return {"budget": _prices(estimates.ladder)}
+    return {"budget": _prices(estimates.frontier)}
 
 
-def _prices(ladder):
+def _prices(frontier):
     """The prices of a price list, of many evenly chosen ones."""
-    M = len(ladder.cost)
+    M = len(frontier)
     at = (
         range(M)
         if M <= MOST_BUDGETS
         else {round(k * (M - 1) / (MOST_BUDGETS - 1)) for k in range(MOST_BUDGETS)}
     )
-    return [rounded(ladder.cost[k]) for k in sorted(at)]
+    return [rounded(frontier.cost[k]) for k in sorted(at)]
 
 
 def _largest(batch, family, s):
-    made = groups(s.network, s.closure, batch.X.shape[1])
+    groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
     # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
-    return (1.0 + 1e-12) * penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
+    return (1.0 + 1e-12) * lambda_max(batch, family, groups, s.l1_ratio, s.threads)
 
 
 SPEC = ModelSpec(
@@ -248,9 +248,9 @@ SPEC = ModelSpec(
     combine=combine,
     assemble=assemble,
     penalties={"lambda_": Penalty(_largest, ratio=1e-4, needed=False)},
-    validate=ready,
+    validate=with_network,
     shared_setting="budget",
-    cv_grid=budgets,
+    cv_grid=cv_grid,
     options=(
         Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
         Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),

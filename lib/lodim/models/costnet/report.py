@@ -5,9 +5,9 @@ import pandas as pd
 
 from lodim.fitting.fit import ARRAY
 from lodim.models.costnet import price_list
-from lodim.models.costnet.graph.build import idle
+from lodim.models.costnet.graph.build import unused_prices
 from lodim.models.costnet.price_list import PENALIZED
-from lodim.report import phrases as wording
+from lodim.report import phrases
 from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant
 
@@ -30,15 +30,15 @@ LONGEST = 32  # characters of a name
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
-        f"{wording.rows(fit)}, {_for_sale(fit)}",
+        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        f"{phrases.rows(fit)}, {_for_sale(fit)}",
         _used(fit),
     ]
     if fit.separated:
         lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
-    frame = price_list.prices(fit, price_list.models(fit))
+    frame = price_list.prices(fit, price_list.shown_models(fit))
     table = pd.DataFrame(
         {
             "Df": frame["df"], "Cost": frame["cost"], "%Dev": 100.0 * frame["dev_ratio"],
@@ -55,7 +55,7 @@ def summary(fit, full):
     return Report(
         title="Costnet Results",
         header=_header(fit),
-        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit, full)),
+        tables=(*_prices(fit), *_purchases(fit), _coefficients(fit, full)),
         notes=_notes(fit),
         full=full,
     )
@@ -64,7 +64,7 @@ def summary(fit, full):
 def _header(fit):
     s, d, m = fit.settings, fit.design, fit.step
     return (
-        ("Response", wording.modelled(fit)),
+        ("Response", phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "costnet"),
         ("Rows dropped (NA)", str(d.n_dropped)),
@@ -102,7 +102,9 @@ def _prices(fit):
     if frame["dev_ratio_bound"].isna().all():
         table = table.drop(columns="At most")
     room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
-    changes = [_changes(*names, room) for names in _changed(fit)]
+    changes = [
+        _changes(*names, room) for names in price_list.changes(fit, price_list.listed_models(fit))
+    ]
     keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
     table = _with_lines(table, changes)
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
@@ -139,15 +141,6 @@ def _with_lines(table, changes):
 
 def _blank(spec):
     return lambda v: "" if is_missing(v) else format(v, spec)
-
-
-def _changed(fit):
-    """Names newly bought and no longer bought at each model."""
-    had: dict = {}
-    for m in price_list.listed(fit):
-        has = price_list.things(fit, m)
-        yield [n for n in has if n not in had], [n for n in had if n not in has]
-        had = has
 
 
 def _changes(new, dropped, room):
@@ -193,7 +186,7 @@ def short(name, most):
     return f"{name[:head]}…{name[head - most + 1 :]}"
 
 
-def _shopping(fit):
+def _purchases(fit):
     """What must be bought for the model, if anything."""
     frame = price_list.bought(fit)
     if frame.empty:
@@ -234,27 +227,27 @@ def _coefficients(fit, full):
 
 
 def _notes(fit):
-    trace, d = fit.estimates.trace, fit.design
-    failed = np.count_nonzero(~trace.converged)
+    path, d = fit.estimates.path, fit.design
+    failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} of them" if failed else "converged"
     notes = [_coefficients_are(fit)]
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
-    gap = significant(float(trace.gap.max()), 2)
-    walked = _count_of(len(trace.lambdas), "penalty", "penalties")
+    gap = significant(float(path.gap.max()), 2)
+    walked = _count_of(len(path.lambdas), "penalty", "penalties")
     notes.append(
         f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
-        f"{int(trace.n_iter.sum())} iterations."
+        f"{int(path.n_iter.sum())} iterations."
     )
-    notes += wording.choice(fit)
+    notes += phrases.choice(fit)
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
     if _has_series(fit):
         notes.append("Price of everything: with one source of each series, the dearest.")
-    left = idle(fit.settings.network, fit.settings)
+    left = unused_prices(fit.settings.network, fit.settings)
     if left:
         notes.append(f"Priced, not used by the formula: {_several(left, NOTED)}.")
-    notes += wording.without_effect(d)
+    notes += phrases.without_effect(d)
     return tuple(notes)
 
 
@@ -332,7 +325,7 @@ def _budget(fit):
     budget = fit.settings.budget
     if budget is None:
         return "none"
-    return significant(budget) + wording.how(fit, "budget")
+    return significant(budget) + phrases.how(fit, "budget")
 
 
 def _labels(frame):

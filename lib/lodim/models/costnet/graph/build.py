@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from lodim.design import factors as factor
+from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.formula.formula import listing, near_matches
-from lodim.models.costnet.graph import parse as given
 from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.graph.parse import LARGEST, is_price
 
 MOST_NODES = 20_000  # copies of what needs alternatives included
 CHECKED = 50  # names of a chain along which a cost function is looked at
@@ -62,13 +62,13 @@ def network(design, settings):
     return _unfolded(graph, cost, set_cost)
 
 
-def idle(network, settings):
+def unused_prices(network, settings):
     """Names in the costs that no node of a network has: priced, and not used by the formula."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
-def derived(design):
+def derived_names(design):
     """Names of what is computed from columns: terms, and the factors of terms, of a formula."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -91,15 +91,15 @@ def _add_terms(graph, design, said):
         for part in term:
             node = len(term) > 1 and (part.name in own or _squeeze(part.name) in said)
             if node and not _plain((part,)):
-                graph.add(part.name, needs=factor.needs(part))
-            needs += [part.name] if node else factor.needs(part)
+                graph.add(part.name, needs=factors.needs(part))
+            needs += [part.name] if node else factors.needs(part)
         graph.add(design.term_names[t], columns=columns, needs=needs)
 
 
 def _plain(term):
     """Whether a term is one column of the data as it is."""
     part = term[0]
-    derived = isinstance(part, factor.Expression) or getattr(part, "called", False)
+    derived = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return len(term) == 1 and not derived
 
 
@@ -285,9 +285,9 @@ def _checked(costs, bought):
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
-        if not given.is_price(value):
+        if not is_price(value):
             raise ArgumentError(
-                f"costs({_set(names)}) must be a number, 0 to {given.LARGEST:g}, not {value!r}"
+                f"costs({_set(names)}) must be a number, 0 to {LARGEST:g}, not {value!r}"
             )
         return float(value)
 
