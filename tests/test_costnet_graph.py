@@ -11,7 +11,13 @@ import pytest
 import lodim as ld
 from lodim.design.design import Design
 from lodim.models.costnet.graph import parse
-from lodim.models.costnet.graph.build import Graph, _in_order, derived_names, network, unused_prices
+from lodim.models.costnet.graph.build import (
+    Graph,
+    _in_order,
+    derived_names,
+    make_network,
+    unused_prices,
+)
 from lodim.models.costnet.settings import Settings
 
 COSTS = {"hr": 1, "slope": 0.5, "bp_inv": 5, "bp_cuff": 2, "trend": 0.25, "arm": 0}
@@ -36,7 +42,7 @@ def asked(**changes):
 
 def made(formula="y ~ .", **changes):
     design, _ = Design.learn(formula, data())
-    return design, network(design, asked(**changes))
+    return design, make_network(design, asked(**changes))
 
 
 def said(net):
@@ -329,7 +335,7 @@ def test_too_many_copies_are_refused():
     design, _ = Design.learn("y ~ .", {name: [1.0, 2.0, 4.0] for name in [*names, "z", "y"]})
     series = {f"s{k}": names[2 * k : 2 * k + 2] for k in range(16)}
     with pytest.raises(ld.ArgumentError, match="65,568 copies"):
-        network(design, asked(depends_on={"z": list(series)}, alternatives=series))
+        make_network(design, asked(depends_on={"z": list(series)}, alternatives=series))
 
 
 def test_a_graph_without_directions_is_refused():

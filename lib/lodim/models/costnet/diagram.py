@@ -20,6 +20,7 @@ SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
 NARROWEST = 40.0  # characters across
 TICKS = 8  # prices named beside the scale, at most
+OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # of boxes that predict() needs not
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,20 @@ def graph(fit, ax, *, most=30):
         raise ArgumentError("there is nothing to buy in this fit")
     last = len(fit.estimates.frontier.cost) + 1
     layer, height = places([b.parents for b in boxes], [b.step or last for b in boxes])
-    wide = [max(len(b.text) for b, k in zip(boxes, layer, strict=True) if k == j) + 3.0
-            for j in range(layer.max() + 1)]  # fmt: skip
-    left = np.r_[0.0, np.cumsum(np.array(wide) + GAP)]
+    width = np.zeros(layer.max() + 1)
+    np.maximum.at(width, layer, [len(b.text) + 3.0 for b in boxes])
+    left = np.r_[0.0, np.cumsum(width + GAP)]
     inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
     ax = axes._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
-    _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.frontier.cost)
+    _draw(ax, boxes, left[layer], height, width[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
-    idle = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
-    said = "thick frame: in the model that predict() uses"
-    said += "" if all(b.step for b in boxes) else "; grey: in none"
-    said += f"; {hidden} more are {'in no model' if idle else 'not shown'}" if hidden else ""
-    ax.set_title("\n".join(wrap(said, int(11 * ax.figure.get_figwidth()))), fontsize=8)
+    all_unbought = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
+    title = "thick frame: in the model that predict() uses"
+    title += "" if all(b.step for b in boxes) else "; grey: in none"
+    title += (
+        f"; {hidden} more are {'in no model' if all_unbought else 'not shown'}" if hidden else ""
+    )
+    ax.set_title("\n".join(wrap(title, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
 
 
@@ -113,9 +116,8 @@ def _first(boxes, most):
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
-    order = sorted(range(len(boxes)), key=lambda k: (
-        not boxes[k].chosen, boxes[k].step or np.inf, k))[:most]  # fmt: skip
-    at = {k: i for i, k in enumerate(sorted(order))}
+    rank = [(not box.chosen, box.step or np.inf, k) for k, box in enumerate(boxes)]
+    at = {k: i for i, k in enumerate(sorted(k for *_, k in sorted(rank)[:most]))}
     return [
         replace(boxes[k], parents=tuple(at[u] for u in boxes[k].parents if u in at)) for k in at
     ]
@@ -133,14 +135,12 @@ def _draw(ax, boxes, x, y, width, cost):
     for k, box in enumerate(boxes):
         face = shades.to_rgba(box.step) if box.step else NEVER
         dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
-        ax.barh(
-            y[k], width[k], 2.0 * HALF, x[k], color=face, zorder=2,
-            edgecolor="black" if box.chosen else axes.GREY, linewidth=1.8 if box.chosen else 0.6,
-            linestyle="--" if box.series else "-",
-        )  # fmt: skip
-        ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", fontsize=size,
-                color="white" if dark else "black", zorder=3, parse_math=False,
-                style="italic" if box.series else "normal")  # fmt: skip
+        edge = {"edgecolor": "black", "linewidth": 1.8} if box.chosen else OTHER_EDGE
+        line = {"linestyle": "--" if box.series else "-", "zorder": 2}
+        ax.barh(y[k], width[k], 2.0 * HALF, x[k], color=face, **edge, **line)
+        font = {"fontsize": size, "style": "italic" if box.series else "normal"}
+        font |= {"color": "white" if dark else "black", "parse_math": False, "zorder": 3}
+        ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", **font)
     ax.set_xlim(-1.0, max(end, NARROWEST) + 1.0)
     ax.set_ylim(max(y.max(), 2.0) + 0.6, y.min() - 0.6)
     ax.set_axis_off()
@@ -155,8 +155,8 @@ def _draw(ax, boxes, x, y, width, cost):
 def _edge(ax, x0, y0, x1, y1, on):
     """A smooth line from the right side of a box to the left side of another."""
     t = np.linspace(0.0, 1.0, 30)
-    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1,
-            color="black" if on else axes.GREY, lw=1.1 if on else 0.6)  # fmt: skip
+    style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
+    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
 
 
 ROWS = 12  # of single nodes above which they take another column
@@ -173,8 +173,8 @@ def places(parents, order):
     single = [v for v, found in enumerate(parents) if not found and v not in needed]
     joined = [v for v in range(len(parents)) if v not in set(single)]
     at = {v: k for k, v in enumerate(joined)}
-    height[joined] = heights([[at[u] for u in parents[v]] for v in joined],
-                             [order[v] for v in joined])  # fmt: skip
+    joined_parents = [[at[u] for u in parents[v]] for v in joined]
+    height[joined] = heights(joined_parents, [order[v] for v in joined])
     below = height[joined].max() + 1.25 if joined else 0.0
     columns = max(int(layer.max(initial=0)) + 1, -(-len(single) // ROWS))
     rows = -(-len(single) // columns)

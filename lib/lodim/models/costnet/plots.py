@@ -30,21 +30,22 @@ def cost(fit, ax, *, log=False):
     end = 1.04 * frontier.cost[-1] or 1.0
     if lasso is not None:
         paid = lasso.cost <= end  # its dearer models are worse by the criterion
-        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, color=axes.GREY,
-               lw=1.2, ls="--", label="weighted lasso alone, refitted", zorder=1)  # fmt: skip
+        style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
+        style["label"] = "weighted lasso alone, refitted"
+        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
     share = _share(frontier.deviance, null)
     _steps(ax, frontier.cost, share, end, color=axes.BLUE, lw=1.4, zorder=2)
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
-            ax.scatter(frontier.cost[of], share[of], marker=MARKS[k % len(MARKS)], s=34, zorder=3,
-                       color=COLOURS[k % len(COLOURS)], edgecolor="white", lw=0.5,
-                       label=rule)  # fmt: skip
+            style = {"marker": MARKS[k % len(MARKS)], "color": COLOURS[k % len(COLOURS)], "s": 34}
+            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
+            ax.scatter(frontier.cost[of], share[of], **style)
     if fit.selection is not None:
         _held_out(ax, fit.selection, null)
     if fit.step.number:
-        said = f"used by predict(): {significant(fit.step.cost)}"
-        ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
+        label = f"used by predict(): {significant(fit.step.cost)}"
+        ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=label)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
     if flag("log", log):
@@ -63,6 +64,7 @@ def _spread(ax, prices):
 
 
 def _share(deviance, null):
+    """Percentage of the null deviance explained."""
     return 100.0 * (1.0 - np.asarray(deviance) / null)
 
 
@@ -74,9 +76,9 @@ def _steps(ax, x, y, end, **style):
 def _held_out(ax, selection, null):
     """The cross-validation, as a share of the null deviance of the training rows."""
     error = 100.0 * selection["se"] / null
-    ax.errorbar(selection["budget"], _share(selection["mean"], null), error, fmt="o-", ms=3, lw=0.9,
-                elinewidth=0.7, capsize=2, color=axes.RED, zorder=1.5,
-                label="held out, one standard error")  # fmt: skip
+    style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
+    style |= {"zorder": 1.5, "label": "held out, one standard error"}
+    ax.errorbar(selection["budget"], _share(selection["mean"], null), error, **style)
 
 
 def path(fit, ax, *, top=10):

@@ -62,13 +62,13 @@ def alternatives(given):
             raise ArgumentError(f"alternatives: {series!r} has no source")
         for source in found[series]:
             if source in series_of:
-                said = f"{series_of[source]!r} and of {series!r}"
-                raise ArgumentError(f"alternatives: {source!r} is a source of {said}; of one only")
+                names = f"{series_of[source]!r} and of {series!r}"
+                raise ArgumentError(f"alternatives: {source!r} is a source of {names}; of one only")
             series_of[source] = series
     for series in found:
         if series in series_of:
-            said = f"{series!r} is a series, and a source of {series_of[series]!r}"
-            raise ArgumentError(f"alternatives: {said}; a source is a thing of its own")
+            names = f"{series!r} is a series, and a source of {series_of[series]!r}"
+            raise ArgumentError(f"alternatives: {names}; a source is a thing of its own")
     return tuple(found.items())
 
 
@@ -96,6 +96,7 @@ def _table_of_prices(table):
 
 
 def _price(name, price):
+    """A price as float; an ArgumentError for what is none."""
     if not is_price(price):
         raise ArgumentError(
             f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
@@ -126,13 +127,14 @@ def _edges(given):
 
 
 def _table_of_edges(table):
+    """Pairs of child and parent from a table of two columns."""
     names = {str(name).lower(): name for name in table.columns}
     for parent, child in ENDS:
         if {parent, child} <= set(names):
             ends = (_column(table, names[end]) for end in (child, parent))
             return list(zip(*ends, strict=True))
-    said = ", ".join(map(repr, table.columns))
-    raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {said}")
+    names = ", ".join(map(repr, table.columns))
+    raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {names}")
 
 
 def _column(table, name):
@@ -156,9 +158,11 @@ def _names(given, where):
 
 
 def _is_pairs(given):
+    """Whether a value is a collection of pairs."""
     pairs = not isinstance(given, str | bytes) and isinstance(given, Iterable)
     return pairs and all(isinstance(p, tuple | list) and len(p) == 2 for p in given)
 
 
 def _is_number(value):
+    """Whether a value is a real number, no bool."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)
