@@ -73,10 +73,12 @@ def _boxes(fit):
     at, boxes = {}, []
     for b in np.unique(network.base):
         copies = np.flatnonzero(network.base == b)
-        found = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
-        always = set.intersection(*found)
+        needs_of_copy = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
+        always = set.intersection(*needs_of_copy)
         needs = [at[u] for u in sorted(always)]
-        for k in sorted({int(network.series[u]) for u in set.union(*found) - always} - {-1}):
+        for k in sorted(
+            {int(network.series[u]) for u in set.union(*needs_of_copy) - always} - {-1}
+        ):
             if series[k] not in at:
                 sources = [at[int(u)] for u in np.flatnonzero(network.series == k)]
                 at[series[k]] = len(boxes)
@@ -169,8 +171,8 @@ def places(parents, order):
     order : (n,) which of two nodes is drawn above the other
     """
     layer, height = layers(parents), np.zeros(len(parents))
-    needed = {u for found in parents for u in found}
-    single = [v for v, found in enumerate(parents) if not found and v not in needed]
+    needed = {u for nodes in parents for u in nodes}
+    single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
     joined = [v for v in range(len(parents)) if v not in set(single)]
     at = {v: k for k, v in enumerate(joined)}
     joined_parents = [[at[u] for u in parents[v]] for v in joined]
@@ -186,8 +188,8 @@ def places(parents, order):
 def layers(parents):
     """Layer of each node, (n,): one beyond its last parent."""
     layer = np.zeros(len(parents), np.int64)
-    for v, found in enumerate(parents):
-        layer[v] = max((layer[u] + 1 for u in found), default=0)
+    for v, nodes in enumerate(parents):
+        layer[v] = max((layer[u] + 1 for u in nodes), default=0)
     return layer
 
 
@@ -201,9 +203,9 @@ def heights(parents, order):
     roots = _together([v for v in range(n) if not len(parents[v])], parents, order)
     rank = {v: k for k, v in enumerate(roots)}
     hung: list[list[int]] = [[] for _ in range(n)]
-    for v, found in enumerate(parents):
-        if len(found):
-            first = min(found, key=lambda u: rank[u])
+    for v, nodes in enumerate(parents):
+        if len(nodes):
+            first = min(nodes, key=lambda u: rank[u])
             rank[v] = rank[first]
             hung[first].append(v)
     height, slot = np.zeros(n), 0
@@ -222,10 +224,10 @@ def heights(parents, order):
 
 def _together(roots, parents, order):
     """Roots in order, each followed by those that it has most below in common with."""
-    above = [{v} if not len(found) else set() for v, found in enumerate(parents)]
-    for v, found in enumerate(parents):
-        above[v].update(*(above[u] for u in found))
-    common = {v: Counter(u for found in above if v in found for u in found) for v in roots}
+    above = [{v} if not len(nodes) else set() for v, nodes in enumerate(parents)]
+    for v, nodes in enumerate(parents):
+        above[v].update(*(above[u] for u in nodes))
+    common = {v: Counter(u for nodes in above if v in nodes for u in nodes) for v in roots}
     out: dict[int, None] = {}
     for root in sorted(roots, key=lambda v: order[v]):
         stack = [root]

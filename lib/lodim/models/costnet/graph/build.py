@@ -77,8 +77,8 @@ def derived_names(design):
 # The formula -------------------------------------------------------------------------------------
 
 
-def _add_terms(graph, design, given):
-    """Add the columns of the data, then the terms made of them; `given` are names of the user."""
+def _add_terms(graph, design, named):
+    """Add the columns of the data, then the terms made of them; `named` are names of the user."""
     for name in design.features:
         graph.add(name, bought=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -89,7 +89,7 @@ def _add_terms(graph, design, given):
             continue
         needs = []
         for part in term:
-            node = len(term) > 1 and (part.name in derived or _squeeze(part.name) in given)
+            node = len(term) > 1 and (part.name in derived or _squeeze(part.name) in named)
             if node and not _plain((part,)):
                 graph.add(part.name, needs=factors.needs(part))
             needs += [part.name] if node else factors.needs(part)
@@ -234,7 +234,7 @@ def _used_part(graph, formula):
         {name: value for name, value in part.items() if name in used}
         for part in (graph.columns, graph.needs, graph.bought)
     )
-    sources = {name: found if name in used else () for name, found in graph.sources.items()}
+    sources = {name: names if name in used else () for name, names in graph.sources.items()}
     return Graph(*kept, sources)
 
 
@@ -242,8 +242,8 @@ def _check_copies(graph, order):
     """Raise where the sources of what a name needs have too many combinations."""
     series, copies = {}, 0
     for name in order:
-        found = {n for n in _needed(graph, name) if n in graph.sources}
-        series[name] = found.union(*(series[n] for n in _needed(graph, name)))
+        direct = {n for n in _needed(graph, name) if n in graph.sources}
+        series[name] = direct.union(*(series[n] for n in _needed(graph, name)))
         if name not in graph.sources:
             copies += math.prod(len(graph.sources[k]) for k in series[name])
     if copies > MOST_NODES:
@@ -285,8 +285,8 @@ def _checked(costs, bought):
         try:
             value = costs(names)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ArgumentError(f"costs({_set(names)}) raised {reason}") from error
         if not is_price(value):
             raise ArgumentError(
                 f"costs({_set(names)}) must be a number, 0 to {LARGEST:g}, not {value!r}"
@@ -332,6 +332,6 @@ def _to_network(graph, cost, set_cost):
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]
     uses = [tuple(series.index(n) for n in needs if n not in at) for needs in graph.needs.values()]
-    sources = tuple(tuple(at[s] for s in found) for found in graph.sources.values())
+    sources = tuple(tuple(at[s] for s in nodes) for nodes in graph.sources.values())
     names, columns = tuple(graph.columns), list(graph.columns.values())
     return unfold(names, np.array(cost), parents, columns, sources, uses, set_cost)

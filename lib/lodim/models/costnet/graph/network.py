@@ -51,7 +51,7 @@ class Network:
         for v, parents in enumerate(self.parents):
             for u in parents:
                 out[u].append(v)
-        return tuple(tuple(sorted(set(found))) for found in out)
+        return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
         """Ancestral closure of the nodes `on` (V,) bool: with all that they need, (V,) bool."""
@@ -94,12 +94,12 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
         A node needs two sources of one series.
     """
     uses = uses or ((),) * len(names)
-    source_of = {v: k for k, found in enumerate(sources) for v in found}
+    source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
     return Network(
         names=tuple(names[v] for v, _ in copies),
         cost=np.array([cost[v] for v, _ in copies], np.float64),
-        parents=tuple(found for _, found in copies),
+        parents=tuple(needed for _, needed in copies),
         columns=tuple(tuple(columns[v]) for v, _ in copies),
         series=np.array([source_of.get(v, -1) for v, _ in copies], np.int64),
         base=np.array([first[v] for v, _ in copies], np.int64),
@@ -117,11 +117,11 @@ def _copies(names, parents, sources, uses, source_of):
     serving: list[dict[int, int]] = []  # of each copy, the source of each series that it rests on
     for v in _topological_order(needed):
         first[v], copies[v] = len(out), []
-        for choice, found in _choices(v, parents, uses, sources, copies):
-            serves = _combined_sources(v, found, source_of, serving)
+        for choice, at in _choices(v, parents, uses, sources, copies):
+            serves = _combined_sources(v, at, source_of, serving)
             if serves is not None:
                 copies[v].append((choice, len(out)))
-                out.append((v, found))
+                out.append((v, at))
                 serving.append(serves)
         if not copies[v]:
             raise ArgumentError(
@@ -133,12 +133,12 @@ def _copies(names, parents, sources, uses, source_of):
 
 def _combined_sources(v, parents, source_of, serving):
     """The source of each series that a copy with these parents rests on; None if two of one."""
-    held = {source_of[v]: v} if v in source_of else {}
+    combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
-            if held.setdefault(series, source) != source:
+            if combined.setdefault(series, source) != source:
                 return None
-    return held
+    return combined
 
 
 def _choices(v, parents, uses, sources, copies):

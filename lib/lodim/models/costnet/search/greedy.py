@@ -111,7 +111,7 @@ def backward_elimination(search, states):
     models just below a dear candidate: it arrives there from cheaper ones, and looks at few of
     prices that are close.
     """
-    found, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
+    better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
     front = new = _front(states)
     for _ in range(MOST_BACKWARD):
         for state in new:
@@ -124,9 +124,9 @@ def backward_elimination(search, states):
         start = search.state(heapq.heappop(queue)[2])
         end = [start, *local_search(search, start, start.price)][-1]
         new = [end] if end.value < _best_value(front, end.price) - MIN_FALL else []
-        found += new
+        better += new
         front = _front([*front, *new])
-    return found
+    return better
 
 
 def _front(states):
