@@ -42,9 +42,9 @@ from lodim import family as families  # noqa: E402
 from lodim.design.batch import Batch  # noqa: E402
 from lodim.engine import tiles  # noqa: E402
 from lodim.models.costnet.graph.network import unfold  # noqa: E402
-from lodim.models.costnet.penalty import path as penalized  # noqa: E402
-from lodim.models.costnet.penalty import reference as convex  # noqa: E402
-from lodim.models.costnet.penalty.groups import groups, singles  # noqa: E402
+from lodim.models.costnet.penalty.groups import Groups  # noqa: E402
+from lodim.models.costnet.penalty.path import lambda_max, penalty_path  # noqa: E402
+from lodim.models.costnet.penalty.reference import ConicSolver  # noqa: E402
 
 REPEATS = 9
 N, BASE, DERIVED = 800, 30, 4
@@ -79,13 +79,17 @@ def penalty_of(case, parents):
     """The Groups of a case."""
     p = len(parents)
     if case == "lasso":
-        return singles(np.ones(p))
+        return Groups.weighted_lasso(np.ones(p))
     if case == "groups":
         own = [
             (i, *range(BASE + DERIVED * i, BASE + DERIVED * (i + 1))) for i in range(BASE)
         ]  # fmt: skip
-        return groups(unfold([str(i) for i in range(BASE)], np.ones(BASE), [()] * BASE, own))
-    return groups(unfold([str(i) for i in range(p)], np.ones(p), parents, [(i,) for i in range(p)]))
+        return Groups.from_network(
+            unfold([str(i) for i in range(BASE)], np.ones(BASE), [()] * BASE, own)
+        )
+    return Groups.from_network(
+        unfold([str(i) for i in range(p)], np.ones(p), parents, [(i,) for i in range(p)])
+    )
 
 
 def median_ms(work, repeats=REPEATS):
@@ -117,10 +121,10 @@ def by_cvxpy(batch, family, penalty, trace, limit):
 def _cvxpy_seconds(batch, family, penalty, lambdas):
     """Seconds for the program and its first solution, beyond one; for all solutions; and these."""
     start = time.perf_counter()
-    convex.path(batch, family, penalty, lambdas[:1])
+    penalty_path(batch, family, penalty, lambdas[:1], make_solver=ConicSolver)
     one = time.perf_counter() - start
     start = time.perf_counter()
-    trace = convex.path(batch, family, penalty, lambdas)
+    trace = penalty_path(batch, family, penalty, lambdas, make_solver=ConicSolver)
     all_ = time.perf_counter() - start
     each = (all_ - one) / (len(lambdas) - 1)
     return max(0.0, one - each), each * len(lambdas), trace
@@ -131,7 +135,7 @@ def objective(X, y, loss, penalty, lambdas, coef, intercept):
     f = X @ coef.T + intercept
     y = y[:, None]
     half = 0.5 * (y - f) ** 2 if loss == "gaussian" else np.logaddexp(0.0, f) - y * f
-    norms = [penalty.penalty(w[penalty.feature][:, None]) for w in coef]
+    norms = [penalty.cost @ penalty.norms(w[penalty.feature][:, None]) for w in coef]
     return half.mean(axis=0) + lambdas * norms
 
 
@@ -217,9 +221,9 @@ def measure(case, loss, limit, adelie):
         y = (rng.random(N) < 1.0 / (1.0 + np.exp(-2.0 * spread))).astype(float)
     batch = Batch(tiles.pack(X), y, None, None, pd.RangeIndex(N), np.arange(N))
     family, penalty = families.make(loss, 2), penalty_of(case, parents)
-    top = penalized.lambda_max(batch, family, penalty)
+    top = lambda_max(batch, family, penalty)
     lambdas = top * np.geomspace(1.0, 0.01, 100)
-    ms, trace = median_ms(lambda: penalized.path(batch, family, penalty, lambdas, threads=1))
+    ms, trace = median_ms(lambda: penalty_path(batch, family, penalty, lambdas, threads=1))
     row = {"case": case, "loss": loss, "ms": ms, "gap": trace.gap.max() / trace.null_deviance * 2.0}
     if limit > 0.0:
         row |= by_cvxpy(batch, family, penalty, trace, limit)

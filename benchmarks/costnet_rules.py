@@ -26,13 +26,13 @@ import pandas as pd
 import lodim as ld
 from lodim import family as families
 from lodim.design.design import Design
-from lodim.models.costnet.estimate import look
+from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty import path as penalized
-from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.search import criterion, exact, rules
-from lodim.models.costnet.search import frontier as ladder
-from lodim.models.costnet.search.rows import Training
+from lodim.models.costnet.search.frontier import select_frontier
+from lodim.models.costnet.search.rows import SearchData
 
 GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals
 COSTS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60]
@@ -62,7 +62,7 @@ def solver(traces):
     def path(batch, family, priced):
         key = priced.cost.tobytes(), priced.member.tobytes()
         if key not in traces:
-            traces[key] = penalized.path(batch, family, priced)
+            traces[key] = penalty_path(batch, family, priced)
         return traces[key]
 
     return path
@@ -71,15 +71,17 @@ def solver(traces):
 def candidates(search, train, family, network, path):
     """What each rule finds."""
     p = train.X.shape[1]
-    priced, penalty = groups(network, "all", p), rules.lasso_groups(network, p)
-    group = rules.supports(search, path(train, family, priced), "group")
+    priced, penalty = Groups.from_network(network, "all", p), rules.lasso_groups(network, p)
+    group = rules.path_supports(search, path(train, family, priced), "group")
     found = {
         "group": group,
-        "reweighted": rules.reweighting(search, train, family, priced, group, path),
-        "lasso": rules.supports(search, path(train, family, penalty), "lasso"),
-        "greedy": rules.grown(search),
+        "reweighted": rules.reweighted_supports(search, train, family, priced, group, path),
+        "lasso": rules.path_supports(search, path(train, family, penalty), "lasso"),
+        "greedy": rules.forward_proposals(search),
     }
-    found["greedy"] += rules.shortened(search, [c for some in found.values() for c in some])
+    found["greedy"] += rules.backward_proposals(
+        search, [c for some in found.values() for c in some]
+    )
     return found
 
 
@@ -87,20 +89,20 @@ def curves(seed, graph, response, criteria):
     """Held-out deviance of each rule at each cost: rows (graph, rule, cost, seed, deviance)."""
     train, test, family, network = monitored(seed, graph, response)
     sold, path = {}, solver({})
-    search = look(train, family, network, np.inf, "deviance")
+    search = make_search(train, family, network, np.inf, "deviance")
     penalty = rules.lasso_groups(network, train.X.shape[1])
-    lasso = rules.supports(search, path(train, family, penalty), "lasso")
-    sold["lasso"] = search, ladder.rungs(search, lasso)
+    lasso = rules.path_supports(search, path(train, family, penalty), "lasso")
+    sold["lasso"] = search, select_frontier(search, lasso)
     for name in dict.fromkeys([criterion.DEFAULT, *criteria]):
-        search = look(train, family, network, np.inf, name)
+        search = make_search(train, family, network, np.inf, name)
         found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
-        sold[f"all ({name})"] = search, ladder.rungs(search, everything)
+        sold[f"all ({name})"] = search, select_frontier(search, everything)
         if name == criterion.DEFAULT:
             sold["all"] = sold[f"all ({name})"]
             sold |= {
                 "lasso (criterion)" if rule == "lasso" else rule: (
-                    search, ladder.rungs(search, found[rule])
+                    search, select_frontier(search, found[rule])
                 )
                 for rule in found
             }  # fmt: skip
@@ -114,10 +116,10 @@ def curves(seed, graph, response, criteria):
 
 def held_out(search, candidate, test):
     """Mean deviance of a candidate's refit in the rows of a batch."""
-    on = search.market.on(candidate.state.used)
-    fit, training = search.final(on), search.final.training
-    eval_batch = Training.of(test, training.family, training.columns)
-    return eval_batch.deviance(eval_batch.link(fit.intercept, on, fit.coef))
+    on = search.space.columns_of(candidate.state.used)
+    fit, training = search.final(on), search.final.data
+    eval_batch = SearchData.from_batch(test, training.family, training.columns)
+    return eval_batch.deviance(eval_batch.scores(fit.intercept, on, fit.coef))
 
 
 def summary(rows):
@@ -143,11 +145,11 @@ def quality(seeds, name):
         network = replace(network, cost=np.ones(14) if seed % 2 else cost)
         for share in (0.25, 0.5):
             budget = share * network.cost.sum()
-            search = look(train, family, network, budget, name)
+            search = make_search(train, family, network, budget, name)
             null = search.refits.null.deviance
             found = candidates(search, train, family, network, solver({}))
             best = exact.exhaustive(search, budget)
-            sold = ladder.rungs(search, [c for some in found.values() for c in some])[-1].state
+            sold = select_frontier(search, [c for some in found.values() for c in some])[-1].state
             ratios.append((null - sold.deviance) / (null - best.deviance))
             within.append(sold.price <= budget)
     return SimpleNamespace(ratios=np.array(ratios), within=all(within))

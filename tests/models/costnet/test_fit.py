@@ -256,7 +256,7 @@ def test_lambda_picks_a_penalized_model(kind):
     np.testing.assert_allclose(
         alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
     )
-    assert alone.estimates.ladder is None
+    assert alone.estimates.frontier is None
     assert path["cost"][0] == 0 < path["cost"].iloc[-1]  # what is free comes first
 
 
@@ -557,7 +557,7 @@ def test_cvxpy_solves_the_same_path():
     df = patients(n=60)
     asked = ASKED | {"n_lambda": 6, "budget": 3}
     own, other = (ld.costnet("y ~ .", df, **asked, solver=s) for s in ("auto", "cvxpy"))
-    trace, reference = own.estimates.trace, other.estimates.trace
+    trace, reference = own.estimates.path, other.estimates.path
     np.testing.assert_allclose(trace.lambdas, reference.lambdas, rtol=1e-9)
     np.testing.assert_allclose(trace.objective, reference.objective, rtol=1e-6)
     assert "solver='cvxpy'" in str(other).replace("\n       ", "")

@@ -10,8 +10,14 @@ import pytest
 
 import lodim as ld
 from lodim.design.design import Design
-from lodim.models.costnet.graph import parse as given
-from lodim.models.costnet.graph.build import Graph, _in_order, derived, idle, network
+from lodim.models.costnet.graph import parse
+from lodim.models.costnet.graph.build import (
+    Graph,
+    _in_order,
+    derived_names,
+    make_network,
+    unused_prices,
+)
 from lodim.models.costnet.settings import Settings
 
 COSTS = {"hr": 1, "slope": 0.5, "bp_inv": 5, "bp_cuff": 2, "trend": 0.25, "arm": 0}
@@ -36,7 +42,7 @@ def asked(**changes):
 
 def made(formula="y ~ .", **changes):
     design, _ = Design.learn(formula, data())
-    return design, network(design, asked(**changes))
+    return design, make_network(design, asked(**changes))
 
 
 def said(net):
@@ -67,7 +73,7 @@ def test_terms_depend_on_their_columns_and_cost_nothing_more():
     assert nodes["hr:arm"][:2] == [0.0, ("hr", "arm")]
     assert nodes["np.log(bp_inv + 9):arm"][:2] == [0.0, ("bp_inv", "arm")]
     assert nodes["trend"] == [1.0, (), ()]  # bought for its spline, not itself in the model
-    assert derived(design) == {
+    assert derived_names(design) == {
         "I(hr ** 2)", "bs(trend, df=4)", "hr:arm", "np.log(bp_inv + 9):arm", "np.log(bp_inv + 9)"
     }  # fmt: skip
     owned = sorted(j for columns in net.columns for j in columns)
@@ -89,8 +95,8 @@ def test_a_term_with_a_price_is_bought_for_those_that_are_made_of_it():
 def test_prices_in_any_form_are_the_same():
     table = pd.DataFrame({"what": list(COSTS), "price": list(COSTS.values())})
     forms = [COSTS, pd.Series(COSTS), table, table[["price", "what"]], list(COSTS.items())]
-    assert {given.costs(form) for form in forms} == {tuple((k, float(v)) for k, v in COSTS.items())}
-    assert given.costs(given.costs(COSTS)) == given.costs(COSTS)
+    assert {parse.costs(form) for form in forms} == {tuple((k, float(v)) for k, v in COSTS.items())}
+    assert parse.costs(parse.costs(COSTS)) == parse.costs(COSTS)
 
 
 def test_dependencies_in_any_form_are_the_same():
@@ -104,35 +110,35 @@ def test_dependencies_in_any_form_are_the_same():
     ]  # fmt: skip
     expected = {"slope": {"hr"}, "trend": {"slope", "bp_cuff"}}
     for form in forms:
-        assert {child: set(p) for child, p in given.depends_on(form)} == expected
-    assert given.depends_on(None) == () == given.alternatives(None)
+        assert {child: set(p) for child, p in parse.depends_on(form)} == expected
+    assert parse.depends_on(None) == () == parse.alternatives(None)
 
 
 def test_polars_tables_are_read():
     polars = pytest.importorskip("polars")
     table = polars.DataFrame({"name": ["a", "b"], "price": [1.0, 2.5]})
-    assert given.costs(table) == (("a", 1.0), ("b", 2.5))
-    assert given.depends_on(polars.DataFrame({"parent": ["a"], "child": ["b"]})) == (("b", ("a",)),)
+    assert parse.costs(table) == (("a", 1.0), ("b", 2.5))
+    assert parse.depends_on(polars.DataFrame({"parent": ["a"], "child": ["b"]})) == (("b", ("a",)),)
 
 
 def test_numbers_of_other_kinds_are_prices():
-    found = given.costs({"a": Decimal("0.1"), "b": Fraction(1, 4), "c": np.float32(0.5)})
+    found = parse.costs({"a": Decimal("0.1"), "b": Fraction(1, 4), "c": np.float32(0.5)})
     assert found == (("a", 0.1), ("b", 0.25), ("c", 0.5))
     with pytest.raises(ld.ArgumentError, match="Decimal"):
-        given.costs({"a": Decimal("NaN")})
+        parse.costs({"a": Decimal("NaN")})
     _, net = made("y ~ hr + slope", costs=lambda names: Fraction(len(names), 2))
     assert net.price(np.ones(2, bool)) == 1.0
 
 
 def test_a_series_says_what_needs_what():
     needs = pd.Series({"slope": "hr", "arm": None, "hr": np.nan, "trend": ["slope", "bp_cuff"]})
-    assert given.depends_on(needs) == (("slope", ("hr",)), ("trend", ("slope", "bp_cuff")))
+    assert parse.depends_on(needs) == (("slope", ("hr",)), ("trend", ("slope", "bp_cuff")))
     twice = pd.Series(["slope", "bp_cuff"], ["trend", "trend"])
-    assert given.depends_on(twice) == (("trend", ("slope", "bp_cuff")),)
+    assert parse.depends_on(twice) == (("trend", ("slope", "bp_cuff")),)
     table = pd.DataFrame({"parent": ["hr", None], "child": ["slope", "arm"]})
-    assert given.depends_on(table) == (("slope", ("hr",)),)
+    assert parse.depends_on(table) == (("slope", ("hr",)),)
     with pytest.raises(ld.ArgumentError, match="holds nan, which is no name"):
-        given.depends_on({"slope": ["hr", np.nan]})
+        parse.depends_on({"slope": ["hr", np.nan]})
 
 
 def test_what_the_formula_does_not_use_may_wait():
@@ -147,7 +153,7 @@ def test_what_the_formula_does_not_use_may_wait():
         settings = {"costs": costs, "depends_on": depends, "alternatives": SERIES}
         _, net = made(formula, **settings)
         assert set(net.names) == names
-        assert set(idle(net, asked(**settings))) == set(costs) - names
+        assert set(unused_prices(net, asked(**settings))) == set(costs) - names
         # A source is one of a series only where something needs the series.
         assert (net.series >= 0).any() == ("trend" in names)
 
@@ -329,10 +335,10 @@ def test_too_many_copies_are_refused():
     design, _ = Design.learn("y ~ .", {name: [1.0, 2.0, 4.0] for name in [*names, "z", "y"]})
     series = {f"s{k}": names[2 * k : 2 * k + 2] for k in range(16)}
     with pytest.raises(ld.ArgumentError, match="65,568 copies"):
-        network(design, asked(depends_on={"z": list(series)}, alternatives=series))
+        make_network(design, asked(depends_on={"z": list(series)}, alternatives=series))
 
 
 def test_a_graph_without_directions_is_refused():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(ld.ArgumentError, match="no directions"):
-        given.depends_on(networkx.Graph([("a", "b")]))
+        parse.depends_on(networkx.Graph([("a", "b")]))

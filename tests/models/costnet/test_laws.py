@@ -89,7 +89,7 @@ def test_the_criterion_falls_as_the_price_grows(relax):
     truth = df.attrs
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
                      relax=relax, budget=20.0)  # fmt: skip
-    ladder = fit.estimates.ladder
+    ladder = fit.estimates.frontier
     assert len(ladder) > 5
     assert (np.diff(ladder.cost) > 0).all() and (np.diff(ladder.criterion) < 0).all()
     assert (np.diff(ladder.deviance) < 0).all()
@@ -101,7 +101,7 @@ def test_blends_are_with_the_least_penalty_of_a_support():
     truth = df.attrs
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
                      relax=0.0, rules="group", budget=20.0)  # fmt: skip
-    trace, ladder = fit.estimates.trace, fit.estimates.ladder
+    trace, ladder = fit.estimates.path, fit.estimates.frontier
     on = (trace.coef != 0).any(axis=2)
     checked = 0
     for k in range(1, len(ladder)):

@@ -12,11 +12,10 @@ from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty import layout
-from lodim.models.costnet.penalty import path as penalized
-from lodim.models.costnet.penalty import prox as kernels
-from lodim.models.costnet.penalty import reference as convex
-from lodim.models.costnet.penalty.groups import groups, singles
+from lodim.models.costnet.penalty.groups import Groups, Layout
+from lodim.models.costnet.penalty.path import lambda_max, penalty_path
+from lodim.models.costnet.penalty.prox import prox_tree
+from lodim.models.costnet.penalty.reference import ConicSolver
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
@@ -34,6 +33,10 @@ def network_of(parents, cost=None, **more):
     m = len(parents)
     cost = np.ones(m) if cost is None else cost
     return unfold([f"v{i}" for i in range(m)], cost, parents, [(i,) for i in range(m)], **more)
+
+
+def groups_of(network, p=None):
+    return Groups.from_network(network, p=p)
 
 
 def features(n, m, rng):
@@ -57,7 +60,7 @@ def problem(name, parents, seed=0, n=80, cost=None, weights=False, **more):
     y = response(name, X @ rng.standard_normal(m), rng)
     weight = rng.random(n) if weights else None
     network = network_of(parents, cost, **more)
-    return X, y, weight, groups(network, p=m), families.make(name, 3)
+    return X, y, weight, Groups.from_network(network, p=m), families.make(name, 3)
 
 
 def naive(X, y, g, name, trace, i, l1_ratio=1.0, weights=None, offset=None):
@@ -75,7 +78,9 @@ def naive(X, y, g, name, trace, i, l1_ratio=1.0, weights=None, offset=None):
     else:
         own = cp.sum(cp.multiply(np.eye(K)[y.astype(int)], f), axis=1)
         loss = weight @ (cp.log_sum_exp(f, axis=1) - own)
-    norms = sum((g.cost[k] * cp.norm(cp.vec(V[g.of(k), :], order="F")) for k in range(len(g))), 0.0)
+    norms = sum(
+        (g.cost[k] * cp.norm(cp.vec(V[g.members(k), :], order="F")) for k in range(len(g))), 0.0
+    )
     ridge = cp.sum_squares(V[np.flatnonzero(~g.free), :])
     lam = trace.lambdas[i]
     program = cp.Problem(
@@ -99,8 +104,8 @@ SHAPES = {
 def test_the_optimum_of_cvxpy(shape, name, l1_ratio):
     X, y, weights, g, family = problem(name, SHAPES[shape], weights=l1_ratio < 1.0)
     batch = batch_of(X, y, weights)
-    lambdas = penalized.lambda_max(batch, family, g, l1_ratio) * RATIOS
-    trace = penalized.path(batch, family, g, lambdas, l1_ratio=l1_ratio)
+    lambdas = lambda_max(batch, family, g, l1_ratio) * RATIOS
+    trace = penalty_path(batch, family, g, lambdas, l1_ratio=l1_ratio)
     assert trace.converged.all() and trace.gap.max() <= 1e-7 * trace.null_deviance / 2.0
     for i in range(len(lambdas)):
         best = naive(X, y, g, name, trace, i, l1_ratio, weights)
@@ -122,8 +127,8 @@ def test_small_networks_at_random(data):
     if not len(g):
         return
     batch = batch_of(X, y)
-    lambdas = penalized.lambda_max(batch, family, g) * np.array([0.5, 0.05])
-    trace = penalized.path(batch, family, g, lambdas)
+    lambdas = lambda_max(batch, family, g) * np.array([0.5, 0.05])
+    trace = penalty_path(batch, family, g, lambdas)
     assert trace.converged.all()
     for i in range(2):
         best = naive(X, y, g, name, trace, i)
@@ -134,8 +139,10 @@ def test_small_networks_at_random(data):
 def test_solver_cvxpy_is_the_same_path(name):
     X, y, weights, g, family = problem(name, SHAPES["two parents"], weights=True)
     batch = batch_of(X, y, weights)
-    lambdas = penalized.lambda_max(batch, family, g) * RATIOS
-    own, other = (solve(batch, family, g, lambdas) for solve in (penalized.path, convex.path))
+    lambdas = lambda_max(batch, family, g) * RATIOS
+    own, other = (
+        penalty_path(batch, family, g, lambdas, make_solver=make) for make in (None, ConicSolver)
+    )
     np.testing.assert_allclose(own.objective, other.objective, atol=1e-6, rtol=1e-7)
     np.testing.assert_allclose(own.coef, other.coef, atol=2e-3)
     np.testing.assert_array_less(other.gap, 1e-3 * other.null_deviance)
@@ -149,8 +156,12 @@ def test_the_lasso_and_elastic_net_of_scikit_learn(l1_ratio):
     rng = np.random.default_rng(3)
     X = features(120, 20, rng)
     y = response("gaussian", X[:, :4].sum(axis=1), rng)
-    batch, family, g = batch_of(X, y), families.make("gaussian", 0), groups(network_of([()] * 20))
-    trace = penalized.path(batch, family, g, l1_ratio=l1_ratio, n_lambda=40, tol=1e-12)
+    batch, family, g = (
+        batch_of(X, y),
+        families.make("gaussian", 0),
+        groups_of(network_of([()] * 20)),
+    )
+    trace = penalty_path(batch, family, g, l1_ratio=l1_ratio, n_lambda=40, tol=1e-12)
     kw = {"alphas": trace.lambdas, "tol": 1e-14, "max_iter": 10**6}
     if l1_ratio == 1.0:
         _, coef, _ = lasso_path(X, y - y.mean(), **kw)
@@ -166,9 +177,13 @@ def test_the_logistic_lasso_of_scikit_learn():
     rng = np.random.default_rng(4)
     X = features(150, 8, rng)
     y = response("binomial", X[:, :3] @ [1.0, -1.0, 0.5], rng)
-    batch, family, g = batch_of(X, y), families.make("binomial", 2), groups(network_of([()] * 8))
-    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(0.9, 0.01, 8)
-    trace = penalized.path(batch, family, g, lambdas, tol=1e-12)
+    batch, family, g = (
+        batch_of(X, y),
+        families.make("binomial", 2),
+        groups_of(network_of([()] * 8)),
+    )
+    lambdas = lambda_max(batch, family, g) * np.geomspace(0.9, 0.01, 8)
+    trace = penalty_path(batch, family, g, lambdas, tol=1e-12)
     for lam, coef, intercept in zip(lambdas, trace.coef, trace.intercept, strict=True):
         peer = LogisticRegression(
             l1_ratio=1.0, C=1.0 / (lam * len(y)), solver="saga", tol=1e-10, max_iter=100_000
@@ -190,10 +205,10 @@ def test_the_group_lasso_of_skglm():
     y -= y.mean()
     cost = np.array([1.0, 2.0, 0.7])
     network = unfold(list("abc"), cost, [()] * 3, [range(4 * i, 4 * i + 4) for i in range(3)])
-    g = groups(network)
+    g = Groups.from_network(network)
     batch, family = batch_of(X, y), families.make("gaussian", 0)
-    lambdas = penalized.lambda_max(batch, family, g) * np.array([0.7, 0.3, 0.05])
-    trace = penalized.path(batch, family, g, lambdas, tol=1e-11)
+    lambdas = lambda_max(batch, family, g) * np.array([0.7, 0.3, 0.05])
+    trace = penalty_path(batch, family, g, lambdas, tol=1e-11)
     indices, ptr = grp_converter(4, 12)
     for lam, coef, objective in zip(lambdas, trace.coef, trace.objective, strict=True):
         peer = GeneralizedLinearEstimator(
@@ -213,12 +228,14 @@ def test_the_group_lasso_of_skglm():
 def test_the_proximal_map_of_a_tree():
     """One pass from the leaves up is the minimizer that a cone solver finds."""
     rng = np.random.default_rng(6)
-    g = groups(network_of(SHAPES["tree"], np.array([0.5, 1.0, 0.2, 0.8, 0.4, 0.3, 0.1])))
-    lay = layout.whole(g)
+    g = Groups.from_network(
+        network_of(SHAPES["tree"], np.array([0.5, 1.0, 0.2, 0.8, 0.4, 0.3, 0.1]))
+    )
+    lay = Layout.from_groups(g)
     for _ in range(5):
         v = 1.5 * rng.standard_normal((1, len(lay.at)))
         u = v.copy()
-        kernels.shrink(u, 0.9, 0, len(lay.cost), lay.start, lay.member, lay.cost)
+        prox_tree(u, 0.9, 0, len(lay.cost), lay.start, lay.member, lay.cost)
         x = cp.Variable(len(lay.at))
         norms = sum(
             c * cp.norm(x[lay.member[a:b]])
@@ -236,10 +253,11 @@ def test_a_parent_is_paid_once_along_a_chain():
     network = network_of([(), (0,), (1,), (1,)], np.array([4.0, 2.0, 1.0, 1.0]))
     on = np.array([False, False, True, True])
     assert network.price(on) == 8.0 and network.price(on & [1, 1, 1, 0]) == 7.0
-    g = groups(network)
+    g = Groups.from_network(network)
     w = np.array([[0.0], [0.0], [3.0], [4.0]])
-    assert g.penalty(w) == pytest.approx(4.0 * 5.0 + 2.0 * 5.0 + 3.0 + 4.0)
-    assert groups(network, "direct").penalty(w) == pytest.approx(2.0 * 5.0 + 3.0 + 4.0)
+    assert g.cost @ g.norms(w) == pytest.approx(4.0 * 5.0 + 2.0 * 5.0 + 3.0 + 4.0)
+    direct = Groups.from_network(network, "direct")
+    assert direct.cost @ direct.norms(w) == pytest.approx(2.0 * 5.0 + 3.0 + 4.0)
 
 
 def test_alternatives_take_the_cheaper_of_equal_sources():
@@ -251,10 +269,10 @@ def test_alternatives_take_the_cheaper_of_equal_sources():
         ["bp", "invasive", "cuff", "other"], [0.0, 3.0, 1.0, 1.0], [()] * 4,
         [(0,), (), (), (1,)], sources=((1, 2),), uses=((0,), (), (), ()),
     )  # fmt: skip
-    g = groups(network)
+    g = Groups.from_network(network)
     assert g.feature.tolist().count(0) == 2
     batch, family = batch_of(x, y), families.make("gaussian", 0)
-    trace = penalized.path(batch, family, g, penalized.lambda_max(batch, family, g) * RATIOS[1:])
+    trace = penalty_path(batch, family, g, lambda_max(batch, family, g) * RATIOS[1:])
     copies = [
         j for j in range(g.q) if g.feature[j] == 0
     ]  # each of a node whose parent is its source
@@ -269,10 +287,10 @@ def test_alternatives_take_the_cheaper_of_equal_sources():
 def test_weights_are_repeated_rows(name):
     X, y, _, g, family = problem(name, SHAPES["lattice"])
     count = np.arange(len(y)) % 3
-    lambdas = penalized.lambda_max(batch_of(X, y, count.astype(float)), family, g) * RATIOS
-    one = penalized.path(batch_of(X, y, count.astype(float)), family, g, lambdas, tol=1e-10)
+    lambdas = lambda_max(batch_of(X, y, count.astype(float)), family, g) * RATIOS
+    one = penalty_path(batch_of(X, y, count.astype(float)), family, g, lambdas, tol=1e-10)
     more = batch_of(np.repeat(X, count, axis=0), np.repeat(y, count))
-    two = penalized.path(more, family, g, lambdas, tol=1e-10)
+    two = penalty_path(more, family, g, lambdas, tol=1e-10)
     np.testing.assert_allclose(one.objective, two.objective, atol=1e-9)
     np.testing.assert_allclose(one.coef, two.coef, atol=1e-4)
 
@@ -286,10 +304,10 @@ def test_the_order_of_rows_and_columns_does_not_matter(name):
     network = unfold(
         [str(i) for i in range(6)], np.ones(6), parents, [(int(i),) for i in np.argsort(column)]
     )
-    lambdas = penalized.lambda_max(batch_of(X, y), family, g) * RATIOS
-    one = penalized.path(batch_of(X, y), family, g, lambdas, tol=1e-10)
+    lambdas = lambda_max(batch_of(X, y), family, g) * RATIOS
+    one = penalty_path(batch_of(X, y), family, g, lambdas, tol=1e-10)
     other = batch_of(X[row][:, column], y[row])
-    two = penalized.path(other, family, groups(network), lambdas, tol=1e-10)
+    two = penalty_path(other, family, Groups.from_network(network), lambdas, tol=1e-10)
     np.testing.assert_allclose(one.coef[:, column], two.coef, atol=1e-4)
     np.testing.assert_allclose(one.objective, two.objective, atol=1e-9)
 
@@ -297,8 +315,8 @@ def test_the_order_of_rows_and_columns_does_not_matter(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_threads_do_not_change_a_bit(name):
     X, y, _, g, family = problem(name, SHAPES["lattice"], n=9000)
-    lambdas = penalized.lambda_max(batch_of(X, y), family, g, threads=1) * RATIOS
-    one, two = (penalized.path(batch_of(X, y), family, g, lambdas, threads=t) for t in (1, 3))
+    lambdas = lambda_max(batch_of(X, y), family, g, threads=1) * RATIOS
+    one, two = (penalty_path(batch_of(X, y), family, g, lambdas, threads=t) for t in (1, 3))
     assert one.coef.tobytes() == two.coef.tobytes() and one.gap.tobytes() == two.gap.tobytes()
 
 
@@ -308,10 +326,10 @@ def test_what_is_free_is_as_without_a_penalty(name):
     cost = np.array([0.0, 1.0, 1.0, 1.0, 1.0])
     X, y, _, g, family = problem(name, [()] * 5, cost=cost)
     X = np.column_stack([X, np.zeros(len(y))])
-    g = groups(network_of([()] * 6, np.r_[cost, 1.0]))
+    g = groups_of(network_of([()] * 6, np.r_[cost, 1.0]))
     batch = batch_of(X, y)
-    top = penalized.lambda_max(batch, family, g)
-    trace = penalized.path(batch, family, g, top * np.array([1.0, 1e-4]), tol=1e-10)
+    top = lambda_max(batch, family, g)
+    trace = penalty_path(batch, family, g, top * np.array([1.0, 1e-4]), tol=1e-10)
     assert trace.coef[0, 0].any() and not trace.coef[0, 1:].any() and not trace.coef[:, 5].any()
     assert trace.deviance[0] == pytest.approx(trace.null_deviance)
     slope = X[:, 0] @ _slopes(batch, family, trace, 0)
@@ -330,12 +348,12 @@ def test_an_offset_is_a_part_of_the_score():
     X, y, _, g, family = problem("binomial", SHAPES["tree"])
     offset = np.linspace(-1.0, 1.0, len(y))
     batch = batch_of(X, y, None, offset)
-    trace = penalized.path(batch, family, g, penalized.lambda_max(batch, family, g) * RATIOS)
+    trace = penalty_path(batch, family, g, lambda_max(batch, family, g) * RATIOS)
     best = naive(X, y, g, "binomial", trace, 2, offset=offset)
     assert trace.objective[2] == pytest.approx(best, abs=1e-6)
     gaussian = families.make("gaussian", 0)
-    moved = penalized.path(batch_of(X, y, None, offset), gaussian, g, [0.01])
-    plain = penalized.path(batch_of(X, y - offset), gaussian, g, [0.01])
+    moved = penalty_path(batch_of(X, y, None, offset), gaussian, g, [0.01])
+    plain = penalty_path(batch_of(X, y - offset), gaussian, g, [0.01])
     np.testing.assert_allclose(moved.coef, plain.coef, atol=1e-9)
 
 
@@ -345,10 +363,13 @@ def test_separated_classes_at_a_tiny_lambda(name):
     rng = np.random.default_rng(9)
     X = features(90, 6, rng)
     y = np.digitize(X[:, 0], [0.0] if name == "binomial" else [-0.5, 0.5]).astype(float)
-    g, family = groups(network_of([(), (0,), (0,), (), (3,), ()])), families.make(name, 3)
+    g, family = (
+        groups_of(network_of([(), (0,), (0,), (), (3,), ()])),
+        families.make(name, 3),
+    )
     batch = batch_of(X, y)
-    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(1.0, 1e-6, 12)
-    trace = penalized.path(batch, family, g, lambdas)
+    lambdas = lambda_max(batch, family, g) * np.geomspace(1.0, 1e-6, 12)
+    trace = penalty_path(batch, family, g, lambdas)
     assert trace.converged.all() and np.isfinite(trace.coef).all()
     assert (np.diff(trace.objective) < 0.0).all() and trace.deviance[-1] < 1e-3
 
@@ -360,11 +381,11 @@ def test_more_columns_than_moments_are_kept(monkeypatch):
     X, y, _, g, family = problem("gaussian", parents, n=50)
     y = X[:, :3].sum(axis=1) + rng.standard_normal(50)
     batch = batch_of(X, y)
-    lambdas = penalized.lambda_max(batch, family, g) * np.geomspace(1.0, 0.05, 15)
-    one = penalized.path(batch, family, g, lambdas, tol=1e-9)
-    monkeypatch.setattr(penalized, "WHOLE", 0)
-    assert penalized.lambda_max(batch, family, g) == pytest.approx(lambdas[0])
-    two = penalized.path(batch, family, g, lambdas, tol=1e-9)
+    lambdas = lambda_max(batch, family, g) * np.geomspace(1.0, 0.05, 15)
+    one = penalty_path(batch, family, g, lambdas, tol=1e-9)
+    monkeypatch.setattr("lodim.models.costnet.penalty.path.MOST_MOMENTS", 0)
+    assert lambda_max(batch, family, g) == pytest.approx(lambdas[0])
+    two = penalty_path(batch, family, g, lambdas, tol=1e-9)
     np.testing.assert_allclose(one.objective, two.objective, rtol=1e-8)
     np.testing.assert_allclose(one.coef, two.coef, atol=1e-3)
 
@@ -372,9 +393,9 @@ def test_more_columns_than_moments_are_kept(monkeypatch):
 def test_where_a_path_begins_and_ends():
     X, y, _, g, family = problem("gaussian", SHAPES["two parents"])
     batch = batch_of(X, y)
-    trace = penalized.path(batch, family, g)
+    trace = penalty_path(batch, family, g)
     assert not trace.coef[0].any() and trace.coef[1].any()
-    assert trace.lambdas[0] == pytest.approx(penalized.lambda_max(batch, family, g))
+    assert trace.lambdas[0] == pytest.approx(lambda_max(batch, family, g))
     ratio = trace.lambdas[1] / trace.lambdas[0]
     assert ratio == pytest.approx(1e-4 ** (1 / 99)) and len(trace.lambdas) < 100
     share = 1.0 - trace.deviance / trace.null_deviance
@@ -387,14 +408,14 @@ def test_a_weighted_lasso():
     y = X.sum(axis=1) + rng.standard_normal(90)
     batch, family = batch_of(X, y), families.make("gaussian", 0)
     cost = np.array([1.0, 3.0, 0.5, 2.0])
-    trace = penalized.path(batch, family, singles(cost), [0.1], tol=1e-12)
+    trace = penalty_path(batch, family, Groups.weighted_lasso(cost), [0.1], tol=1e-12)
     _, coef, _ = lasso_path(X / cost, y - y.mean(), alphas=[0.1], tol=1e-14, max_iter=10**6)
     np.testing.assert_allclose(trace.coef[0, :, 0], coef[:, 0] / cost, atol=1e-6)
 
 
 def test_groups_of_a_network():
-    g = groups(network_of([(), (0,), (1,), (0,)], np.array([1.0, 0.0, 2.0, 0.0])), p=5)
-    assert [sorted(g.of(k).tolist()) for k in range(len(g))] == [[2], [0, 1, 2, 3]]
-    assert g.cost.tolist() == [2.0, 1.0] and g.nested and g.parent.tolist() == [1, -1]
+    g = groups_of(network_of([(), (0,), (1,), (0,)], np.array([1.0, 0.0, 2.0, 0.0])), p=5)
+    assert [sorted(g.members(k).tolist()) for k in range(len(g))] == [[2], [0, 1, 2, 3]]
+    assert g.cost.tolist() == [2.0, 1.0] and g.nested
     assert g.free.tolist() == [False] * 4 + [True]
-    assert not groups(network_of(SHAPES["two parents"])).nested
+    assert not groups_of(network_of(SHAPES["two parents"])).nested

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.costnet import layered
+from lodim.models.costnet import diagram
 from lodim.report.tables import significant
 from models.costnet.test_fit import ASKED, COSTS, DEPENDS, KINDS, fit_of, patients
 
@@ -89,7 +89,7 @@ def test_path_shows_the_penalized_coefficients(kind):
     lines = [line for line in ax.lines if len(line.get_xdata()) == len(frame)]
     assert len(lines) == len(fit.design.names) * fit.family.n_scores
     drawn = np.array([line.get_ydata() for line in lines])
-    coef = fit.estimates.trace.coef[::-1].transpose(2, 1, 0).reshape(len(lines), -1)
+    coef = fit.estimates.path.coef[::-1].transpose(2, 1, 0).reshape(len(lines), -1)
     np.testing.assert_allclose(drawn, coef)
     assert len(texts(ax)) == 4
     above = next(c for c in ax.child_axes if c.get_xlabel() == "Df, cost")
@@ -219,7 +219,7 @@ def test_no_two_nodes_share_a_place(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
     parents = [tuple(u for u in range(v) if rng.random() < 0.08) for v in range(n)]
-    layer, height = layered.places(parents, rng.permutation(n))
+    layer, height = diagram.places(parents, rng.permutation(n))
     assert all(layer[v] > layer[u] for v in range(n) for u in parents[v])
     for v in range(n):
         for u in range(v):

@@ -15,28 +15,25 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
-from lodim.models.costnet.estimate import combine, fit_stages, look
+from lodim.models.costnet.estimate import combine, fit_stages, make_search
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty.groups import groups
-from lodim.models.costnet.penalty.path import Trace
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import (
-    backward,
-    bound,
+    bounds,
     criterion,
     exact,
     greedy,
-    modular,
+    rows,
     rules,
-    screen,
     sweep,
 )
-from lodim.models.costnet.search import frontier as ladder
-from lodim.models.costnet.search import moves as exchange
-from lodim.models.costnet.search import rows as training
 from lodim.models.costnet.search.bounds import Relaxation
-from lodim.models.costnet.search.candidates import Market, complete, within
-from lodim.models.costnet.search.refit import Refits, quadratic
-from lodim.models.costnet.search.rows import Training
+from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
+from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
+from lodim.models.costnet.search.moves import local_search
+from lodim.models.costnet.search.refit import Quadratic, Refits
+from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
 
 SEARCHES = tuple(rule for rule in RULES if rule != "exact")
@@ -98,7 +95,7 @@ def every_subset(m):
 
 
 def greedy_ladder(search):
-    return ladder.rungs(search, rules.grown(search))
+    return select_frontier(search, rules.forward_proposals(search))
 
 
 # Refits ---------------------------------------------------------------------------------------
@@ -108,7 +105,7 @@ def test_gaussian_refits_are_weighted_least_squares():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 6)), rng.normal(size=200)
     weights, offset = rng.uniform(0.0, 3.0, 200), rng.normal(size=200)
-    refits = Refits.of(Training.of(batch_of(X, y, weights, offset), Gaussian()))
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y, weights, offset), Gaussian()))
     for on in ([0], [1, 4], [0, 2, 3, 5]):
         fit = refits(np.array(on))
         A = np.column_stack([np.ones(200), X[:, on]]) * np.sqrt(weights)[:, None]
@@ -124,7 +121,7 @@ def test_gaussian_refits_of_many_tiles():
     X = rng.normal(size=(9000, 3)).astype(np.float32)
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=9000)
     batch = replace(batch_of(X, y), X=tiles.pack(X, np.float32))
-    fit = Refits.of(Training.of(batch, Gaussian()))(np.array([0, 2]))
+    fit = Refits.from_data(SearchData.from_batch(batch, Gaussian()))(np.array([0, 2]))
     A = np.column_stack([np.ones(9000), X[:, [0, 2]].astype(float)])
     expected = np.linalg.lstsq(A, y, rcond=None)[0]
     np.testing.assert_allclose(np.append(fit.intercept, fit.coef), expected, atol=1e-8)
@@ -134,7 +131,7 @@ def test_collinear_columns_share_their_coefficient():
     rng = np.random.default_rng(2)
     x = rng.normal(size=100)
     X = np.column_stack([x, x, np.zeros(100)])
-    refits = Refits.of(Training.of(batch_of(X, 3.0 * x), Gaussian()))
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, 3.0 * x), Gaussian()))
     fit = refits(np.arange(3))
     np.testing.assert_allclose(fit.coef[:, 0], [1.5, 1.5, 0.0], atol=1e-4)
     assert fit.deviance < 1e-8
@@ -145,7 +142,7 @@ def test_binomial_refits_agree_with_statsmodels():
     X = rng.normal(size=(300, 5))
     weights, offset = rng.integers(0, 4, 300).astype(float), 0.5 * rng.normal(size=300)
     y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X[:, 0] + X[:, 3] - offset))).astype(float)
-    refits = Refits.of(Training.of(batch_of(X, y, weights, offset), Binomial()))
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y, weights, offset), Binomial()))
     on = np.array([0, 2, 3])
     peer = sm.GLM(
         y, sm.add_constant(X[:, on]), family=sm.families.Binomial(), offset=offset,
@@ -161,7 +158,7 @@ def test_multinomial_refits_agree_with_statsmodels():
     X = rng.normal(size=(400, 4))
     score = np.column_stack([X[:, 0], X[:, 1], -X[:, 0] + 0.3])
     y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
-    refits = Refits.of(Training.of(batch_of(X, y), Multinomial(3)))
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), Multinomial(3)))
     on = np.array([0, 1, 3])
     fit = refits(on)
     peer = sm.MNLogit(y, sm.add_constant(X[:, on])).fit(disp=0, method="newton", tol=1e-10)
@@ -177,7 +174,7 @@ def test_separated_classes_end_finite(classes):
     X = rng.normal(size=(120, 3))
     y = np.digitize(X[:, 0], [-0.4, 0.4][: classes - 1]).astype(float)
     family = Binomial() if classes == 2 else Multinomial(classes)
-    fit = Refits.of(Training.of(batch_of(X, y), family))(np.arange(3))
+    fit = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))(np.arange(3))
     assert np.isfinite(fit.coef).all() and np.abs(fit.coef).max() < 1e4
     assert 0.0 < fit.deviance < 0.02
 
@@ -188,9 +185,9 @@ def test_the_quadratic_at_a_refit_has_its_minimum_there(family):
     X = rng.normal(size=(200, 5))
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(float) + (X[:, 1] > 1.0)
     y = y if family.name == "multinomial" else np.minimum(y, 1.0)
-    refits = Refits.of(Training.of(batch_of(X, y), family))
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), family))
     on = np.array([0, 1, 4])
-    at = refits.near(on)
+    at = refits.quadratic(on)
     best = np.linalg.solve(at.gram[np.ix_(on, on)], at.target[on])
     np.testing.assert_allclose(best, refits(on).coef, atol=1e-5)
 
@@ -248,7 +245,7 @@ def with_series():
                                      with_series()])  # fmt: skip
 def test_a_market_has_the_networks_prices(network):
     """A parent is paid once, through chains and by two ways."""
-    market, rng = Market.of(network), np.random.default_rng(0)
+    market, rng = SearchSpace.from_network(network), np.random.default_rng(0)
     used = rng.random((40, len(market))) < 0.3
     for row, with_each in zip(used, market.prices_with(used), strict=True):
         assert market.price(row) == pytest.approx(naive_price(network, market.nodes(row)))
@@ -258,30 +255,30 @@ def test_a_market_has_the_networks_prices(network):
 
 
 def test_a_chain_is_paid_once():
-    market = Market.of(plain(3, [1.0, 10.0, 100.0], [(), (0,), (1,)]))
+    market = SearchSpace.from_network(plain(3, [1.0, 10.0, 100.0], [(), (0,), (1,)]))
     assert market.price(np.array([False, False, True])) == 111.0
     assert market.price(np.array([True, True, True])) == 111.0
 
 
 def test_a_market_holds_what_the_budget_pays_for_by_itself():
-    market = Market.of(plain(3, [1.0, 1.0, 1.0], [(), (0,), (1,)]), budget=2.0)
-    assert market.goods.tolist() == [0, 1]
+    market = SearchSpace.from_network(plain(3, [1.0, 1.0, 1.0], [(), (0,), (1,)]), budget=2.0)
+    assert market.candidates.tolist() == [0, 1]
 
 
 def test_columns_of_no_node_are_free():
-    network = complete(plain(2), 4)
+    network = with_free_columns(plain(2), 4)
     assert network.columns[2:] == ((2,), (3,)) and network.cost[2:].tolist() == [0.0, 0.0]
-    assert Market.of(network).price(np.array([True, False, True, True])) == 1.0
+    assert SearchSpace.from_network(network).price(np.array([True, False, True, True])) == 1.0
 
 
 def test_polish_improves_within_the_price():
     batch, network = chains(0)
-    search = look(batch, Gaussian(), network, np.inf, "bic")
+    search = make_search(batch, Gaussian(), network, np.inf, "bic")
     start = search.state(np.arange(12) % 4 == 3)
-    steps = exchange.polish(search, start, start.price)
+    steps = local_search(search, start, start.price)
     values = [start.value, *(s.value for s in steps)]
     assert len(steps) and (np.diff(values) < 0).all()
-    assert all(within(s.price, start.price) for s in steps)
+    assert all(affordable(s.price, start.price) for s in steps)
 
 
 # The ladder -----------------------------------------------------------------------------------
@@ -291,12 +288,14 @@ def test_polish_improves_within_the_price():
 def test_a_ladder_is_what_it_says(family):
     batch, network = chains(1, family=family)
     made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
-    search = look(batch, made, network, np.inf, "bic")
+    search = make_search(batch, made, network, np.inf, "bic")
     rungs = greedy_ladder(search)
-    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [9.0]))
+    found = CostFrontier.from_proposals(
+        search, network, rungs, 1.0, bounds.lower_bounds(search, [9.0])
+    )
     assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
     assert (np.diff(found.cost) > 0).all()
-    assert (np.diff(found.criterion) < -ladder.WORTH).all()
+    assert (np.diff(found.criterion) < -MIN_IMPROVEMENT).all()
     X = matrix(batch)
     for k in range(len(found)):
         score = found.intercept[k] + X @ found.coef[k]
@@ -307,17 +306,19 @@ def test_a_ladder_is_what_it_says(family):
         charge = np.log(300) * on.sum()
         fit = found.deviance[k] if family == "binomial" else np.log(found.deviance[k])
         assert found.criterion[k] == pytest.approx(300 * fit + charge)
-    assert found.at(-1.0) == 0 and found.at(np.inf) == len(found) - 1
-    assert found.at(found.cost[3]) == 3 and found.at(found.cost[3] - 0.01) == 2
+    assert found.index_within(-1.0) == 0 and found.index_within(np.inf) == len(found) - 1
+    assert found.index_within(found.cost[3]) == 3 and found.index_within(found.cost[3] - 0.01) == 2
 
 
 def test_criteria():
     batch, _ = chains(2)
-    rows = Training.of(batch, Gaussian())
-    charges = [criterion.Criterion.of(name, rows, 1.0, 40).charge for name in criterion.CRITERIA]
+    data = SearchData.from_batch(batch, Gaussian())
+    charges = [
+        criterion.Criterion.from_data(name, data, 1.0, 40).charge for name in criterion.CRITERIA
+    ]
     hq, bic, ebic = 2.0 * np.log(np.log(300)), np.log(300), 2.0 * np.log(40)
     np.testing.assert_allclose(charges, [0.0, 2.0, hq, bic, ebic])
-    narrow = criterion.Criterion.of("ebic", rows, 1.0, 12)
+    narrow = criterion.Criterion.from_data("ebic", data, 1.0, 12)
     assert narrow.charge == np.log(300)
 
 
@@ -331,7 +332,7 @@ def test_free_riders_are_left_out():
     network = plain(12, [1.0] + [0.0] * 11, [()] + [(0,)] * 11)
     batch = batch_of(X, y)
     used = [
-        set(np.flatnonzero(greedy_ladder(look(batch, Gaussian(), network, np.inf, name))[-1]
+        set(np.flatnonzero(greedy_ladder(make_search(batch, Gaussian(), network, np.inf, name))[-1]
                            .state.used))
         for name in ("ebic", "deviance")
     ]  # fmt: skip
@@ -346,10 +347,10 @@ def test_the_ladder_is_near_the_exhaustive_optimum(name, mean, worst):
         batch, network = chains(seed, n=812, p=14, cost=cost)
         for share in (0.25, 0.5):
             budget = share * cost.sum()
-            search = look(batch, Gaussian(), network, budget, name)
+            search = make_search(batch, Gaussian(), network, budget, name)
             null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
             rungs = greedy_ladder(search)
-            assert all(within(c.state.price, budget) for c in rungs)
+            assert all(affordable(c.state.price, budget) for c in rungs)
             ratios.append((null - rungs[-1].state.deviance) / (null - best.deviance))
     assert np.mean(ratios) >= mean and min(ratios) >= worst and max(ratios) <= 1.0 + 1e-9
 
@@ -361,7 +362,7 @@ def test_a_group_of_columns_is_bought_together():
     X = np.column_stack([level[:, None] == [1, 2, 3], rng.normal(size=(300, 2))])
     y = np.array([0.0, 1.0, -1.0, 0.5])[level] + 0.3 * rng.normal(size=300)
     network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2), (3,), (4,)])
-    rungs = greedy_ladder(look(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
+    rungs = greedy_ladder(make_search(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
     assert [c.state.price for c in rungs] == [0.0, 1.0]
     assert rungs[1].state.df == 3
 
@@ -374,14 +375,14 @@ def test_criteria_charge_the_rank(family):
     X = standard(np.column_stack([level[:, None] == np.arange(4), x, x]))
     y = (rng.random(300) < 0.3 + 0.1 * level) + (x > 1.0)
     network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2, 3), (4,), (5,)])
-    search = look(batch_of(X, y.astype(float)), family, network, np.inf, "bic")
+    search = make_search(batch_of(X, y.astype(float)), family, network, np.inf, "bic")
     scores = 2 if family.name == "multinomial" else 1
     for used in every_subset(3):
         state = search.state(used)
         assert state.df == scores * (3 * used[0] + (used[1] | used[2]))
         deviance = np.log(state.deviance) if family.name == "gaussian" else state.deviance
         assert state.value == pytest.approx(300 * deviance + np.log(300) * state.df)
-    narrow = look(batch_of(X[:, :3], y.astype(float)), family, plain(3), np.inf, "bic")
+    narrow = make_search(batch_of(X[:, :3], y.astype(float)), family, plain(3), np.inf, "bic")
     three = narrow.state(np.ones(3, bool))
     four = search.state(np.array([True, False, False]))
     assert four.value == pytest.approx(three.value, abs=1e-4)
@@ -405,14 +406,14 @@ def test_below_dear_jumps_the_list_has_no_holes():
     grown, whole = [], []
     for seed in range(4):
         batch, network = dear(seed)
-        search = look(batch, Gaussian(), network, np.inf, "deviance")
+        search = make_search(batch, Gaussian(), network, np.inf, "deviance")
         null = search.refits.null.deviance
-        states = greedy.search(search)
-        both = [*states, *backward.search(search, states)]
-        every = [search.state(used) for used in every_subset(len(search.market))]
+        states = greedy.forward_selection(search)
+        both = [*states, *greedy.backward_elimination(search, states)]
+        every = [search.state(used) for used in every_subset(len(search.space))]
         for price in {round(state.price, 6) for state in every if state.price > 0.0}:
             best, a, b = (
-                null - min(s.deviance for s in found if within(s.price, price + 1e-5))
+                null - min(s.deviance for s in found if affordable(s.price, price + 1e-5))
                 for found in (every, states, both)
             )
             grown.append(a / best)
@@ -427,7 +428,7 @@ def test_multinomial_ladders():
     score = 1.5 * np.column_stack([X[:, 0], X[:, 1], np.zeros(300)])
     y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
     network = plain(6, parents=[(), (), (), (0,), (), ()])
-    search = look(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
+    search = make_search(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
     rungs = greedy_ladder(search)
     assert set(np.flatnonzero(rungs[-1].state.used)) == {0, 1}
     assert [c.state.df for c in rungs] == [0, 2, 4]  # K - 1 coefficients a column
@@ -442,7 +443,7 @@ def test_rows_of_weight_zero_do_not_count():
     )  # fmt: skip
     a, b = (
         [(c.state.price, c.state.value, c.state.used.tolist()) for c in greedy_ladder(search)]
-        for search in (look(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
+        for search in (make_search(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
     )
     assert [r[::2] for r in a] == [r[::2] for r in b]
     np.testing.assert_allclose([r[1] for r in a], [r[1] for r in b], rtol=1e-9)
@@ -450,11 +451,11 @@ def test_rows_of_weight_zero_do_not_count():
 
 def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
     batch, network = chains(5, n=2000, family="binomial")
-    whole = greedy_ladder(look(batch, Binomial(), network, np.inf, "bic"))
-    monkeypatch.setattr(training, "MOST_ROWS", 1024)
-    search = look(batch, Binomial(), network, np.inf, "bic")
-    assert search.refits.training.counted == 1024 and search.final.training.counted == 2000
-    found = ladder.build(search, network, greedy_ladder(search), 1.0, np.zeros_like)
+    whole = greedy_ladder(make_search(batch, Binomial(), network, np.inf, "bic"))
+    monkeypatch.setattr(rows, "MOST_ROWS", 1024)
+    search = make_search(batch, Binomial(), network, np.inf, "bic")
+    assert search.refits.data.n_positive == 1024 and search.final.data.n_positive == 2000
+    found = CostFrontier.from_proposals(search, network, greedy_ladder(search), 1.0, np.zeros_like)
     last = found.coef[-1].any(axis=1)
     assert (last <= whole[-1].state.used).all() and last.sum() >= 3
     peer = sm.GLM(
@@ -465,15 +466,17 @@ def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
 
 def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     batch, network = chains(6, p=30)
-    monkeypatch.setitem(screen.MOST, "gaussian", 12)
+    monkeypatch.setitem(rows.MOST_COLUMNS, "gaussian", 12)
     coef = np.zeros((3, 30))
     coef[1:, 5] = 1.0  # which alone says little, but came in along the path
-    search = look(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
-    kept = search.market.goods
-    assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.market.screened
+    search = make_search(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))
+    kept = search.space.candidates
+    assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.space.screened
     closed = network.needs[kept].any(axis=0)
     assert set(np.flatnonzero(closed)) == set(kept)  # with all that they need
-    assert bound.bounds(search, [5.0])(np.array([5.0])) == 0.0  # nothing is known of the rest
+    assert (
+        bounds.lower_bounds(search, [5.0])(np.array([5.0])) == 0.0
+    )  # nothing is known of the rest
 
 
 # Alternatives ---------------------------------------------------------------------------------
@@ -494,16 +497,16 @@ def monitored(error, seed=0, n=400):
 def test_the_cheapest_source_that_serves(error, source):
     """Near-copies: the cheap one. Where the dear one is much better and the budget allows: it."""
     network = with_series()
-    search = look(monitored(error), Gaussian(), network, np.inf, "ebic")
+    search = make_search(monitored(error), Gaussian(), network, np.inf, "ebic")
     rungs = greedy_ladder(search)
-    bought = [network.closed(search.market.nodes(c.state.used)) for c in rungs]
+    bought = [network.closed(search.space.nodes(c.state.used)) for c in rungs]
     names = [{network.names[v] for v in np.flatnonzero(on)} for on in bought]
     assert all(len(found & {"inv", "cuff"}) <= 1 for found in names)
     assert source in names[-1]
-    poor = look(monitored(error), Gaussian(), network, 2.5, "ebic")
+    poor = make_search(monitored(error), Gaussian(), network, 2.5, "ebic")
     last = greedy_ladder(poor)[-1].state
     assert last.price <= 2.5 and "inv" not in {
-        network.names[v] for v in np.flatnonzero(network.closed(poor.market.nodes(last.used)))
+        network.names[v] for v in np.flatnonzero(network.closed(poor.space.nodes(last.used)))
     }
 
 
@@ -527,9 +530,11 @@ def test_ladders_of_any_network(seed, classes):
     )
     family = [Gaussian(), None, Binomial(), Multinomial(3)][classes]
     budget = rng.choice([2.0, 5.0, 100.0])
-    search = look(batch_of(X, y), family, complete(network, 2 * V), budget, "aic")
+    search = make_search(batch_of(X, y), family, with_free_columns(network, 2 * V), budget, "aic")
     rungs = greedy_ladder(search)
-    found = ladder.build(search, network, rungs, 1.0, bound.bounds(search, [1.0, 2.0, budget]))
+    found = CostFrontier.from_proposals(
+        search, network, rungs, 1.0, bounds.lower_bounds(search, [1.0, 2.0, budget])
+    )
     assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
     assert (found.bound <= found.deviance + 1e-12).all()
     owner = {j for columns in network.columns for j in columns}
@@ -546,20 +551,21 @@ def test_ladders_of_any_network(seed, classes):
 
 def test_a_support_with_two_sources_is_offered_with_each():
     network = with_series()
-    market = Market.of(network)
-    names = [network.names[v] for v in market.goods]
+    market = SearchSpace.from_network(network)
+    names = [network.names[v] for v in market.candidates]
     both = np.array([name != "hr" for name in names])
     found = [
-        sorted(names[g] for g in np.flatnonzero(used)) for used in rules.purchases(market, both)
+        sorted(names[g] for g in np.flatnonzero(used))
+        for used in rules.single_source_selections(market, both)
     ]
     assert found == [["inv", "mean", "slope", "sum"], ["cuff", "mean", "slope", "sum"]]
 
 
 def test_exhaustive_search_uses_one_source():
     network = with_series()
-    search = look(monitored(0.6), Gaussian(), network, 5.5, "deviance")
+    search = make_search(monitored(0.6), Gaussian(), network, 5.5, "deviance")
     best = exact.exhaustive(search, 5.5)
-    sources = {network.names[v] for v in np.flatnonzero(search.market.nodes(best.used))}
+    sources = {network.names[v] for v in np.flatnonzero(search.space.nodes(best.used))}
     assert "inv" in sources and "cuff" not in sources
     assert exact.best_subset(search, 5.5).deviance == pytest.approx(best.deviance, rel=1e-8)
 
@@ -568,11 +574,11 @@ def test_exhaustive_search_uses_one_source():
 
 
 def trace_of(coef):
-    """A Trace with given coefficients (L, p)."""
+    """A PenaltyPath with given coefficients (L, p)."""
     coef = np.asarray(coef, float)[:, :, None]
     L = len(coef)
     zeros = np.zeros(L)
-    return Trace(
+    return PenaltyPath(
         np.geomspace(1.0, 0.1, L), np.ones((L, 1)), coef, coef, zeros, zeros, zeros,
         np.ones(L, np.int64), np.ones(L, bool), 1.0,
     )  # fmt: skip
@@ -581,7 +587,7 @@ def trace_of(coef):
 def test_the_lasso_charges_all_that_a_column_needs():
     network = plain(4, [1.0, 2.0, 4.0, 0.0], [(), (0,), (1, 0), ()])
     found = rules.lasso_groups(network, 5)
-    charge = {tuple(found.of(g)): found.cost[g] for g in range(len(found))}
+    charge = {tuple(found.members(g)): found.cost[g] for g in range(len(found))}
     assert charge == {
         (0,): 1.0,
         (1,): 3.0,
@@ -591,15 +597,15 @@ def test_the_lasso_charges_all_that_a_column_needs():
 
 def test_reweighting_makes_large_groups_cheap():
     network = plain(3, [1.0, 1.0, 2.0], [(), (0,), ()])
-    priced = groups(network)
+    priced = Groups.from_network(network)
     coef = np.zeros((2, 3))
     coef[1] = [3.0, 4.0, 0.0]
-    again = rules.reweighted(priced, trace_of(coef), 1)
+    again = rules.reweighted_groups(priced, trace_of(coef), 1)
     norms = {(1,): 4.0, (0, 1): 5.0, (2,): 0.0}
     for g in range(3):
-        expected = priced.cost[g] / (norms[tuple(priced.of(g))] / 5.0 + rules.FLOOR)
+        expected = priced.cost[g] / (norms[tuple(priced.members(g))] / 5.0 + rules.FLOOR)
         assert again.cost[g] == pytest.approx(expected)
-    same = rules.reweighted(priced, trace_of(coef), 0)
+    same = rules.reweighted_groups(priced, trace_of(coef), 0)
     np.testing.assert_array_equal(same.cost, priced.cost)
 
 
@@ -607,8 +613,8 @@ def test_supports_of_a_trace_are_refitted_once():
     batch, network = chains(9)
     coef = np.zeros((4, 12))
     coef[1:3, 1], coef[3, [1, 5]] = 0.1, 0.2
-    search = look(batch, Gaussian(), network, 4.0, "bic")
-    found = rules.supports(search, trace_of(coef), "lasso")
+    search = make_search(batch, Gaussian(), network, 4.0, "bic")
+    found = rules.path_supports(search, trace_of(coef), "lasso")
     assert [np.flatnonzero(c.state.used).tolist() for c in found] == [[], [1]]  # {1, 5} costs 5
     # The least penalty that a support has: it shrinks least.
     assert [c.place for c in found] == [0, 2] and found[1].lambda_ == trace_of(coef).lambdas[2]
@@ -621,9 +627,11 @@ def test_relax_blends_refit_and_penalized():
     batch, network = chains(9)
     coef = np.zeros((2, 12))
     coef[1, 1] = 0.1
-    search = look(batch, Gaussian(), network, np.inf, "bic")
-    rungs = ladder.rungs(search, rules.supports(search, trace_of(coef), "lasso"))
-    refit, half = (ladder.build(search, network, rungs, r, np.zeros_like) for r in (1.0, 0.5))
+    search = make_search(batch, Gaussian(), network, np.inf, "bic")
+    rungs = select_frontier(search, rules.path_supports(search, trace_of(coef), "lasso"))
+    refit, half = (
+        CostFrontier.from_proposals(search, network, rungs, r, np.zeros_like) for r in (1.0, 0.5)
+    )
     assert half.coef[1, 1, 0] == pytest.approx(0.5 * refit.coef[1, 1, 0] + 0.05)
     assert half.intercept[1, 0] == pytest.approx(0.5 * refit.intercept[1, 0] + 0.5)
     rest = batch.y - half.intercept[1, 0] - matrix(batch) @ half.coef[1, :, 0]
@@ -639,19 +647,19 @@ def test_the_mixed_integer_program_finds_the_exhaustive_optimum(seed):
     cost = np.random.default_rng(seed).uniform(0.3, 3.0, 10)
     batch, network = chains(seed, p=10, cost=cost)
     budget = 0.4 * cost.sum()
-    search = look(batch, Gaussian(), network, budget, "deviance")
+    search = make_search(batch, Gaussian(), network, budget, "deviance")
     best = exact.exhaustive(search, budget)
     found = exact.best_subset(search, budget)
     assert found.deviance == pytest.approx(best.deviance, rel=1e-9)
-    assert within(found.price, budget)
+    assert affordable(found.price, budget)
 
 
 def test_exhaustive_search_looks_at_all():
     """Against every subset, not only the largest."""
     batch, network = chains(3, p=8, cost=np.array([1.0, 2, 1, 3, 1, 1, 2, 1]))
-    search = look(batch, Gaussian(), network, 5.0, "deviance")
-    m = len(search.market)
-    paid = [u for u in every_subset(m) if naive_price(network, search.market.nodes(u)) <= 5.0]
+    search = make_search(batch, Gaussian(), network, 5.0, "deviance")
+    m = len(search.space)
+    paid = [u for u in every_subset(m) if naive_price(network, search.space.nodes(u)) <= 5.0]
     least = min(search.state(u).deviance for u in paid)
     assert exact.exhaustive(search, 5.0).deviance == pytest.approx(least, rel=1e-9)
 
@@ -659,12 +667,12 @@ def test_exhaustive_search_looks_at_all():
 def test_exact_programs_refuse_what_they_cannot_solve():
     batch, network = chains(0, p=18)
     with pytest.raises(ArgumentError, match="15 nodes"):
-        exact.exhaustive(look(batch, Gaussian(), network, np.inf, "bic"), 3.0)
+        exact.exhaustive(make_search(batch, Gaussian(), network, np.inf, "bic"), 3.0)
     batch, network = chains(0, family="binomial")
     with pytest.raises(ArgumentError, match="numeric response"):
-        exact.best_subset(look(batch, Binomial(), network, np.inf, "bic"), 3.0)
+        exact.best_subset(make_search(batch, Binomial(), network, np.inf, "bic"), 3.0)
     X = np.tile(np.random.default_rng(0).normal(size=(50, 1)), 2)
-    search = look(batch_of(X, X[:, 0]), Gaussian(), plain(2), np.inf, "bic")
+    search = make_search(batch_of(X, X[:, 0]), Gaussian(), plain(2), np.inf, "bic")
     with pytest.raises(DataError, match="sum of others"):
         exact.best_subset(search, 1.0)
 
@@ -673,15 +681,15 @@ def test_the_rule_of_the_proven_optimum(monkeypatch):
     """By looking at all subsets and by the program: the best of all, named, with a bound on it."""
     batch, network = chains(5, p=12, cost=np.random.default_rng(5).uniform(0.3, 3.0, 12))
     for most in (15, 3):
-        monkeypatch.setattr(exact, "MOST_GOODS", most)
+        monkeypatch.setattr(exact, "MOST_EXHAUSTIVE", most)
         for names in (("exact",), RULES):
             estimates = next(
                 fit_stages(batch, Gaussian(), asked(network, rules=names, budget=6.0))
             )[0]
-            found = estimates.ladder
-            search = look(batch, Gaussian(), network, 6.0, "deviance")
-            every = [search.state(used) for used in every_subset(len(search.market))]
-            best = min(s.deviance for s in every if within(s.price, 6.0))
+            found = estimates.frontier
+            search = make_search(batch, Gaussian(), network, 6.0, "deviance")
+            every = [search.state(used) for used in every_subset(len(search.space))]
+            best = min(s.deviance for s in every if affordable(s.price, 6.0))
             assert found.deviance[-1] == pytest.approx(best, rel=1e-9)
             assert found.bound[-1] == pytest.approx(best, rel=1e-8) and found.rule[-1] == "exact"
             assert (found.bound <= found.deviance + 1e-12).all()
@@ -691,11 +699,11 @@ def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
     batch, network = chains(6, p=9, family="binomial")
     eval_batch, _ = chains(50, p=9, family="binomial")
     given = asked(network, rules=("exact",), budget=(1.0, 3.0, 4.0))
-    ladder_ = combine(list(fit_stages(batch, Binomial(), given, eval_batch)))[0].ladder
-    search = look(batch, Binomial(), network, 4.0, "deviance")
+    frontier = combine(list(fit_stages(batch, Binomial(), given, eval_batch)))[0].frontier
+    search = make_search(batch, Binomial(), network, 4.0, "deviance")
     for budget in given.budget:
         best = exact.exhaustive(search, budget).deviance
-        assert ladder_.deviance[ladder_.at(budget)] == pytest.approx(best, rel=1e-9)
+        assert frontier.deviance[frontier.index_within(budget)] == pytest.approx(best, rel=1e-9)
 
 
 def test_the_program_leaves_out_a_level_of_a_category():
@@ -705,7 +713,7 @@ def test_the_program_leaves_out_a_level_of_a_category():
     y = level % 2 + X[:, 4:] @ [0.5, 0.4, 0.3, 0.0, 0.1] + rng.normal(size=300)
     columns = [(0, 1, 2, 3), *((j,) for j in range(4, 9))]
     network = unfold(list("cuvwst"), [2.0, 1, 1, 1, 1, 1], [()] * 6, columns)
-    search = look(batch_of(X, y), Gaussian(), network, 4.0, "deviance")
+    search = make_search(batch_of(X, y), Gaussian(), network, 4.0, "deviance")
     found, best = (rule(search, 4.0) for rule in (exact.best_subset, exact.exhaustive))
     assert found.deviance == pytest.approx(best.deviance, rel=1e-8)
     assert (found.used == best.used).all() and found.used[0]
@@ -723,7 +731,7 @@ def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
         next(fit_stages(batch, Binomial(), asked(network, rules=("exact",), budget=9.0)))
     monkeypatch.setattr(exact, "MOST_CUTS", 1)
     batch, network = chains(0, p=18)
-    search = look(batch, Gaussian(), network, 4.0, "deviance")
+    search = make_search(batch, Gaussian(), network, 4.0, "deviance")
     with pytest.raises(DataError, match="proved nothing"):
         exact.best_subset(search, 4.0)
 
@@ -732,9 +740,9 @@ def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
 def test_no_model_of_a_price_is_below_its_bound(seed):
     cost = np.ones(11) if seed % 2 else np.random.default_rng(seed).uniform(0.0, 3.0, 11)
     batch, network = chains(seed, n=120, p=11, cost=cost)
-    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
     prices = np.linspace(0.5, cost.sum(), 9)
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.lower_bounds(search, prices)(prices)
     best = np.array([exact.exhaustive(search, price).deviance for price in prices])
     assert (lower <= best).all() and (np.diff(lower) <= 0).all()
     everything = search.state(np.ones(11, bool)).deviance
@@ -749,9 +757,9 @@ def test_bounds_of_classes(family):
     batch, network = chains(1, n=200, p=8, family="binomial")
     if family.name == "multinomial":
         batch = replace(batch, y=batch.y + (matrix(batch)[:, 3] > 1.0))
-    search = look(batch, family, network, np.inf, "deviance")
+    search = make_search(batch, family, network, np.inf, "deviance")
     prices = np.array([1.0, 2.0, 4.0, 8.0])
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.lower_bounds(search, prices)(prices)
     for price, low in zip(prices, lower, strict=True):
         assert 0.5 * low < low <= exact.exhaustive(search, price).deviance
 
@@ -759,24 +767,24 @@ def test_bounds_of_classes(family):
 def test_bounds_with_alternatives_and_collinear_columns():
     network = with_series()
     batch = monitored(0.3)
-    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
     prices = np.array([1.0, 2.0, 3.5, 5.0])
-    lower = bound.bounds(search, prices)(prices)
+    lower = bounds.lower_bounds(search, prices)(prices)
     best = [exact.exhaustive(search, price).deviance for price in prices]
     assert (lower <= best).all()
     X = matrix(batch)
     twice = batch_of(np.column_stack([X, X[:, 0]]), batch.y)
-    search = look(twice, Gaussian(), plain(7), np.inf, "deviance")
-    lower = bound.bounds(search, [2.0])(np.array([2.0]))
+    search = make_search(twice, Gaussian(), plain(7), np.inf, "deviance")
+    lower = bounds.lower_bounds(search, [2.0])(np.array([2.0]))
     assert 0.0 < lower[0] <= exact.exhaustive(search, 2.0).deviance
 
 
 def test_cuts_lie_below_least_squares():
     """Any coefficients give a cut that no support's deviance is below; its own are exact there."""
     batch, network = chains(2, p=6)
-    search = look(batch, Gaussian(), network, np.inf, "deviance")
+    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
     at, null = search.refits.at_null, search.refits.null.deviance
-    relaxation = Relaxation.of(at.gram, at.target[:, 0], null)
+    relaxation = Relaxation.from_gram(at.gram, at.target[:, 0], null)
     rng = np.random.default_rng(0)
     for own in every_subset(6)[1::7]:
         for w in (rng.normal(size=6), relaxation.solve(own.astype(float))):
@@ -811,9 +819,9 @@ def shared(seed, p=10, n=250):
 @settings(max_examples=20, deadline=None)
 def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
     _, network = shared(0)
-    market, rng = Market.of(network), np.random.default_rng(seed)
+    market, rng = SearchSpace.from_network(network), np.random.default_rng(seed)
     home = rng.random(10) < rng.random()
-    for prices, constant in modular.upper_bounds(market, home):
+    for prices, constant in greedy.modular_bounds(market, home):
         assert constant + prices[home].sum() == pytest.approx(market.price(home))
         for used in rng.random((30, 10)) < rng.random((30, 1)):
             assert constant + prices[used].sum() >= market.price(used) - 1e-9
@@ -823,13 +831,13 @@ def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
 @settings(max_examples=8, deadline=None)
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
-    search = look(batch, Gaussian(), network, budget, "deviance")
-    found = rules.grown(search)
-    found += rules.bounded(search, found, [budget])
+    search = make_search(batch, Gaussian(), network, budget, "deviance")
+    found = rules.forward_proposals(search)
+    found += rules.modular_proposals(search, found, [budget])
     for c in found:
         names = frozenset(
             network.names[v]
-            for v in np.flatnonzero(network.closed(search.market.nodes(c.state.used)))
+            for v in np.flatnonzero(network.closed(search.space.nodes(c.state.used)))
         )
         assert c.state.price == pytest.approx(shared_cost(names) if names else 0.0)
         assert c.state.price <= budget * (1 + 1e-9)
@@ -840,11 +848,11 @@ def test_a_submodular_budget_is_well_spent():
     for seed in range(4):
         batch, network = shared(seed)
         for budget in (8.0, 12.0):
-            search = look(batch, Gaussian(), network, budget, "deviance")
-            found = rules.grown(search)
-            found += rules.bounded(search, found, [budget])
+            search = make_search(batch, Gaussian(), network, budget, "deviance")
+            found = rules.forward_proposals(search)
+            found += rules.modular_proposals(search, found, [budget])
             null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
-            ratios.append((null - ladder.rungs(search, found)[-1].state.deviance)
+            ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip
     assert np.mean(ratios) > 0.99 and min(ratios) > 0.95
 
@@ -853,10 +861,14 @@ def test_quadratics_and_greedy_have_no_row_left():
     """A model may take half of the rows for coefficients, not more."""
     rng = np.random.default_rng(0)
     X = standard(rng.normal(size=(20, 40)))
-    search = look(batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance")
-    states = greedy.search(search)
+    search = make_search(
+        batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance"
+    )
+    states = greedy.forward_selection(search)
     assert 9 <= max(s.df for s in states) <= 11
-    at = quadratic(search.refits.training, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1)))
+    at = Quadratic.from_scores(
+        search.refits.data, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1))
+    )
     assert at.gram.shape == (40, 40)
 
 
@@ -877,21 +889,21 @@ def asked(network, **given):
 def test_a_fit_has_the_path_and_the_price_list(family):
     batch, network = chains(0, family=family.name)
     estimates, log = combine([part[:2] for part in fit_stages(batch, family, asked(network))])
-    found, lasso = estimates.ladder, estimates.lasso
-    assert len(estimates.trace.lambdas) == len(log["gap"]) and log["converged"].all()
+    found, lasso = estimates.frontier, estimates.lasso
+    assert len(estimates.path.lambdas) == len(log["gap"]) and log["converged"].all()
     assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}
     assert (found.bound <= found.deviance).all() and found.bound[0] > found.deviance[-1]
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
-        assert found.criterion[found.at(price)] <= value + ladder.WORTH
+        assert found.criterion[found.index_within(price)] <= value + MIN_IMPROVEMENT
 
 
 def test_the_rules_of_penalties_find_their_models():
     batch, network = chains(0)
     for rule in SEARCHES:
         estimates = next(fit_stages(batch, Gaussian(), asked(network, rules=(rule,))))[0]
-        assert set(estimates.ladder.rule) == {"null", rule}
-        on = estimates.ladder.coef[-1].any(axis=1)
+        assert set(estimates.frontier.rule) == {"null", rule}
+        on = estimates.frontier.coef[-1].any(axis=1)
         assert on[[1, 5]].all()
 
 
@@ -903,9 +915,9 @@ def test_one_search_serves_all_budgets():
     assert len(parts) == 3
     X = matrix(eval_batch)
     for budget, (estimates, _, scores) in zip(budgets, parts, strict=True):
-        k = estimates.ladder.at(budget)
-        assert estimates.ladder.cost.max() <= 4.0 and estimates.ladder.cost[k] <= budget
-        expected = estimates.ladder.intercept[k] + X @ estimates.ladder.coef[k]
+        k = estimates.frontier.index_within(budget)
+        assert estimates.frontier.cost.max() <= 4.0 and estimates.frontier.cost[k] <= budget
+        expected = estimates.frontier.intercept[k] + X @ estimates.frontier.coef[k]
         np.testing.assert_allclose(scores, expected, atol=1e-12)
     alone = next(fit_stages(batch, Gaussian(), asked(network, budget=2.0), eval_batch))
     np.testing.assert_allclose(alone[2], parts[1][2], atol=1e-12)
@@ -914,20 +926,20 @@ def test_one_search_serves_all_budgets():
 def test_a_lambda_is_the_penalized_model_alone():
     batch, network = chains(0)
     eval_batch, _ = chains(50)
-    whole = next(fit_stages(batch, Gaussian(), asked(network)))[0].trace
+    whole = next(fit_stages(batch, Gaussian(), asked(network)))[0].path
     parts = list(
         fit_stages(batch, Gaussian(), asked(network, lambda_=whole.lambdas[10]), eval_batch)
     )
     estimates, log, scores = parts[0]
-    assert len(parts) == 1 and estimates.ladder is None and len(log["gap"]) == 1
-    np.testing.assert_allclose(estimates.trace.coef[0], whole.coef[10], atol=2e-3)
-    expected = estimates.trace.intercept[0] + matrix(eval_batch) @ estimates.trace.coef[0]
+    assert len(parts) == 1 and estimates.frontier is None and len(log["gap"]) == 1
+    np.testing.assert_allclose(estimates.path.coef[0], whole.coef[10], atol=2e-3)
+    expected = estimates.path.intercept[0] + matrix(eval_batch) @ estimates.path.coef[0]
     np.testing.assert_allclose(scores, expected, atol=1e-12)
 
 
 def test_a_users_cost_and_budget():
     batch, network = shared(1)
-    found = next(fit_stages(batch, Gaussian(), asked(network, budget=9.0)))[0].ladder
+    found = next(fit_stages(batch, Gaussian(), asked(network, budget=9.0)))[0].frontier
     assert (found.cost <= 9.0).all() and len(found) > 1
     for cost, bought in zip(found.cost, found.bought, strict=True):
         names = frozenset(network.names[v] for v in np.flatnonzero(bought))
@@ -938,7 +950,7 @@ def test_by_cvxpy_the_list_is_the_same():
     batch, network = chains(0)
     few = {"n_lambda": 8, "rules": ("group", "lasso"), "lambda_min_ratio": 0.01}
     own, peer = (
-        next(fit_stages(batch, Gaussian(), asked(network, solver=solver, **few)))[0].ladder
+        next(fit_stages(batch, Gaussian(), asked(network, solver=solver, **few)))[0].frontier
         for solver in ("auto", "cvxpy")
     )
     np.testing.assert_array_equal(own.bought, peer.bought)

@@ -25,7 +25,7 @@ ALL = pytest.mark.parametrize("response", RESPONSES)
 
 def models(fit):
     """Price and things of each model of the list, and the price of the one that predicts."""
-    ladder, names = fit.estimates.ladder, np.array(fit.settings.network.names, object)
+    ladder, names = fit.estimates.frontier, np.array(fit.settings.network.names, object)
     rows = zip(ladder.cost, ladder.bought, strict=True)
     return [(round(cost, 9), sorted(set(names[on]))) for cost, on in rows], fit.step.cost
 

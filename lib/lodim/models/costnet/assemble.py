@@ -5,46 +5,56 @@ import warnings
 import numpy as np
 
 from lodim.errors import ConvergenceWarning
-from lodim.models.costnet import state as saved
-from lodim.models.costnet import steps
 from lodim.models.costnet.fit import CostnetFit
+from lodim.models.costnet.price_list import ListedModel, Purchases, rounded
+from lodim.models.costnet.state import read
 
 
 def assemble(problem, estimates, log, selection, for_path):
     """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
     batch, family, settings = problem.batch, problem.family, problem.settings
     null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
-    trace, network = estimates.trace, settings.network
-    _warn(trace)
-    paid = steps.Paid.of(trace, network, settings.closure)
+    _warn(estimates.path)
+    paid = Purchases.from_path(estimates.path, settings.network, settings.closure)
     # A budget that cross-validation has chosen after the search has not limited it.
     limited = problem.arguments["budget"] is not None
     return CostnetFit(
-        design=problem.design, family=family, settings=settings, estimates=estimates, paid=paid,
-        step=_step(estimates, settings, paid), limit=settings.budget if limited else np.inf,
-        total=_everything(network), selection=selection, n=batch.n,
+        design=problem.design,
+        family=family,
+        settings=settings,
+        estimates=estimates,
+        paid=paid,
+        step=_chosen_model(estimates, settings, paid),
+        limit=settings.budget if limited else np.inf,
+        total=_total_price(settings.network),
+        selection=selection,
+        n=batch.n,
         lightest=float(batch.weight[batch.weight > 0.0].min()),
         null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
-        call=_call(problem), arguments=problem.arguments, chosen=problem.chosen,
-    )  # fmt: skip
+        call=_call(problem),
+        arguments=problem.arguments,
+        chosen=problem.chosen,
+    )
 
 
-def _step(estimates, settings, paid):
+def _chosen_model(estimates, settings, paid):
+    """The ListedModel of the settings' lambda_ or budget."""
     if settings.lambda_ is not None:
-        return steps.of_trace(estimates.trace, 0, paid)
-    budget = np.inf if settings.budget is None else settings.budget
-    return steps.of_ladder(estimates.ladder, estimates.ladder.at(budget))
+        return ListedModel.from_path(estimates.path, 0, paid)
+    budget, frontier = settings.budget, estimates.frontier
+    k = frontier.index_within(np.inf if budget is None else budget)
+    return ListedModel.from_frontier(frontier, k)
 
 
-def _everything(network):
+def _total_price(network):
     """Price of all that one model can need: of each series the source that adds most to it."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)
-        of = network.base[serving]
-        without = [on & ~network.needs[:, serving[of != one]].any(axis=1) for one in np.unique(of)]
-        on = max(without, key=network.price)
-    return steps.rounded(network.price(on))
+        base = network.base[serving]
+        rivals = [network.needs[:, serving[base != one]].any(axis=1) for one in np.unique(base)]
+        on = max((on & ~rival for rival in rivals), key=network.price)
+    return rounded(network.price(on))
 
 
 def _call(problem):
@@ -55,9 +65,10 @@ def _call(problem):
     return problem.call.replace("costs=...", f"costs={name}", 1)
 
 
-def _warn(trace):
-    if not trace.converged.all():
-        failed, of = np.count_nonzero(~trace.converged), trace.converged.size
+def _warn(path):
+    """Warn where a penalty of a path has not converged."""
+    if not path.converged.all():
+        failed, of = np.count_nonzero(~path.converged), path.converged.size
         warnings.warn(
             f"costnet did not converge at {failed} of {of} penalties: "
             "raise control={'max_iter': ...} or lambda_min_ratio",
@@ -68,4 +79,4 @@ def _warn(trace):
 
 def from_state(state):
     """The fit that `CostnetFit.to_state` has written."""
-    return CostnetFit(**saved.read(state))
+    return CostnetFit(**read(state))

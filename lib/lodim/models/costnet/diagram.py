@@ -1,15 +1,15 @@
 """The graph of what is bought: who needs whom, what it costs, and at which price it comes in."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.costnet import layered
-from lodim.models.costnet.graph.build import derived
+from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.report import short
-from lodim.plot import axes as plot
+from lodim.plot import axes
 from lodim.report.tables import significant
 
 LONGEST = 26  # characters of a name that are drawn
@@ -20,6 +20,7 @@ SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
 NARROWEST = 40.0  # characters across
 TICKS = 8  # prices named beside the scale, at most
+OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # of boxes that predict() needs not
 
 
 @dataclass(frozen=True)
@@ -40,47 +41,51 @@ class Box:
 
 def graph(fit, ax, *, most=30):
     """What is bought, and at which price it comes in: so many things at most, the first ones."""
-    if fit.estimates.ladder is None:
+    if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
     every = _boxes(fit)
     boxes = _first(every, most)
     if not boxes:
         raise ArgumentError("there is nothing to buy in this fit")
-    last = len(fit.estimates.ladder.cost) + 1
-    layer, height = layered.places([b.parents for b in boxes], [b.step or last for b in boxes])
-    wide = [max(len(b.text) for b, k in zip(boxes, layer, strict=True) if k == j) + 3.0
-            for j in range(layer.max() + 1)]  # fmt: skip
-    left = np.r_[0.0, np.cumsum(np.array(wide) + GAP)]
+    last = len(fit.estimates.frontier.cost) + 1
+    layer, height = places([b.parents for b in boxes], [b.step or last for b in boxes])
+    width = np.zeros(layer.max() + 1)
+    np.maximum.at(width, layer, [len(b.text) + 3.0 for b in boxes])
+    left = np.r_[0.0, np.cumsum(width + GAP)]
     inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
-    ax = plot._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
-    _draw(ax, boxes, left[layer], height, np.array(wide)[layer], fit.estimates.ladder.cost)
+    ax = axes._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
+    _draw(ax, boxes, left[layer], height, width[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
-    idle = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
-    said = "thick frame: in the model that predict() uses"
-    said += "" if all(b.step for b in boxes) else "; grey: in none"
-    said += f"; {hidden} more are {'in no model' if idle else 'not shown'}" if hidden else ""
-    ax.set_title("\n".join(wrap(said, int(11 * ax.figure.get_figwidth()))), fontsize=8)
+    all_unbought = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
+    title = "thick frame: in the model that predict() uses"
+    title += "" if all(b.step for b in boxes) else "; grey: in none"
+    title += (
+        f"; {hidden} more are {'in no model' if all_unbought else 'not shown'}" if hidden else ""
+    )
+    ax.set_title("\n".join(wrap(title, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
 
 
 def _boxes(fit):
     """All things and series, each after what it needs."""
-    network, made = fit.settings.network, derived(fit.design)
+    network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
     for b in np.unique(network.base):
         copies = np.flatnonzero(network.base == b)
-        found = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
-        always = set.intersection(*found)
+        needs_of_copy = [{int(network.base[u]) for u in network.parents[v]} for v in copies]
+        always = set.intersection(*needs_of_copy)
         needs = [at[u] for u in sorted(always)]
-        for k in sorted({int(network.series[u]) for u in set.union(*found) - always} - {-1}):
+        for k in sorted(
+            {int(network.series[u]) for u in set.union(*needs_of_copy) - always} - {-1}
+        ):
             if series[k] not in at:
                 sources = [at[int(u)] for u in np.flatnonzero(network.series == k)]
                 at[series[k]] = len(boxes)
                 boxes.append(Box(f"one for {series[k]}", tuple(sources), 0, False, True))
             needs.append(at[series[k]])
         price = network.cost[b]
-        free = price == 0.0 and network.names[b] in made
+        free = price == 0.0 and network.names[b] in derived
         text = short(network.names[b], LONGEST) + (
             "" if free else f" · {significant(float(price))}"
         )
@@ -95,7 +100,7 @@ def _boxes(fit):
 
 def _bought(fit, copies):
     """Number of the cheapest model that has any of these nodes, or 0; whether the chosen has."""
-    has = fit.estimates.ladder.bought[:, copies].any(axis=1)
+    has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
@@ -113,9 +118,8 @@ def _first(boxes, most):
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
-    order = sorted(range(len(boxes)), key=lambda k: (
-        not boxes[k].chosen, boxes[k].step or np.inf, k))[:most]  # fmt: skip
-    at = {k: i for i, k in enumerate(sorted(order))}
+    rank = [(not box.chosen, box.step or np.inf, k) for k, box in enumerate(boxes)]
+    at = {k: i for i, k in enumerate(sorted(k for *_, k in sorted(rank)[:most]))}
     return [
         replace(boxes[k], parents=tuple(at[u] for u in boxes[k].parents if u in at)) for k in at
     ]
@@ -133,14 +137,12 @@ def _draw(ax, boxes, x, y, width, cost):
     for k, box in enumerate(boxes):
         face = shades.to_rgba(box.step) if box.step else NEVER
         dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
-        ax.barh(
-            y[k], width[k], 2.0 * HALF, x[k], color=face, zorder=2,
-            edgecolor="black" if box.chosen else plot.GREY, linewidth=1.8 if box.chosen else 0.6,
-            linestyle="--" if box.series else "-",
-        )  # fmt: skip
-        ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", fontsize=size,
-                color="white" if dark else "black", zorder=3, parse_math=False,
-                style="italic" if box.series else "normal")  # fmt: skip
+        edge = {"edgecolor": "black", "linewidth": 1.8} if box.chosen else OTHER_EDGE
+        line = {"linestyle": "--" if box.series else "-", "zorder": 2}
+        ax.barh(y[k], width[k], 2.0 * HALF, x[k], color=face, **edge, **line)
+        font = {"fontsize": size, "style": "italic" if box.series else "normal"}
+        font |= {"color": "white" if dark else "black", "parse_math": False, "zorder": 3}
+        ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", **font)
     ax.set_xlim(-1.0, max(end, NARROWEST) + 1.0)
     ax.set_ylim(max(y.max(), 2.0) + 0.6, y.min() - 0.6)
     ax.set_axis_off()
@@ -155,5 +157,84 @@ def _draw(ax, boxes, x, y, width, cost):
 def _edge(ax, x0, y0, x1, y1, on):
     """A smooth line from the right side of a box to the left side of another."""
     t = np.linspace(0.0, 1.0, 30)
-    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1,
-            color="black" if on else plot.GREY, lw=1.1 if on else 0.6)  # fmt: skip
+    style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
+    ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
+
+
+ROWS = 12  # of single nodes above which they take another column
+
+
+def places(parents, order):
+    """Layer (n,) and height (n,) of each node, no two at one place.
+
+    parents : (n,) tuples of positions, parents before children
+    order : (n,) which of two nodes is drawn above the other
+    """
+    layer, height = layers(parents), np.zeros(len(parents))
+    needed = {u for nodes in parents for u in nodes}
+    single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
+    joined = [v for v in range(len(parents)) if v not in set(single)]
+    at = {v: k for k, v in enumerate(joined)}
+    joined_parents = [[at[u] for u in parents[v]] for v in joined]
+    height[joined] = heights(joined_parents, [order[v] for v in joined])
+    below = height[joined].max() + 1.25 if joined else 0.0
+    columns = max(int(layer.max(initial=0)) + 1, -(-len(single) // ROWS))
+    rows = -(-len(single) // columns)
+    for k, v in enumerate(sorted(single, key=lambda v: order[v])):
+        layer[v], height[v] = k // rows, below + k % rows
+    return layer, height
+
+
+def layers(parents):
+    """Layer of each node, (n,): one beyond its last parent."""
+    layer = np.zeros(len(parents), np.int64)
+    for v, nodes in enumerate(parents):
+        layer[v] = max((layer[u] + 1 for u in nodes), default=0)
+    return layer
+
+
+def heights(parents, order):
+    """Height of each node, (n,): a slot for each end of the graph, others amid their children.
+
+    A node hangs on one parent alone, the first that is drawn, so that nothing crosses where there
+    is one; its other parents are drawn next to that one.
+    """
+    n = len(parents)
+    roots = _together([v for v in range(n) if not len(parents[v])], parents, order)
+    rank = {v: k for k, v in enumerate(roots)}
+    hung: list[list[int]] = [[] for _ in range(n)]
+    for v, nodes in enumerate(parents):
+        if len(nodes):
+            first = min(nodes, key=lambda u: rank[u])
+            rank[v] = rank[first]
+            hung[first].append(v)
+    height, slot = np.zeros(n), 0
+    stack = [(v, False) for v in reversed(roots)]
+    while stack:
+        v, seen = stack.pop()
+        if seen:
+            height[v] = np.mean([height[u] for u in hung[v]])
+        elif hung[v]:
+            below = sorted(hung[v], key=lambda u: order[u], reverse=True)
+            stack += [(v, True), *((u, False) for u in below)]
+        else:
+            height[v], slot = slot, slot + 1
+    return height
+
+
+def _together(roots, parents, order):
+    """Roots in order, each followed by those that it has most below in common with."""
+    above = [{v} if not len(nodes) else set() for v, nodes in enumerate(parents)]
+    for v, nodes in enumerate(parents):
+        above[v].update(*(above[u] for u in nodes))
+    common = {v: Counter(u for nodes in above if v in nodes for u in nodes) for v in roots}
+    out: dict[int, None] = {}
+    for root in sorted(roots, key=lambda v: order[v]):
+        stack = [root]
+        while stack:
+            v = stack.pop()
+            if v not in out:
+                out[v] = None
+                near = sorted(common[v], key=lambda u: (common[v][u], -order[u]))
+                stack += [u for u in near if u not in out]
+    return list(out)

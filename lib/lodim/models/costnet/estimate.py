@@ -1,19 +1,22 @@
-"""Growing a fit: the path of the group penalty, then the price list of all rules."""
+"""Estimation: the path of the group penalty, then the price list of all rules."""
+
+from functools import partial
 
 import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
-from lodim.models.costnet.penalty import path as penalized
-from lodim.models.costnet.penalty.groups import groups
-from lodim.models.costnet.search import bound, rules, screen
-from lodim.models.costnet.search import frontier as ladder
-from lodim.models.costnet.search.candidates import Market, complete
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.path import penalty_path
+from lodim.models.costnet.price_list import Estimates
+from lodim.models.costnet.search import bounds, rules
+from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
-from lodim.models.costnet.search.moves import Search
+from lodim.models.costnet.search.exact import optimum
+from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
+from lodim.models.costnet.search.moves import Proposal, Search
 from lodim.models.costnet.search.refit import Refits
-from lodim.models.costnet.search.rows import Training
-from lodim.models.costnet.steps import Estimates
+from lodim.models.costnet.search.rows import SearchData, screened_nodes
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -21,27 +24,24 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
     Of several budgets, ascending, one search with the largest serves all.
     """
-    network, p = settings.network, batch.X.shape[1]
-    priced = groups(network, settings.closure, p)
-    path = _path(settings)
-    trace = path(batch, family, priced, _lambdas(settings))
-    log = {name: getattr(trace, name) for name in ("n_iter", "gap", "converged")}
+    groups = Groups.from_network(settings.network, settings.closure, batch.X.shape[1])
+    path_of = _path_solver(settings)
+    path = path_of(batch, family, groups, _lambdas(settings))
+    log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
-        scores = None if eval_batch is None else _scores(eval_batch, family, trace, 0)
-        yield Estimates(trace, None, None), log, scores
+        scores = None if eval_batch is None else _scores(eval_batch, family, path, 0)
+        yield Estimates(path, None, None), log, scores
         return
     with single_blas():
-        made = _price_list(batch, family, settings, priced, trace, path, eval_batch is None)
-    estimates = Estimates(trace, *made)
+        frontiers = _frontiers(
+            batch, family, settings, groups, path, path_of, bounded=eval_batch is None
+        )
+    estimates, frontier = Estimates(path, *frontiers), frontiers[0]
     several = isinstance(settings.budget, tuple)
     for budget in settings.budget if several else [settings.budget]:
-        limit = np.inf if budget is None else budget
-        rung = made[0].at(limit)
-        yield (
-            estimates,
-            log,
-            None if eval_batch is None else _scores(eval_batch, family, made[0], rung),
-        )
+        k = frontier.index_within(np.inf if budget is None else budget)
+        scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
+        yield estimates, log, scores
 
 
 def combine(parts):
@@ -49,87 +49,89 @@ def combine(parts):
     return parts[-1]
 
 
-def _path(settings):
-    """The solver of a penalized path, with all that settings say."""
+def _path_solver(settings):
+    """The function (batch, family, groups, lambdas=None) -> PenaltyPath that settings ask for."""
+    names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")
+    options = {name: getattr(settings, name) for name in names}
     if settings.solver == "cvxpy":
-        from lodim.models.costnet.penalty import reference as solver  # loads CVXPY
-    else:
-        solver = penalized
+        from lodim.models.costnet.penalty.reference import ConicSolver
 
-    def path(batch, family, priced, lambdas=None):
-        return solver.path(
-            batch, family, priced, lambdas, l1_ratio=settings.l1_ratio,
-            n_lambda=settings.n_lambda, lambda_min_ratio=settings.lambda_min_ratio,
-            tol=settings.tol, max_iter=settings.max_iter, threads=settings.threads,
-        )  # fmt: skip
-
-    return path
+        options["make_solver"] = ConicSolver
+    return partial(penalty_path, **options)
 
 
 def _lambdas(settings):
+    """Penalties that are given, (L,), or None."""
     if settings.lambda_ is not None:
         return np.array([settings.lambda_])
     return None if settings.lambdas is None else np.asarray(settings.lambdas)
 
 
-def _price_list(batch, family, settings, priced, trace, path, bounded):
-    """The ladder of all rules, and that of the weighted lasso alone."""
-    network = complete(settings.network, batch.X.shape[1])
+def _frontiers(batch, family, settings, groups, path, path_of, bounded):
+    """The CostFrontier of all rules, and that of the weighted lasso alone."""
+    network = with_free_columns(settings.network, batch.X.shape[1])
     limits = [] if settings.budget is None else [float(b) for b in np.atleast_1d(settings.budget)]
     exact = "exact" in settings.rules
     if exact and not limits:
         raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
     # The optimum is one of the deviance.
     criterion = "deviance" if exact else settings.criterion
-    search = look(batch, family, network, max(limits, default=np.inf), criterion, trace)
-    found = _candidates(search, batch, family, settings, priced, trace, path, limits)
+    search = make_search(batch, family, network, max(limits, default=np.inf), criterion, path)
+    by_rule = _proposals(search, batch, family, settings, groups, path, path_of, limits)
     # Of equal models the first is named: the proven one.
     order = sorted(settings.rules, key=lambda rule: rule != "exact")
-    asked = [c for rule in order for c in found[rule]]
+    proposals = [proposal for rule in order for proposal in by_rule[rule]]
     if "greedy" in settings.rules:
-        asked += rules.shortened(search, asked)
-    lists = asked, found["lasso"]
-    chosen = [ladder.rungs(search, candidates, settings.relax) for candidates in lists]
-    lower = bound.bounds(search, [c.state.price for c in chosen[0]]) if bounded else np.zeros_like
+        proposals += rules.backward_proposals(search, proposals)
+    selected = [
+        select_frontier(search, some, settings.relax) for some in (proposals, by_rule["lasso"])
+    ]
+    lower = np.zeros_like
+    if bounded:
+        lower = bounds.lower_bounds(search, [c.state.price for c in selected[0]])
     if exact:
-        lower = bound.proven(lower, limits, [c.state.deviance for c in found["exact"]])
+        optima = [c.state.deviance for c in by_rule["exact"]]
+        lower = bounds.raised_bounds(lower, limits, optima)
     return tuple(
-        ladder.build(search, settings.network, rungs, settings.relax, lower) for rungs in chosen
+        CostFrontier.from_proposals(search, settings.network, some, settings.relax, lower)
+        for some in selected
     )
 
 
-def _candidates(search, batch, family, settings, priced, trace, path, limits):
-    """What each of the rules asked for finds, and the weighted lasso in any case."""
-    found = {}
-    if "group" in settings.rules or "reweighted" in settings.rules:
-        found["group"] = rules.supports(search, trace, "group")
-    if "reweighted" in settings.rules:
-        found["reweighted"] = rules.reweighting(search, batch, family, priced, found["group"], path)
-    penalty = rules.lasso_groups(settings.network, batch.X.shape[1])
-    found["lasso"] = rules.supports(search, path(batch, family, penalty), "lasso")
-    if "greedy" in settings.rules:
-        found["greedy"] = rules.grown(search)
-        if search.market.network.set_cost is not None:
-            found["greedy"] += rules.bounded(search, found["greedy"], limits)
-    if "exact" in settings.rules:
-        found["exact"] = rules.optima(search, limits)
-    return found
+def _proposals(search, batch, family, settings, groups, path, path_of, limits):
+    """Proposals of each of the rules of a fit, and of the weighted lasso in any case."""
+    out, asked = {}, settings.rules
+    if "group" in asked or "reweighted" in asked:
+        out["group"] = rules.path_supports(search, path, "group")
+    if "reweighted" in asked:
+        out["reweighted"] = rules.reweighted_supports(
+            search, batch, family, groups, out["group"], path_of
+        )
+    lasso = rules.lasso_groups(settings.network, batch.X.shape[1])
+    out["lasso"] = rules.path_supports(search, path_of(batch, family, lasso), "lasso")
+    if "greedy" in asked:
+        out["greedy"] = rules.forward_proposals(search)
+        if search.space.network.set_cost is not None:
+            out["greedy"] += rules.modular_proposals(search, out["greedy"], limits)
+    if "exact" in asked:
+        out["exact"] = [Proposal(optimum(search, budget), "exact") for budget in limits]
+    return out
 
 
-def look(batch, family, network, budget, criterion, trace=None):
-    """The Search that the rules of a ladder share."""
-    keep = screen.keep(batch, family, network, trace)
-    market = Market.of(network, budget, keep)
-    training = Training.of(batch, family, market.columns)
-    sample = training.sample()
-    refits = final = Refits.of(sample)
-    if sample is not training:
-        final = Refits.of(training)
-    made = Criterion.of(criterion, sample, refits.null.deviance, batch.X.shape[1])
-    return Search(market, refits, final, made, budget)
+def make_search(batch, family, network, budget, criterion, path=None):
+    """The Search that the rules share; nodes that `path` uses are kept of a wide problem."""
+    space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
+    data = SearchData.from_batch(batch, family, space.columns)
+    sample = data.sample()
+    refits = final = Refits.from_data(sample)
+    if sample is not data:
+        final = Refits.from_data(data)
+    criterion = Criterion.from_data(criterion, sample, refits.null.deviance, batch.X.shape[1])
+    return Search(space, refits, final, criterion, budget)
 
 
 def _scores(eval_batch, family, models, k):
-    """Scores (n, K) of the rows of a batch by the model k of a trace or a ladder."""
+    """Scores (n, K) of the rows of a batch by model k of a PenaltyPath or CostFrontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
-    return Training.of(eval_batch, family).link(models.intercept[k], on, models.coef[k][on])
+    data = SearchData.from_batch(eval_batch, family)
+    return data.scores(models.intercept[k], on, models.coef[k][on])

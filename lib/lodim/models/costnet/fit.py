@@ -12,9 +12,9 @@ import pandas as pd
 from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import pricelist, report, steps
-from lodim.models.costnet import state as saved
-from lodim.models.costnet.search.candidates import within
+from lodim.models.costnet import price_list, report, state
+from lodim.models.costnet.price_list import ListedModel
+from lodim.models.costnet.search.candidates import affordable
 
 
 class CostnetFit(Fit):
@@ -23,12 +23,12 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        On standardized features: `trace`, the path of the group penalty; `ladder`, the price list;
+        On standardized features: `path`, that of the group penalty; `frontier`, the price list;
         `lasso`, the price list of the weighted lasso alone.
-    step : Step
+    step : ListedModel
         The model that predict(), coef() and evaluate() use; `at` gives the fit another one.
-    paid : Paid
-        What the models of `trace` need, and its price.
+    paid : Purchases
+        What the models of the path need, and its price.
     limit : float
         Price up to which models were searched; inf without a limit.
     total : float
@@ -62,9 +62,8 @@ class CostnetFit(Fit):
         return restrict(self.design, self.step.used)
 
     def _score(self, batch):
-        return steps.score(self.step, self._restricted[1], batch.X, batch.n) + batch.offset_matrix(
-            self.family.n_scores
-        )
+        score = self.step.score(self._restricted[1], batch.X, batch.n)
+        return score + batch.offset_matrix(self.family.n_scores)
 
     def predict(
         self,
@@ -96,8 +95,13 @@ class CostnetFit(Fit):
         -------
         Series or DataFrame
             NaN (None for classes) in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError
+            Both are given, the fit has no price list, or the budget is above what was searched.
         """
-        fit = self._asked(budget, lambda_)
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).predict(data, type, offset=offset)
 
     def _predict(self, batch, type):
@@ -113,8 +117,29 @@ class CostnetFit(Fit):
         budget: float | None = None,
         lambda_: float | None = None,
     ) -> pd.DataFrame:
-        """Loss on data with known responses, as `Fit.evaluate`; budget, lambda_ as in predict."""
-        fit = self._asked(budget, lambda_)
+        """Loss on data with known responses, as `Fit.evaluate`.
+
+        Parameters
+        ----------
+        data : frame
+            Data with the response and the columns in `inputs`.
+        offset : array (n,) or column name, optional
+        budget : float, optional
+            Use the best model of the price list that costs at most this.
+        lambda_ : float, optional
+            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
+
+        Returns
+        -------
+        DataFrame
+            One row: n, deviance, dev_ratio, and for classes accuracy and log_loss.
+
+        Raises
+        ------
+        ArgumentError
+            Both are given, the fit has no price list, or the budget is above what was searched.
+        """
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).evaluate(data, offset=offset)
 
     def augment(
@@ -125,23 +150,76 @@ class CostnetFit(Fit):
         budget: float | None = None,
         lambda_: float | None = None,
     ) -> pd.DataFrame:
-        """`data` and what the model says of it, as `Fit.augment`; budget, lambda_ as in predict."""
-        fit = self._asked(budget, lambda_)
+        """`data` with fitted values and residuals beside its columns, as `Fit.augment`.
+
+        Parameters
+        ----------
+        data : frame
+            Data with the response and the columns in `inputs`.
+        offset : array (n,) or column name, optional
+        budget : float, optional
+            Use the best model of the price list that costs at most this.
+        lambda_ : float, optional
+            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
+
+        Returns
+        -------
+        DataFrame
+            Columns .fitted, .resid, .loss and for classes .class beside those of `data`.
+
+        Raises
+        ------
+        ArgumentError
+            Both are given, the fit has no price list, or the budget is above what was searched.
+        """
+        fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).augment(data, offset=offset)
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
-        """Predictions of all models of the price list: a dict cost -> prediction."""
+        """Predictions of all models of the price list.
+
+        Parameters
+        ----------
+        data, type, offset
+            As in `predict`.
+
+        Returns
+        -------
+        dict
+            Cost to prediction, the cheapest model first.
+
+        Raises
+        ------
+        ArgumentError
+            The fit is of one lambda_ and has no price list.
+        """
         self._need_list()
-        costs = [model.cost for model in pricelist.listed(self)]
-        return {cost: self._asked(cost, None).predict(data, type, offset=offset) for cost in costs}
+        costs = [model.cost for model in price_list.listed_models(self)]
+        return {cost: self._at(cost, None).predict(data, type, offset=offset) for cost in costs}
 
     def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
 
-        Of the model that the fit has chosen; of the penalized model of a lambda; or of the best
-        model that costs at most `budget`.
+        Of the model that the fit has chosen, unless one of these is given.
+
+        Parameters
+        ----------
+        lambda_ : float, optional
+            Of the penalized model of this lambda (the nearest fitted in log), not refitted.
+        budget : float, optional
+            Of the best model of the price list that costs at most this.
+
+        Returns
+        -------
+        Series
+            By term; of several classes by level and term.
+
+        Raises
+        ------
+        ArgumentError
+            Both are given, the fit has no price list, or the budget is above what was searched.
         """
-        frame = pricelist.terms(self._asked(budget, lambda_))
+        frame = price_list.terms(self._at(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
@@ -151,7 +229,7 @@ class CostnetFit(Fit):
         predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
         per standard deviation (NaN for the intercept).
         """
-        return pricelist.tidy(self)
+        return price_list.tidy(self)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
@@ -160,15 +238,12 @@ class CostnetFit(Fit):
         deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
         of the penalized path.
         """
-        s, m, trace = self.settings, self.step, self.estimates.trace
-        row = {
-            "family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped,
-            "p": len(self.design.names), "budget": s.budget, "cost": m.cost, "df": m.df,
-            "lambda_": m.lambda_, "rule": m.rule, "deviance": m.deviance,
-            "null_deviance": self.null_deviance, "dev_ratio": self.dev_ratio,
-            "converged": self.converged, "gap": float(trace.gap.max()),
-        }  # fmt: skip
-        return pd.DataFrame([row])
+        s, m, path = self.settings, self.step, self.estimates.path
+        row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
+        row |= {"p": len(self.design.names), "budget": s.budget}
+        row |= {name: getattr(m, name) for name in ("cost", "df", "lambda_", "rule", "deviance")}
+        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
+        return pd.DataFrame([row | {"gap": float(path.gap.max())}])
 
     def _summary(self, full):
         return report.summary(self, full)
@@ -177,21 +252,37 @@ class CostnetFit(Fit):
         return report.listing(self)
 
     def to_state(self):
-        return saved.to_state(self)
+        return state.to_state(self)
 
     def plot(self, kind=None, ax=None, **arguments):
-        """Draw on matplotlib Axes and return them.
+        """Draw the fit.
 
-        kind : "cost" (log=False), the default: deviance explained against the price, with the
-        lasso's curve and the cross-validation, log=True where prices are of different size;
-        "path" (top=10), coefficients of the group penalty against log lambda; "graph"
-        (most=30), what is bought, and at which price it comes in.
+        Parameters
+        ----------
+        kind : str, optional
+            "cost", the default: deviance explained against the price, with the lasso's curve and
+            the cross-validation; log=True where prices are of different size. "path":
+            coefficients of the group penalty against log lambda, the `top` (10) largest named.
+            "graph": what is bought, at most `most` (30) things, and the price from which on.
+        ax : matplotlib Axes, optional
+            A new figure's by default.
+        **arguments
+            log, top or most.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            An unknown kind or argument, or nothing to draw of that kind.
         """
         from lodim.models.costnet import plots
 
         return plots.draw(self, kind, ax, **arguments)
 
-    # Costnet's own -----------------------------------------------------------------------------
+    # What costnet has beside --------------------------------------------------------------------
 
     def at(self, budget: float | None = None, lambda_: float | None = None) -> "CostnetFit":
         """The fit with another of its models: all that it says and predicts is of that one.
@@ -201,23 +292,32 @@ class CostnetFit(Fit):
         budget : float, optional
             The best model of the price list that costs at most this.
         lambda_ : float, optional
-            The penalized model of this lambda (the nearest fitted in log), not refitted. One that
-            costs more than the budget of the call is refused.
+            The penalized model of this lambda (the nearest fitted in log), not refitted.
+
+        Returns
+        -------
+        CostnetFit
+
+        Raises
+        ------
+        ArgumentError
+            None or both are given, the fit has no price list, the budget is above what was
+            searched, or the model of lambda_ costs more than that.
         """
         if (budget is None) == (lambda_ is None):
             raise ArgumentError("give either a budget or lambda_")
         other = copy(self)
         other.__dict__.pop("_restricted", None)
         if budget is not None:
-            other.step, said = self._of_budget(budget), {"budget": float(budget)}
-        elif lambda_ is not None:
-            other.step = self._of_lambda(lambda_)
-            said = {"lambda_": other.step.lambda_}
-        either = {"budget": None, "lambda_": None} | said
+            other.step, name, value = self._of_budget(budget), "budget", float(budget)
+        else:
+            other.step, name = self._of_lambda(lambda_), "lambda_"
+            value = other.step.lambda_
+        either = {"budget": None, "lambda_": None} | {name: value}
         other.settings = replace(self.settings, **either)
         other.arguments = self.arguments | either
         other.chosen = {}
-        other.call = f"{self.call}.at({', '.join(f'{k}={v:g}' for k, v in said.items())})"
+        other.call = f"{self.call}.at({name}={value:g})"
         return other
 
     def prices(self) -> pd.DataFrame:
@@ -230,22 +330,37 @@ class CostnetFit(Fit):
         bought beside the row above, and no longer; chosen: the model that predict() uses.
         """
         self._need_list()
-        return pricelist.prices(self)
+        return price_list.prices(self)
 
     def bought(self, budget: float | None = None) -> pd.DataFrame:
         """What must be bought for the model (of a budget), and what of it is free: a row a thing.
 
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
+
+        Parameters
+        ----------
+        budget : float, optional
+            Of the best model that costs at most this, instead of the one that the fit has chosen.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by thing.
+
+        Raises
+        ------
+        ArgumentError
+            The fit has no price list, or the budget is above what was searched.
         """
-        return pricelist.bought(self._asked(budget, None))
+        return price_list.bought(self._at(budget, None))
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
 
         These models are as the penalty leaves them, not refitted; the price list has better ones.
         """
-        return pricelist.path(self)
+        return price_list.path(self)
 
     @property
     def cost(self) -> float:
@@ -265,7 +380,7 @@ class CostnetFit(Fit):
     @property
     def converged(self):
         """Whether the solver met its tolerance at every penalty."""
-        return bool(self.estimates.trace.converged.all())
+        return bool(self.estimates.path.converged.all())
 
     @property
     def separated(self):
@@ -284,33 +399,37 @@ class CostnetFit(Fit):
 
     # Shared by the above -----------------------------------------------------------------------
 
-    def _asked(self, budget, lambda_):
-        """The fit of what was asked for, itself if nothing was."""
+    def _at(self, budget, lambda_):
+        """The fit at a budget or lambda_; itself if neither is given."""
         return self if budget is None and lambda_ is None else self.at(budget, lambda_)
 
     def _need_list(self):
-        if self.estimates.ladder is None:
+        """Raise where there is no price list."""
+        if self.estimates.frontier is None:
             raise ArgumentError("this fit is of one lambda_ and has no price list")
 
     def _of_budget(self, budget):
+        """The best ListedModel that costs at most a budget."""
         if not _is_number(budget) or not budget >= 0:
             raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
         self._need_list()
-        if not within(budget, self.limit):
+        if not affordable(budget, self.limit):
             raise ArgumentError(
                 f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
                 "with this budget, or without one"
             )
-        return steps.of_ladder(self.estimates.ladder, self.estimates.ladder.at(float(budget)))
+        frontier = self.estimates.frontier
+        return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
 
     def _of_lambda(self, lambda_):
+        """The penalized ListedModel nearest to a lambda_."""
         if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
             raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
-        trace = self.estimates.trace
-        logs = np.log(np.maximum(trace.lambdas, 1e-300))
+        path = self.estimates.path
+        logs = np.log(np.maximum(path.lambdas, 1e-300))
         k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
-        step = steps.of_trace(trace, k, self.paid)
-        if not within(step.cost, self.limit):
+        step = ListedModel.from_path(path, k, self.paid)
+        if not affordable(step.cost, self.limit):
             raise ArgumentError(
                 f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
                 f"the budget of {self.limit:g}: give a larger lambda_, or fit without a budget"

@@ -7,11 +7,11 @@ from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.costnet.assemble import assemble, from_state
 from lodim.models.costnet.estimate import combine, fit_stages
 from lodim.models.costnet.fit import CostnetFit
-from lodim.models.costnet.graph.build import network
-from lodim.models.costnet.penalty import path as penalized
-from lodim.models.costnet.penalty.groups import groups
+from lodim.models.costnet.graph.build import make_network
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.path import lambda_max
+from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings
-from lodim.models.costnet.steps import rounded
 from lodim.selection.cv import choose
 
 __all__ = ["costnet", "from_state"]
@@ -192,52 +192,57 @@ def costnet(
     Jenatton, Mairal, Obozinski & Bach (2011). Proximal methods for hierarchical sparse coding.
     Iyer & Bilmes (2013). Submodular optimization with submodular cover and submodular knapsack
     constraints.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> df = ld.data("autompg")
+    >>> prices = {"weight": 1, "horsepower": 5, "model_year": 2}
+    >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", df, costs=prices, budget=4)
+    >>> fit.cost, fit.inputs
+    (3.0, ['weight', 'model_year'])
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(costnet, formula, data, arguments)
     if budget is not None or lambda_ is not None:
         return SPEC.run(problem)
-    found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
-    problem, selection = choose(problem, {"budget": _prices(found[0].ladder)})
-    return SPEC.run(problem, selection, found=found)
+    estimates, log, _ = next(fit_stages(problem.batch, problem.family, problem.settings))
+    problem, selection = choose(problem, {"budget": _prices(estimates.frontier)})
+    return SPEC.run(problem, selection, found=(estimates, log))
 
 
-def ready(problem):
+def with_network(problem):
     """The problem with the network of its design; prices and dependencies as plain dicts."""
     s = problem.settings
-    said = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
+    plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
     for name in ("depends_on", "alternatives"):
         if problem.arguments[name] is not None:
-            said[name] = {key: list(values) for key, values in getattr(s, name)}
-    return replace(
-        problem, settings=replace(s, network=network(problem.design, s)),
-        arguments=problem.arguments | said,
-    )  # fmt: skip
+            plain[name] = {key: list(values) for key, values in getattr(s, name)}
+    settings = replace(s, network=make_network(problem.design, s))
+    return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
 
-def budgets(problem, n):
+def cv_grid(problem, n):
     """What cv() tries: the prices of the models of all rows; or the lambda_ that is given."""
     if problem.settings.lambda_ is not None:
         return {"lambda_": [problem.settings.lambda_]}
     estimates = next(fit_stages(problem.batch, problem.family, problem.settings))[0]
-    return {"budget": _prices(estimates.ladder)}
+    return {"budget": _prices(estimates.frontier)}
 
 
-def _prices(ladder):
+def _prices(frontier):
     """The prices of a price list, of many evenly chosen ones."""
-    M = len(ladder.cost)
-    at = (
-        range(M)
-        if M <= MOST_BUDGETS
-        else {round(k * (M - 1) / (MOST_BUDGETS - 1)) for k in range(MOST_BUDGETS)}
-    )
-    return [rounded(ladder.cost[k]) for k in sorted(at)]
+    M = len(frontier)
+    n = min(M, MOST_BUDGETS)
+    at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
+    return [rounded(frontier.cost[k]) for k in sorted(at)]
 
 
-def _largest(batch, family, s):
-    made = groups(s.network, s.closure, batch.X.shape[1])
+def _largest_lambda(batch, family, s):
+    """The least lambda_ at which nothing with a price is used."""
+    groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
     # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
-    return (1.0 + 1e-12) * penalized.lambda_max(batch, family, made, s.l1_ratio, s.threads)
+    return (1.0 + 1e-12) * lambda_max(batch, family, groups, s.l1_ratio, s.threads)
 
 
 SPEC = ModelSpec(
@@ -247,10 +252,10 @@ SPEC = ModelSpec(
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,
-    penalties={"lambda_": Penalty(_largest, ratio=1e-4, needed=False)},
-    validate=ready,
+    penalties={"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)},
+    validate=with_network,
     shared_setting="budget",
-    cv_grid=budgets,
+    cv_grid=cv_grid,
     options=(
         Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
         Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),

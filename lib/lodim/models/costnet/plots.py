@@ -5,16 +5,16 @@ import pandas as pd
 
 from lodim.checks import flag
 from lodim.errors import ArgumentError
-from lodim.models.costnet import diagram, pricelist
+from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
-from lodim.plot import axes as plot
+from lodim.plot import axes
 from lodim.plot.points import COLOURS, MARKS
 from lodim.report.tables import significant
 
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
-    return plot.draw({"cost": cost, "path": path, "graph": diagram.graph}, kind, fit, ax, arguments)
+    return axes.draw({"cost": cost, "path": path, "graph": diagram.graph}, kind, fit, ax, arguments)
 
 
 def cost(fit, ax, *, log=False):
@@ -22,37 +22,38 @@ def cost(fit, ax, *, log=False):
 
     With `log` the axis of prices is logarithmic from the lowest price on, and linear below it.
     """
-    if fit.estimates.ladder is None:
+    if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
-    ax = plot._axes(ax, (7.4, 4.6))
+    ax = axes._axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
-    ladder, lasso = fit.estimates.ladder, fit.estimates.lasso
-    end = 1.04 * ladder.cost[-1] or 1.0
+    frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
+    end = 1.04 * frontier.cost[-1] or 1.0
     if lasso is not None:
         paid = lasso.cost <= end  # its dearer models are worse by the criterion
-        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, color=plot.GREY,
-               lw=1.2, ls="--", label="weighted lasso alone, refitted", zorder=1)  # fmt: skip
-    share = _share(ladder.deviance, null)
-    _steps(ax, ladder.cost, share, end, color=plot.BLUE, lw=1.4, zorder=2)
-    for k, rule in enumerate(dict.fromkeys((*RULES, *ladder.rule))):
-        of = np.array([r == rule for r in ladder.rule])
+        style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
+        style["label"] = "weighted lasso alone, refitted"
+        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
+    share = _share(frontier.deviance, null)
+    _steps(ax, frontier.cost, share, end, color=axes.BLUE, lw=1.4, zorder=2)
+    for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
+        of = np.array([r == rule for r in frontier.rule])
         if of.any():
-            ax.scatter(ladder.cost[of], share[of], marker=MARKS[k % len(MARKS)], s=34, zorder=3,
-                       color=COLOURS[k % len(COLOURS)], edgecolor="white", lw=0.5,
-                       label=rule)  # fmt: skip
+            style = {"marker": MARKS[k % len(MARKS)], "color": COLOURS[k % len(COLOURS)], "s": 34}
+            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
+            ax.scatter(frontier.cost[of], share[of], **style)
     if fit.selection is not None:
         _held_out(ax, fit.selection, null)
     if fit.step.number:
-        said = f"used by predict(): {significant(fit.step.cost)}"
-        ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=said)
+        label = f"used by predict(): {significant(fit.step.cost)}"
+        ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=label)
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
     if flag("log", log):
-        _spread(ax, ladder.cost[ladder.cost > 0.0])
+        _spread(ax, frontier.cost[frontier.cost > 0.0])
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return plot._tidy(ax)
+    return axes._tidy(ax)
 
 
 def _spread(ax, prices):
@@ -63,6 +64,7 @@ def _spread(ax, prices):
 
 
 def _share(deviance, null):
+    """Percentage of the null deviance explained."""
     return 100.0 * (1.0 - np.asarray(deviance) / null)
 
 
@@ -74,24 +76,24 @@ def _steps(ax, x, y, end, **style):
 def _held_out(ax, selection, null):
     """The cross-validation, as a share of the null deviance of the training rows."""
     error = 100.0 * selection["se"] / null
-    ax.errorbar(selection["budget"], _share(selection["mean"], null), error, fmt="o-", ms=3, lw=0.9,
-                elinewidth=0.7, capsize=2, color=plot.RED, zorder=1.5,
-                label="held out, one standard error")  # fmt: skip
+    style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
+    style |= {"zorder": 1.5, "label": "held out, one standard error"}
+    ax.errorbar(selection["budget"], _share(selection["mean"], null), error, **style)
 
 
 def path(fit, ax, *, top=10):
     """Coefficients of the group penalty per standard deviation against log lambda."""
-    trace, frame = fit.estimates.trace, pricelist.path(fit)
-    keep = np.flatnonzero(trace.lambdas > 0)[::-1]
+    path, frame = fit.estimates.path, price_list.path(fit)
+    keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):
         raise ArgumentError("the path has no features to draw")
     wide = pd.DataFrame(
-        trace.coef[keep].transpose(0, 2, 1).reshape(len(keep), -1), index=trace.lambdas[keep]
+        path.coef[keep].transpose(0, 2, 1).reshape(len(keep), -1), index=path.lambdas[keep]
     )
     levels = [""] if fit.family.n_scores == 1 else [f" ({level})" for level in fit.levels]
     wide.columns = [f"{name}{level}" for level in levels for name in fit.design.names]
     texts = [
         f"{df}\n{significant(cost, 3)}" for df, cost in zip(frame["df"], frame["cost"], strict=True)
     ]
-    above = ("Df, cost", trace.lambdas[keep], [texts[k] for k in keep])
-    return plot.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
+    above = ("Df, cost", path.lambdas[keep], [texts[k] for k in keep])
+    return axes.against_log(wide, "lambda", "coefficient per SD", above, ax, top)

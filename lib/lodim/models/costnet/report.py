@@ -4,47 +4,47 @@ import numpy as np
 import pandas as pd
 
 from lodim.fitting.fit import ARRAY
-from lodim.models.costnet import pricelist
-from lodim.models.costnet.graph.build import idle
-from lodim.models.costnet.steps import PENALIZED
-from lodim.report import phrases as wording
+from lodim.models.costnet import price_list
+from lodim.models.costnet.graph.build import unused_prices
+from lodim.models.costnet.price_list import PENALIZED
+from lodim.report import phrases
 from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant
 
 MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the price list
-AROUND = 4  # rows shown on each side of the chosen one
-CHANGES = 34  # characters of a cell of names
-LINES = 2  # of names that are new at a step, and of those that are dropped
-NOTED = 200  # characters of names in a note
+MARGIN = 4  # rows shown on each side of the chosen one
+WIDTH_OF_NAMES = 34  # characters of a cell of names
+MOST_LINES = 2  # of names that are new at a step, and of those that are dropped
+WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are not estimable, their size is set by the solver"
 LONGEST_RULE = len("reweighted")
-LEGIBLE = 8  # characters to which a name is shortened at least
+SHORTEST = 8  # characters to which a name is shortened at least
 CRITERIA_IN_WORDS = {
-    "deviance": "the deviance", "aic": "AIC", "hq": "the criterion of Hannan and Quinn",
-    "bic": "BIC", "ebic": "extended BIC, which charges for each coefficient,",
-}  # fmt: skip
+    "deviance": "the deviance",
+    "aic": "AIC",
+    "hq": "the criterion of Hannan and Quinn",
+    "bic": "BIC",
+    "ebic": "extended BIC, which charges for each coefficient,",
+}
+COLUMNS = {"Df": "df", "Cost": "cost", "Lambda": "lambda_", "Rule": "rule"}
 LONGEST = 32  # characters of a name
 
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){wording.levels(fit)}",
-        f"{wording.rows(fit)}, {_for_sale(fit)}",
-        _used(fit),
+        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        f"{phrases.rows(fit)}, {_priced_things(fit)}",
+        _use(fit),
     ]
     if fit.separated:
         lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
-    frame = pricelist.prices(fit, pricelist.models(fit))
-    table = pd.DataFrame(
-        {
-            "Df": frame["df"], "Cost": frame["cost"], "%Dev": 100.0 * frame["dev_ratio"],
-            "Lambda": frame["lambda_"], "Rule": frame["rule"],
-        }
-    )  # fmt: skip
+    frame = price_list.prices(fit, price_list.shown_models(fit))
+    table = pd.DataFrame({name: frame[column] for name, column in COLUMNS.items()})
+    table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
     table.index = _numbered(frame)
     formats = {"%Dev": ".2f", "Lambda": _lambda}
     return lines, Table("", table, formats, keep=_shown(frame))
@@ -55,23 +55,24 @@ def summary(fit, full):
     return Report(
         title="Costnet Results",
         header=_header(fit),
-        tables=(*_prices(fit), *_shopping(fit), _coefficients(fit, full)),
+        tables=(*_prices(fit), *_purchases(fit), _coefficients(fit, full)),
         notes=_notes(fit),
         full=full,
     )
 
 
 def _header(fit):
+    """Rows of the header: names and values."""
     s, d, m = fit.settings, fit.design, fit.step
     return (
-        ("Response", wording.modelled(fit)),
+        ("Response", phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
         ("Model", "costnet"),
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
-        ("Things with a price", str(_count(fit))),
+        ("Things with a price", str(_n_priced(fit))),
         ("Rule", m.rule),
         ("Price of everything", significant(fit.total)),
         ("Lambda", _lambda(m.lambda_) or "none"),
@@ -91,24 +92,23 @@ def _prices(fit):
     """The price list, if the fit is of a model on it."""
     if not fit.step.number:
         return ()
-    frame = pricelist.prices(fit)
-    table = pd.DataFrame(
-        {
-            "Cost": frame["cost"], "Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"],
-            "At most": 100.0 * frame["dev_ratio_bound"], "Rule": frame["rule"],
-        }
-    )  # fmt: skip
+    frame = price_list.prices(fit)
+    table = pd.DataFrame({name: frame[COLUMNS[name]] for name in ("Cost", "Df", "Rule")})
+    table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
+    table.insert(3, "At most", 100.0 * frame["dev_ratio_bound"])
     table.index = _numbered(frame)
     if frame["dev_ratio_bound"].isna().all():
         table = table.drop(columns="At most")
-    room = CHANGES + LONGEST_RULE - max(map(len, frame["rule"]))
-    changes = [_changes(*names, room) for names in _changed(fit)]
+    room = WIDTH_OF_NAMES + LONGEST_RULE - max(map(len, frame["rule"]))
+    changes = [
+        _changes(*names, room) for names in price_list.changes(fit, price_list.listed_models(fit))
+    ]
     keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
     table = _with_lines(table, changes)
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    formats = {"Cost": lambda v: costs.get(v, ""), "Df": _blank("d"), "%Dev": _blank(".2f"),
-               "At most": _blank(".2f"), "Rule": _blank("")}  # fmt: skip
-    formats = {name: formats[name] for name in table if name in formats}
+    digits = {"Df": "d", "%Dev": ".2f", "At most": ".2f", "Rule": ""}
+    formats = {"Cost": lambda v: costs.get(v, "")}
+    formats |= {name: _blank_if_missing(digits[name]) for name in table if name in digits}
     return (Table("Price list", table, formats, tuple(_explained(fit, table)), keep=keep),)
 
 
@@ -137,17 +137,9 @@ def _with_lines(table, changes):
     return wide
 
 
-def _blank(spec):
+def _blank_if_missing(spec):
+    """A function that formats numbers, missing ones as nothing."""
     return lambda v: "" if is_missing(v) else format(v, spec)
-
-
-def _changed(fit):
-    """Names newly bought and no longer bought at each model."""
-    had: dict = {}
-    for m in pricelist.listed(fit):
-        has = pricelist.things(fit, m)
-        yield [n for n in has if n not in had], [n for n in had if n not in has]
-        had = has
 
 
 def _changes(new, dropped, room):
@@ -163,7 +155,7 @@ def _packed(sign, names, room):
     out, rest = [], list(names)
     while rest:
         fit = [k for k in range(1, len(rest)) if len(", ".join(rest[:k])) + 3 <= room]
-        if len(out) == LINES - 1 or len(rest) == 1 or len(", ".join(rest)) + 2 <= room:
+        if len(out) == MOST_LINES - 1 or len(rest) == 1 or len(", ".join(rest)) + 2 <= room:
             text, rest = _several(rest, room - 2), []
         elif fit:
             text, rest = ", ".join(rest[: fit[-1]]) + ",", rest[fit[-1] :]
@@ -181,7 +173,7 @@ def _several(names, room):
         if len(text) <= room:
             return text
     each = (room - len(more)) // shown
-    return short(names[0], each) + more if each >= LEGIBLE else f"{len(names)} things"
+    return short(names[0], each) + more if each >= SHORTEST else f"{len(names)} things"
 
 
 def short(name, most):
@@ -193,9 +185,9 @@ def short(name, most):
     return f"{name[:head]}…{name[head - most + 1 :]}"
 
 
-def _shopping(fit):
+def _purchases(fit):
     """What must be bought for the model, if anything."""
-    frame = pricelist.bought(fit)
+    frame = price_list.bought(fit)
     if frame.empty:
         return ()
     table = pd.DataFrame({"Price": frame["price"]})
@@ -203,7 +195,9 @@ def _shopping(fit):
         table["In the model"] = np.where(frame["in_model"], "yes", "no")
     if frame["needed_by"].any():
         named = [names.split(", ") for names in frame["needed_by"]]
-        table["Needed by"] = [_several(names, CHANGES) if names[0] else "" for names in named]
+        table["Needed by"] = [
+            _several(names, WIDTH_OF_NAMES) if names[0] else "" for names in named
+        ]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
     table.index = [short(name, LONGEST) for name in frame.index]
@@ -214,7 +208,8 @@ def _shopping(fit):
 
 
 def _coefficients(fit, full):
-    frame = pricelist.terms(fit)
+    """The table of coefficients, the largest first."""
+    frame = price_list.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
     order = size[size > 0].sort_values(ascending=False, kind="stable").index
@@ -234,27 +229,28 @@ def _coefficients(fit, full):
 
 
 def _notes(fit):
-    trace, d = fit.estimates.trace, fit.design
-    failed = np.count_nonzero(~trace.converged)
+    """The lines below the tables."""
+    path, d = fit.estimates.path, fit.design
+    failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} of them" if failed else "converged"
     notes = [_coefficients_are(fit)]
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
-    gap = significant(float(trace.gap.max()), 2)
-    walked = _count_of(len(trace.lambdas), "penalty", "penalties")
+    gap = significant(float(path.gap.max()), 2)
+    walked = _count_of(len(path.lambdas), "penalty", "penalties")
     notes.append(
         f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
-        f"{int(trace.n_iter.sum())} iterations."
+        f"{int(path.n_iter.sum())} iterations."
     )
-    notes += wording.choice(fit)
+    notes += phrases.choice(fit)
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
     if _has_series(fit):
         notes.append("Price of everything: with one source of each series, the dearest.")
-    left = idle(fit.settings.network, fit.settings)
+    left = unused_prices(fit.settings.network, fit.settings)
     if left:
-        notes.append(f"Priced, not used by the formula: {_several(left, NOTED)}.")
-    notes += wording.without_effect(d)
+        notes.append(f"Priced, not used by the formula: {_several(left, WIDTH_OF_NOTE)}.")
+    notes += phrases.without_effect(d)
     return tuple(notes)
 
 
@@ -281,58 +277,66 @@ def _shown(frame):
     if M > MOST_STEPS:
         keep[10:-5] = False
         for k in np.flatnonzero(frame["chosen"]):
-            keep[max(0, k - AROUND) : k + AROUND + 1] = True
+            keep[max(0, k - MARGIN) : k + MARGIN + 1] = True
     return keep
 
 
 def _numbered(frame):
+    """Labels of the rows of a price list, * at the chosen one."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
 
 
 def _lambda(value):
+    """A penalty as text, a missing one as nothing."""
     return "" if np.isnan(value) else significant(value)
 
 
-def _count(fit):
+def _n_priced(fit):
+    """Number of things with a price, copies being one."""
     network = fit.settings.network
     return len({int(b) for b in network.base[network.cost > 0]})
 
 
-def _for_sale(fit):
+def _priced_things(fit):
+    """How many things have a price, and that of all, in words."""
     by = " by a function" if _by_function(fit) else ""
-    things = _count(fit)
-    said = _count_of(things, "thing", "things")
+    things = _count_of(_n_priced(fit), "thing", "things")
     one = ", one source of each series" if _has_series(fit) else ""
-    return f"{said} with a price{by} ({significant(fit.total)} in all{one})"
+    return f"{things} with a price{by} ({significant(fit.total)} in all{one})"
 
 
 def _has_series(fit):
+    """Whether there are alternatives."""
     return bool((fit.settings.network.series >= 0).any())
 
 
 def _count_of(n, one, several):
+    """A number and its noun."""
     return f"{n} {one if n == 1 else several}"
 
 
 def _by_function(fit):
+    """Whether prices come from a function."""
     return fit.arguments["costs"] == ARRAY
 
 
-def _used(fit):
+def _use(fit):
+    """Which model predict() uses, in words."""
     m = fit.step
     if m.rule == PENALIZED:
         return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
-    said = f"Budget: {_budget(fit)}"
-    return f"{said}; * is the model that predict() uses, of price {significant(m.cost)}"
+    budget = f"Budget: {_budget(fit)}"
+    return f"{budget}; * is the model that predict() uses, of price {significant(m.cost)}"
 
 
 def _budget(fit):
+    """The budget in words."""
     budget = fit.settings.budget
     if budget is None:
         return "none"
-    return significant(budget) + wording.how(fit, "budget")
+    return significant(budget) + phrases.how(fit, "budget")
 
 
 def _labels(frame):

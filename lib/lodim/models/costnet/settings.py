@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.errors import ArgumentError
-from lodim.models.costnet.graph import parse as given
+from lodim.models.costnet.graph import parse
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 
@@ -19,7 +19,7 @@ SOLVERS = ("auto", "cvxpy")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of costnet is asked for; `costnet` says what each means.
+    """Arguments of a fit of costnet, checked; `costnet` says what each means.
 
     costs, depends_on and alternatives are kept as tuples of pairs (costs may be a function);
     `network` is made of them and the formula's terms. Of several budgets, as cross-validation
@@ -48,7 +48,7 @@ class Settings:
 
     def __post_init__(self):
         for name in ("costs", "depends_on", "alternatives"):
-            object.__setattr__(self, name, getattr(given, name)(getattr(self, name)))
+            object.__setattr__(self, name, getattr(parse, name)(getattr(self, name)))
         if not (self.network is None or isinstance(self.network, Network)):
             raise ArgumentError("network is made of costs and depends_on, and cannot be given")
         self._check_budget()
@@ -86,6 +86,7 @@ class Settings:
 
 
 def _rules(rules):
+    """The rules in the order of RULES; an ArgumentError for others."""
     rules = (rules,) if isinstance(rules, str) else rules
     if not isinstance(rules, Iterable):
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r}")
@@ -99,6 +100,7 @@ def _rules(rules):
 
 
 def _decreasing(lambdas):
+    """Distinct penalties as a tuple, the largest first; an ArgumentError for others."""
     try:
         values = np.atleast_1d(np.asarray(lambdas, dtype=float))
     except (TypeError, ValueError):

@@ -6,10 +6,10 @@ import numpy as np
 
 from lodim import forms
 from lodim.fitting.fit import shared
-from lodim.models.costnet import steps
 from lodim.models.costnet.graph.network import Network
-from lodim.models.costnet.penalty.path import Trace
-from lodim.models.costnet.search.frontier import Ladder
+from lodim.models.costnet.penalty.problem import PenaltyPath
+from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases
+from lodim.models.costnet.search.frontier import CostFrontier
 from lodim.models.costnet.settings import Settings
 
 PLAIN = ("limit", "total", "lightest", "n", "null_deviance")  # kept as they are
@@ -24,10 +24,13 @@ def to_state(fit):
     return fit._shared_state() | {
         "settings": settings,
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
-        "trace": _fields(e.trace), "ladder": _fields(e.ladder), "lasso": _fields(e.lasso),
-        "paid": _fields(fit.paid), "step": steps.place(fit.step, e.trace),
+        "trace": _fields(e.path),
+        "ladder": _fields(e.frontier),
+        "lasso": _fields(e.lasso),
+        "paid": _fields(fit.paid),
+        "step": fit.step.position(e.path),
         **{name: getattr(fit, name) for name in PLAIN},
-    }  # fmt: skip
+    }
 
 
 def read(state):
@@ -35,17 +38,18 @@ def read(state):
     common = shared(state, "costnet")
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)
-    estimates = steps.Estimates(
-        trace=Trace(**state["trace"]), ladder=_ladder(state["ladder"]),
-        lasso=_ladder(state["lasso"]),
-    )  # fmt: skip
-    paid = steps.Paid(**state["paid"])
+    path, frontiers = (
+        PenaltyPath(**state["trace"]),
+        map(_frontier, (state["ladder"], state["lasso"])),
+    )
+    estimates, paid = Estimates(path, *frontiers), Purchases(**state["paid"])
     return common | {
-        "estimates": estimates, "paid": paid,
+        "estimates": estimates,
+        "paid": paid,
         "settings": Settings(**state["settings"], network=network),
-        "step": steps.at_place(state["step"], estimates, paid),
+        "step": ListedModel.from_position(state["step"], estimates, paid),
         **{name: state[name] for name in PLAIN},
-    }  # fmt: skip
+    }
 
 
 def _fields(record):
@@ -55,8 +59,9 @@ def _fields(record):
     return {f.name: getattr(record, f.name) for f in fields(record)}
 
 
-def _ladder(state):
-    return None if state is None else Ladder(**state | {"rule": tuple(state["rule"])})
+def _frontier(state):
+    """The CostFrontier of a state; None of none."""
+    return None if state is None else CostFrontier(**state | {"rule": tuple(state["rule"])})
 
 
 def _network(state):
@@ -65,10 +70,13 @@ def _network(state):
     network = Network(**state | tuples | {"names": tuple(state["names"])})
     numbers = forms.several("V", forms.several(None, forms.whole()))
     known = {
-        "names": forms.several("V"), "cost": forms.real("V", least=0), "parents": numbers,
-        "columns": numbers, "series": forms.whole("V", least=-1),
+        "names": forms.several("V"),
+        "cost": forms.real("V", least=0),
+        "parents": numbers,
+        "columns": numbers,
+        "series": forms.whole("V", least=-1),
         "base": forms.whole("V", most=len(network) - 1),
-    }  # fmt: skip
+    }
     forms.check(network, known, "network")
     for v, parents in enumerate(network.parents):
         if any(u >= v for u in parents):
@@ -84,34 +92,51 @@ def _check(state, network, p, K):
     several = len(state["settings"]["alternatives"] or ())
     if V and network.series.max() >= several:
         raise ValueError(f"the network has more than {several} series of alternatives")
-    trace = {
-        "lambdas": forms.real("L", least=0), "intercept": forms.real("L", K),
-        "coef": forms.real("L", p, K), "latent": forms.real("L", "q", K),
-        **dict.fromkeys(("deviance", "objective", "gap"), forms.squares("L")),
-        "n_iter": forms.whole("L"), "converged": forms.flags("L"), "null_deviance": forms.squares(),
-    }  # fmt: skip
     known = {
-        "trace": forms.part(trace), "ladder": forms.optional(_listed("M", p, K, V)),
-        "lasso": forms.optional(_listed("N", p, K, V)),
+        "trace": _path_form(p, K),
+        "ladder": forms.optional(_frontier_form("M", p, K, V)),
+        "lasso": forms.optional(_frontier_form("N", p, K, V)),
         "paid": forms.part({"bought": forms.flags("L", V), "cost": forms.real("L", least=0)}),
-        "limit": forms.real(least=0, most=np.inf), "total": forms.real(least=0),
-        "lightest": forms.real(least=0, most=1), "n": forms.whole(least=1),
+        "limit": forms.real(least=0, most=np.inf),
+        "total": forms.real(least=0),
+        "lightest": forms.real(least=0, most=1),
+        "n": forms.whole(least=1),
         "null_deviance": forms.squares(),
-    }  # fmt: skip
+    }
     sizes = forms.check(state, known)
     listed, _ = state["step"]
-    place = (forms.flags(), forms.whole(most=sizes.get("M", 0) - 1 if listed else sizes["L"] - 1))
-    for form, value in zip(place, state["step"], strict=True):
+    last = sizes.get("M", 0) - 1 if listed else sizes["L"] - 1
+    for form, value in zip((forms.flags(), forms.whole(most=last)), state["step"], strict=True):
         form(value, "step", {})
 
 
-def _listed(M, p, K, V):
+def _path_form(p, K):
+    """The form of a penalized path of L models."""
+    path = {
+        "lambdas": forms.real("L", least=0),
+        "intercept": forms.real("L", K),
+        "coef": forms.real("L", p, K),
+        "latent": forms.real("L", "q", K),
+        **dict.fromkeys(("deviance", "objective", "gap"), forms.squares("L")),
+        "n_iter": forms.whole("L"),
+        "converged": forms.flags("L"),
+        "null_deviance": forms.squares(),
+    }
+    return forms.part(path)
+
+
+def _frontier_form(M, p, K, V):
     """The form of a price list of M models."""
-    ladder = {
-        "cost": forms.ascending(forms.real(M, least=0)), "intercept": forms.real(M, K),
-        "coef": forms.real(M, p, K), "bought": forms.flags(M, V), "deviance": forms.squares(M),
-        "df": forms.whole(M, most=p), "lambda_": forms.real(M, least=0, nan=True),
-        "rule": forms.several(M), "criterion": forms.squares(M, nan=True),
+    frontier = {
+        "cost": forms.ascending(forms.real(M, least=0)),
+        "intercept": forms.real(M, K),
+        "coef": forms.real(M, p, K),
+        "bought": forms.flags(M, V),
+        "deviance": forms.squares(M),
+        "df": forms.whole(M, most=p),
+        "lambda_": forms.real(M, least=0, nan=True),
+        "rule": forms.several(M),
+        "criterion": forms.squares(M, nan=True),
         "bound": forms.real(M, least=-np.inf, most=forms.SQUARE, nan=True),
-    }  # fmt: skip
-    return forms.part(ladder)
+    }
+    return forms.part(frontier)

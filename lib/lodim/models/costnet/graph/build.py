@@ -1,4 +1,4 @@
-"""From a formula's terms and what a user says of them to the network of what can be bought."""
+"""From the terms of a formula, prices and dependencies to the network of what can be bought."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from lodim.design import factors as factor
+from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.formula.formula import listing, near_matches
-from lodim.models.costnet.graph import parse as given
 from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.graph.parse import LARGEST, is_price
 
 MOST_NODES = 20_000  # copies of what needs alternatives included
 CHECKED = 50  # names of a chain along which a cost function is looked at
@@ -40,35 +40,35 @@ class Graph:
             self.bought[name] = None
 
 
-def network(design, settings):
+def make_network(design, settings):
     """The Network of a design's terms, the things they need, and their prices."""
     graph = Graph()
-    _add_terms(graph, design, _squeezed(_said(settings)))
+    _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
-    names = _Names(graph, settings)
+    names = _NameFinder(graph, settings)
     _add_sources(graph, names, settings.alternatives)
     for child, parents in settings.depends_on:
         if child in graph.sources:
             raise ArgumentError(
                 f"depends_on: {child!r} is a series of alternatives; say what each source needs"
             )
-        child = names.of(child, "depends_on")
-        graph.add(child, needs=[names.of(p, "depends_on", child) for p in parents])
+        child = names.find(child, "depends_on")
+        graph.add(child, needs=[names.find(p, "depends_on", child) for p in parents])
     _check_series(graph)
     order = _in_order(graph)
-    graph = _of_use(graph, formula)
+    graph = _used_part(graph, formula)
     _check_copies(graph, [n for n in order if n in graph.columns or n in graph.sources])
     cost, set_cost = _prices(graph, names, settings.costs)
-    return _unfolded(graph, cost, set_cost)
+    return _to_network(graph, cost, set_cost)
 
 
-def idle(network, settings):
+def unused_prices(network, settings):
     """Names in the costs that no node of a network has: priced, and not used by the formula."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
-def derived(design):
+def derived_names(design):
     """Names of what is computed from columns: terms, and the factors of terms, of a formula."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -77,11 +77,11 @@ def derived(design):
 # The formula -------------------------------------------------------------------------------------
 
 
-def _add_terms(graph, design, said):
-    """The columns of the data, then the terms that are made of them."""
+def _add_terms(graph, design, named):
+    """Add the columns of the data, then the terms made of them; `named` are names of the user."""
     for name in design.features:
         graph.add(name, bought=True)
-    own = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
+    derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
     for t, term in enumerate(design.terms):
         columns = np.flatnonzero(design.term_of == t).tolist()
         if _plain(term):
@@ -89,24 +89,24 @@ def _add_terms(graph, design, said):
             continue
         needs = []
         for part in term:
-            node = len(term) > 1 and (part.name in own or _squeeze(part.name) in said)
+            node = len(term) > 1 and (part.name in derived or _squeeze(part.name) in named)
             if node and not _plain((part,)):
-                graph.add(part.name, needs=factor.needs(part))
-            needs += [part.name] if node else factor.needs(part)
+                graph.add(part.name, needs=factors.needs(part))
+            needs += [part.name] if node else factors.needs(part)
         graph.add(design.term_names[t], columns=columns, needs=needs)
 
 
 def _plain(term):
     """Whether a term is one column of the data as it is."""
     part = term[0]
-    derived = isinstance(part, factor.Expression) or getattr(part, "called", False)
+    derived = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return len(term) == 1 and not derived
 
 
 # What the user says ------------------------------------------------------------------------------
 
 
-class _Names:
+class _NameFinder:
     """Finds the node that a user means by a name."""
 
     def __init__(self, graph, settings):
@@ -125,8 +125,8 @@ class _Names:
                     f"costs: {series!r} is a series of alternatives; its sources have prices"
                 )
 
-    def of(self, name, where, child=None):
-        """The node of a name; a thing beside the formula becomes one."""
+    def find(self, name, where, child=None):
+        """The node of a name; a new one for a priced thing. `where` and `child` are for errors."""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -149,12 +149,13 @@ class _Names:
 
 
 def _add_sources(graph, names, alternatives):
+    """Add the series of alternatives and their sources."""
     for series, sources in alternatives:
-        graph.sources[series] = tuple(names.of(s, "alternatives") for s in sources)
+        graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
 
-def _said(settings):
-    """All names that the user says."""
+def _all_names(settings):
+    """All names in the costs, dependencies and alternatives."""
     pairs = (*settings.depends_on, *settings.alternatives)
     return {
         *_priced(settings),
@@ -174,6 +175,7 @@ def _squeeze(name):
 
 
 def _squeezed(names):
+    """Names without blanks, as a set."""
     return {_squeeze(name) for name in names}
 
 
@@ -217,7 +219,7 @@ def _check_series(graph):
             )
 
 
-def _of_use(graph, formula):
+def _used_part(graph, formula):
     """The part of a graph that the names of the formula need; the rest may wait for another one.
 
     Series keep their places: one that is not needed has no source.
@@ -232,7 +234,7 @@ def _of_use(graph, formula):
         {name: value for name, value in part.items() if name in used}
         for part in (graph.columns, graph.needs, graph.bought)
     )
-    sources = {name: found if name in used else () for name, found in graph.sources.items()}
+    sources = {name: names if name in used else () for name, names in graph.sources.items()}
     return Graph(*kept, sources)
 
 
@@ -240,8 +242,8 @@ def _check_copies(graph, order):
     """Raise where the sources of what a name needs have too many combinations."""
     series, copies = {}, 0
     for name in order:
-        found = {n for n in _needed(graph, name) if n in graph.sources}
-        series[name] = found.union(*(series[n] for n in _needed(graph, name)))
+        direct = {n for n in _needed(graph, name) if n in graph.sources}
+        series[name] = direct.union(*(series[n] for n in _needed(graph, name)))
         if name not in graph.sources:
             copies += math.prod(len(graph.sources[k]) for k in series[name])
     if copies > MOST_NODES:
@@ -259,7 +261,7 @@ def _prices(graph, names, costs):
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
-        _check_grows(set_cost, list(graph.bought))
+        _check_monotone(set_cost, list(graph.bought))
         return [single.get(name, 0.0) for name in graph.columns], set_cost
     if costs is None:
         return [float(name in graph.bought) for name in graph.columns], None
@@ -283,11 +285,11 @@ def _checked(costs, bought):
         try:
             value = costs(names)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise ArgumentError(f"costs({_set(names)}) raised {said}") from error
-        if not given.is_price(value):
+            reason = f"{type(error).__name__}: {error}"
+            raise ArgumentError(f"costs({_set(names)}) raised {reason}") from error
+        if not is_price(value):
             raise ArgumentError(
-                f"costs({_set(names)}) must be a number, 0 to {given.LARGEST:g}, not {value!r}"
+                f"costs({_set(names)}) must be a number, 0 to {LARGEST:g}, not {value!r}"
             )
         return float(value)
 
@@ -299,7 +301,7 @@ def _checked(costs, bought):
     return set_cost
 
 
-def _check_grows(set_cost, names):
+def _check_monotone(set_cost, names):
     """Raise where more things cost less, along a few chains of sets."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
@@ -316,6 +318,7 @@ def _check_grows(set_cost, names):
 
 
 def _set(names):
+    """A set of names as text, a few of them."""
     shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
     return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
 
@@ -323,13 +326,12 @@ def _set(names):
 # The network -------------------------------------------------------------------------------------
 
 
-def _unfolded(graph, cost, set_cost):
+def _to_network(graph, cost, set_cost):
+    """The Network of a Graph of names with their prices."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]
     uses = [tuple(series.index(n) for n in needs if n not in at) for needs in graph.needs.values()]
-    sources = tuple(tuple(at[s] for s in found) for found in graph.sources.values())
-    return unfold(
-        tuple(graph.columns), np.array(cost), parents, list(graph.columns.values()), sources, uses,
-        set_cost,
-    )  # fmt: skip
+    sources = tuple(tuple(at[s] for s in nodes) for nodes in graph.sources.values())
+    names, columns = tuple(graph.columns), list(graph.columns.values())
+    return unfold(names, np.array(cost), parents, columns, sources, uses, set_cost)

@@ -51,10 +51,10 @@ class Network:
         for v, parents in enumerate(self.parents):
             for u in parents:
                 out[u].append(v)
-        return tuple(tuple(sorted(set(found))) for found in out)
+        return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """The nodes `on` (V,) bool with all that they need, (V,) bool."""
+        """Ancestral closure of the nodes `on` (V,) bool: with all that they need, (V,) bool."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -94,52 +94,51 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
         A node needs two sources of one series.
     """
     uses = uses or ((),) * len(names)
-    source_of = {v: k for k, found in enumerate(sources) for v in found}
-    made, first = _copies(names, parents, sources, uses, source_of)
+    source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
+    copies, first = _copies(names, parents, sources, uses, source_of)
     return Network(
-        names=tuple(names[v] for v, _ in made),
-        cost=np.array([cost[v] for v, _ in made], np.float64),
-        parents=tuple(found for _, found in made),
-        columns=tuple(tuple(columns[v]) for v, _ in made),
-        series=np.array([source_of.get(v, -1) for v, _ in made], np.int64),
-        base=np.array([first[v] for v, _ in made], np.int64),
+        names=tuple(names[v] for v, _ in copies),
+        cost=np.array([cost[v] for v, _ in copies], np.float64),
+        parents=tuple(needed for _, needed in copies),
+        columns=tuple(tuple(columns[v]) for v, _ in copies),
+        series=np.array([source_of.get(v, -1) for v, _ in copies], np.int64),
+        base=np.array([first[v] for v, _ in copies], np.int64),
         set_cost=set_cost,
     )
 
 
 def _copies(names, parents, sources, uses, source_of):
     """The node and the parents of each copy, in order; and the first copy of each node."""
-    needed = [
-        (*parents[v], *(u for k in uses[v] for u in sources[k])) for v in range(len(names))
-    ]  # fmt: skip
+    used = [[u for k in series for u in sources[k]] for series in uses]
+    needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
-    made: list[tuple[int, tuple[int, ...]]] = []
+    out: list[tuple[int, tuple[int, ...]]] = []
     first: dict[int, int] = {}
     serving: list[dict[int, int]] = []  # of each copy, the source of each series that it rests on
-    for v in _sorted(needed):
-        first[v], copies[v] = len(made), []
-        for choice, found in _choices(v, parents, uses, sources, copies):
-            held = _held(v, found, source_of, serving)
-            if held is not None:
-                copies[v].append((choice, len(made)))
-                made.append((v, found))
-                serving.append(held)
+    for v in _topological_order(needed):
+        first[v], copies[v] = len(out), []
+        for choice, at in _choices(v, parents, uses, sources, copies):
+            serves = _combined_sources(v, at, source_of, serving)
+            if serves is not None:
+                copies[v].append((choice, len(out)))
+                out.append((v, at))
+                serving.append(serves)
         if not copies[v]:
             raise ArgumentError(
                 f"{names[v]!r} needs two sources that are alternatives to each other, and a model "
                 "has one of them: leave it out of the formula, or the alternatives"
             )
-    return made, first
+    return out, first
 
 
-def _held(v, parents, source_of, serving):
+def _combined_sources(v, parents, source_of, serving):
     """The source of each series that a copy with these parents rests on; None if two of one."""
-    held = {source_of[v]: v} if v in source_of else {}
+    combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
-            if held.setdefault(series, source) != source:
+            if combined.setdefault(series, source) != source:
                 return None
-    return held
+    return combined
 
 
 def _choices(v, parents, uses, sources, copies):
@@ -156,8 +155,8 @@ def _choices(v, parents, uses, sources, copies):
             yield choice, tuple(dict.fromkeys(at for _, at in parts))
 
 
-def _sorted(parents):
-    """Positions with parents before children, otherwise in their order."""
+def _topological_order(parents):
+    """Positions with parents before children, otherwise in their order; depth first."""
     seen: set[int] = set()
     for root in range(len(parents)):
         stack = [(root, iter(parents[root]))] if root not in seen else []

@@ -22,65 +22,65 @@ LARGEST = 1e70  # price of one thing: sums of them are prices
 ENDS = (("parent", "child"), ("from", "to"))
 
 
-def costs(given):
+def costs(value):
     """The prices: ((name, price), ...), a function of a set of names, or None."""
-    if given is None or callable(given):
-        return given
-    found = {}
-    for name, price in _priced(given):
+    if value is None or callable(value):
+        return value
+    out = {}
+    for name, price in _priced(value):
         name = str(name)
-        if name in found:
+        if name in out:
             raise ArgumentError(f"costs name {name!r} twice")
-        found[name] = _price(name, price)
-    return tuple(found.items())
+        out[name] = _price(name, price)
+    return tuple(out.items())
 
 
-def depends_on(given):
+def depends_on(value):
     """What depends on what: ((child, (parent, ...)), ...)."""
-    found = {}
-    for child, parents in _edges(given):
-        known = found.setdefault(str(child), {})
+    out = {}
+    for child, parents in _edges(value):
+        known = out.setdefault(str(child), {})
         for parent in _names(parents, f"depends_on[{str(child)!r}]"):
             if parent == str(child):
                 raise ArgumentError(f"depends_on: {parent!r} cannot depend on itself")
             known[parent] = None
-    return tuple((child, tuple(parents)) for child, parents in found.items() if parents)
+    return tuple((child, tuple(parents)) for child, parents in out.items() if parents)
 
 
-def alternatives(given):
+def alternatives(value):
     """The series and their sources: ((series, (source, ...)), ...)."""
-    if given is None:
+    if value is None:
         return ()
-    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = value.items() if isinstance(value, Mapping) else value
     if not _is_pairs(pairs):
-        raise ArgumentError(f"{ALTERNATIVES}, not {given!r}")
-    found, series_of = {}, {}
+        raise ArgumentError(f"{ALTERNATIVES}, not {value!r}")
+    out, series_of = {}, {}
     for series, sources in pairs:
         series = str(series)
-        found[series] = _names(sources, f"alternatives[{series!r}]")
-        if not found[series]:
+        out[series] = _names(sources, f"alternatives[{series!r}]")
+        if not out[series]:
             raise ArgumentError(f"alternatives: {series!r} has no source")
-        for source in found[series]:
+        for source in out[series]:
             if source in series_of:
-                said = f"{series_of[source]!r} and of {series!r}"
-                raise ArgumentError(f"alternatives: {source!r} is a source of {said}; of one only")
+                names = f"{series_of[source]!r} and of {series!r}"
+                raise ArgumentError(f"alternatives: {source!r} is a source of {names}; of one only")
             series_of[source] = series
-    for series in found:
+    for series in out:
         if series in series_of:
-            said = f"{series!r} is a series, and a source of {series_of[series]!r}"
-            raise ArgumentError(f"alternatives: {said}; a source is a thing of its own")
-    return tuple(found.items())
+            names = f"{series!r} is a series, and a source of {series_of[series]!r}"
+            raise ArgumentError(f"alternatives: {names}; a source is a thing of its own")
+    return tuple(out.items())
 
 
-def _priced(given):
+def _priced(value):
     """Pairs of name and price."""
-    if hasattr(given, "columns"):
-        return _table_of_prices(given)
-    if hasattr(given, "items"):
-        return given.items()
-    if not _is_pairs(given):
-        raise ArgumentError(f"{COSTS}, not {given!r}")
-    return given
+    if hasattr(value, "columns"):
+        return _table_of_prices(value)
+    if hasattr(value, "items"):
+        return value.items()
+    if not _is_pairs(value):
+        raise ArgumentError(f"{COSTS}, not {value!r}")
+    return value
 
 
 def _table_of_prices(table):
@@ -96,6 +96,7 @@ def _table_of_prices(table):
 
 
 def _price(name, price):
+    """A price as float; an ArgumentError for what is none."""
     if not is_price(price):
         raise ArgumentError(
             f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
@@ -108,31 +109,32 @@ def is_price(value):
     return _is_number(value) and 0.0 <= float(value) <= LARGEST
 
 
-def _edges(given):
+def _edges(value):
     """Pairs of child and parents."""
-    if given is None:
+    if value is None:
         return ()
-    if hasattr(given, "columns"):
-        return _table_of_edges(given)
-    if hasattr(given, "items"):
-        return given.items()
-    if hasattr(given, "edges") and hasattr(given, "is_directed"):
-        if not given.is_directed():
+    if hasattr(value, "columns"):
+        return _table_of_edges(value)
+    if hasattr(value, "items"):
+        return value.items()
+    if hasattr(value, "edges") and hasattr(value, "is_directed"):
+        if not value.is_directed():
             raise ArgumentError("depends_on: the graph has no directions; edges go parent -> child")
-        return [(child, (parent,)) for parent, child in given.edges()]
-    if not _is_pairs(given):
-        raise ArgumentError(f"{DEPENDS}, not {given!r}")
-    return given
+        return [(child, (parent,)) for parent, child in value.edges()]
+    if not _is_pairs(value):
+        raise ArgumentError(f"{DEPENDS}, not {value!r}")
+    return value
 
 
 def _table_of_edges(table):
+    """Pairs of child and parent from a table of two columns."""
     names = {str(name).lower(): name for name in table.columns}
     for parent, child in ENDS:
         if {parent, child} <= set(names):
             ends = (_column(table, names[end]) for end in (child, parent))
             return list(zip(*ends, strict=True))
-    said = ", ".join(map(repr, table.columns))
-    raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {said}")
+    names = ", ".join(map(repr, table.columns))
+    raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {names}")
 
 
 def _column(table, name):
@@ -140,25 +142,27 @@ def _column(table, name):
     return table[name].to_list()
 
 
-def _names(given, where):
+def _names(value, where):
     """One name or several, as a tuple of text without repetition; none of a missing value."""
-    if is_missing(given):
+    if is_missing(value):
         return ()
-    if isinstance(given, str | numbers.Number):
-        given = (given,)
-    if not isinstance(given, Iterable):
-        raise ArgumentError(f"{where} must be a name or a list of names, not {given!r}")
-    given = list(given)
-    for name in given:
+    if isinstance(value, str | numbers.Number):
+        value = (value,)
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"{where} must be a name or a list of names, not {value!r}")
+    value = list(value)
+    for name in value:
         if name is None or isinstance(name, float):
             raise ArgumentError(f"{where} holds {name!r}, which is no name")
-    return tuple(dict.fromkeys(map(str, given)))
+    return tuple(dict.fromkeys(map(str, value)))
 
 
-def _is_pairs(given):
-    pairs = not isinstance(given, str | bytes) and isinstance(given, Iterable)
-    return pairs and all(isinstance(p, tuple | list) and len(p) == 2 for p in given)
+def _is_pairs(value):
+    """Whether a value is a collection of pairs."""
+    pairs = not isinstance(value, str | bytes) and isinstance(value, Iterable)
+    return pairs and all(isinstance(p, tuple | list) and len(p) == 2 for p in value)
 
 
 def _is_number(value):
+    """Whether a value is a real number, no bool."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)

@@ -1,7 +1,8 @@
-"""Kernels of the quadratic problem with a group penalty: blocks, and Newton steps.
+"""Kernels that minimize a quadratic with a group penalty: block descent, and Newton steps.
 
-H is (J, J, A, A): J = K where the scores are coupled, else 1 and the same for each. `c` is always
-minus the gradient of the smooth part at w. Else as in `kernels`.
+H is (J, J, A, A): J = K where the scores are coupled, else 1 and the same for each. `c` (K, A) is
+minus the gradient of the smooth part at w. Groups [g0, g1) have their members within the
+coefficients [lo, hi). Else as in `prox`.
 """
 
 import numpy as np
@@ -9,20 +10,20 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.models.costnet.penalty.prox import (
     FAST,
-    certificate,
+    duality_gap,
     penalty,
-    shrink,
-    shrink_overlapping,
+    prox_overlapping,
+    prox_tree,
 )
 
-MOST_CURVED = 800  # numbers in a Newton step: more cost more than the sweeps that they spare
+MOST_NEWTON = 800  # numbers in a Newton step: more cost more than the sweeps that they spare
 NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
 
 @njit(**FAST)
-def apply(H, d, lo, hi, c, a, b):
-    """c[:, a:b] -= H d for a change d of the coefficients [lo, hi)."""
+def subtract_product(H, d, lo, hi, c, a, b):
+    """Subtract H d from c[:, a:b], for a change d of the coefficients [lo, hi)."""
     coupled = H.shape[0] > 1
     for k in range(c.shape[0]):
         for j in range(lo, hi):
@@ -41,8 +42,8 @@ def apply(H, d, lo, hi, c, a, b):
 
 
 @njit(**FAST)
-def steepness(H, K, lo, hi):
-    """Largest eigenvalue of H over the coefficients [lo, hi), slightly above."""
+def largest_eigenvalue(H, K, lo, hi):
+    """Upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
     coupled = H.shape[0] > 1
     if hi - lo == 1 and not coupled:
         return H[0, 0, lo, lo]
@@ -53,7 +54,7 @@ def steepness(H, K, lo, hi):
             v[k, j] = 1.0 + 0.37 * ((j * 7 + k * 3) % 11)
     for _ in range(40):
         out = np.zeros((rows, hi))
-        apply(H, v, lo, hi, out, lo, hi)
+        subtract_product(H, v, lo, hi, out, lo, hi)
         norm, before = 0.0, 0.0
         for k in range(rows):
             for j in range(lo, hi):
@@ -69,8 +70,8 @@ def steepness(H, K, lo, hi):
 
 
 @njit(**FAST)
-def _factor(M):
-    """Cholesky factor of M in its lower triangle; False where M is not positive definite."""
+def _cholesky(M):
+    """Cholesky factor in the lower triangle of M, in place; False if not positive definite."""
     for i in range(M.shape[0]):
         for j in range(i + 1):
             rest, row, other = M[i, j], M[i], M[j]
@@ -86,8 +87,8 @@ def _factor(M):
 
 
 @njit(**FAST)
-def _solve(L, x):
-    """x of L L' x = x, in place."""
+def _cholesky_solve(L, x):
+    """Solve L L' y = x; y replaces x."""
     d = x.size
     for i in range(d):
         rest = x[i]
@@ -101,8 +102,11 @@ def _solve(L, x):
 
 
 @njit(**FAST)
-def _curve(H, c, w, lam, g0, g1, start, member, cost, at, place):
-    """Hessian and minus the gradient of the objective over the rows `at`, where it is smooth."""
+def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Hessian (K s, K s) and minus the gradient (K s,) of the objective in the s coefficients `at`.
+
+    `position` (hi,) places coefficients in `at`, or is -1. Groups of norm zero are left out.
+    """
     K, s = w.shape[0], at.size
     M, rhs = np.zeros((K * s, K * s)), np.empty(K * s)
     coupled = H.shape[0] > 1
@@ -118,73 +122,73 @@ def _curve(H, c, w, lam, g0, g1, start, member, cost, at, place):
         norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
         if norm == 0.0:
             continue
-        bend = lam * cost[g] / norm
+        curvature = lam * cost[g] / norm
         alone = K == 1 and start[g + 1] - start[g] == 1
         for i in range(start[g], start[g + 1]):
-            a = place[member[i]]
+            a = position[member[i]]
             if a < 0:
                 continue
             for k in range(K):
-                rhs[k * s + a] -= bend * w[k, member[i]]
+                rhs[k * s + a] -= curvature * w[k, member[i]]
                 if alone:
                     continue
-                M[k * s + a, k * s + a] += bend
-                pull = bend / norm**2 * w[k, member[i]]
+                M[k * s + a, k * s + a] += curvature
+                cross = curvature / norm**2 * w[k, member[i]]
                 for h in range(start[g], start[g + 1]):
-                    b = place[member[h]]
+                    b = position[member[h]]
                     if b >= 0:
                         for m in range(k + 1):
-                            M[k * s + a, m * s + b] -= pull * w[m, member[h]]
+                            M[k * s + a, m * s + b] -= cross * w[m, member[h]]
     return M, rhs
 
 
 @njit(**FAST)
-def newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, fine):
-    """Newton steps on the coefficients of [lo, hi) that are not zero, until one gains little.
+def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps):
+    """Newton steps on the nonzero coefficients of [lo, hi), until one lowers little; in place.
 
-    The objective is smooth there. Groups that would turn to the other side become zero, and the
-    others go on at once. `c` follows over [lo, hi); `d` is room.
+    The objective is smooth there. Groups whose norm a step would take through zero become zero, and
+    the others go on at once. `c` is updated over [lo, hi); `d` (K, A) is workspace.
     """
     for _ in range(NEWTON_STEPS):
-        gain, crossed = _newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d)
-        if not crossed and gain <= fine:
+        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d)
+        if not crossed and gain <= eps:
             break
 
 
 @njit(**FAST)
-def _newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
-    """One Newton step: what it lowers, and whether a coefficient became zero."""
+def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
+    """One Newton step: what it lowers the objective by, and whether a group became zero."""
     K = w.shape[0]
-    place = np.full(hi, -1)
+    position = np.full(hi, -1)
     s = 0
     for j in range(lo, hi):
         for k in range(K):
-            if w[k, j] != 0.0 and place[j] < 0:
-                place[j] = s
+            if w[k, j] != 0.0 and position[j] < 0:
+                position[j] = s
                 s += 1
-    if s == 0 or K * s > MOST_CURVED:
+    if s == 0 or K * s > MOST_NEWTON:
         return 0.0, False
-    at = np.flatnonzero(place >= 0)
-    M, step = _curve(H, c, w, lam, g0, g1, start, member, cost, at, place)
+    at = np.flatnonzero(position >= 0)
+    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
     largest = 0.0
     for i in range(K * s):
         largest = max(largest, M[i, i])
     for i in range(K * s):
         M[i, i] += 1e-11 * largest
-    if not _factor(M):
+    if not _cholesky(M):
         return 0.0, False
-    _solve(M, step)
+    _cholesky_solve(M, step)
     for k in range(K):
         for j in range(lo, hi):
-            d[k, j] = step[k * s + place[j]] if place[j] >= 0 else 0.0
-    crossing, nearest = _crossing(w, d, g0, g1, start, member)
+            d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
+    crossings, nearest = _zero_crossings(w, d, g0, g1, start, member)
     before, t = penalty(w, lam, g0, g1, start, member, cost), 1.0
     for trial in range(4):
         for k in range(K):
             for a in range(s):
                 d[k, at[a]] = t * step[k * s + a]
         for g in range(g0, g1):
-            if crossing[g - g0] <= t * (1.0 + 1e-12):
+            if crossings[g - g0] <= t * (1.0 + 1e-12):
                 for i in range(start[g], start[g + 1]):
                     for k in range(K):
                         d[k, member[i]] = -w[k, member[i]]
@@ -196,14 +200,14 @@ def _newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
             for j in range(lo, hi):
                 w[k, j] -= d[k, j]
                 d[k, j] *= -1.0
-        apply(H, d, lo, hi, c, lo, hi)
+        subtract_product(H, d, lo, hi, c, lo, hi)
         t = nearest if trial == 0 and nearest < 1.0 else 0.25 * t
     return 0.0, False
 
 
 @njit(**FAST)
-def _crossing(w, d, g0, g1, start, member):
-    """The part of a step d after which each group turns away from w_g, and the least of them."""
+def _zero_crossings(w, d, g0, g1, start, member):
+    """Share of a step d at which each group's norm passes through zero, and the least."""
     out = np.full(g1 - g0, np.inf)
     for g in range(g0, g1):
         square, along = 0.0, 0.0
@@ -218,12 +222,12 @@ def _crossing(w, d, g0, g1, start, member):
 
 @njit(**FAST)
 def _move(H, c, w, lo, hi, d):
-    """Move [lo, hi) by d; what it lowers the smooth part by."""
+    """Add d to [lo, hi) of w, and update c there; what it lowers the smooth part by."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             gain += 0.5 * d[k, j] * c[k, j]
-    apply(H, d, lo, hi, c, lo, hi)
+    subtract_product(H, d, lo, hi, c, lo, hi)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             gain += 0.5 * d[k, j] * c[k, j]
@@ -232,35 +236,35 @@ def _move(H, c, w, lo, hi, d):
 
 
 @njit(**FAST)
-def _proximal(lo, hi, g0, g1, flat, H, c, w, xi, lam, steep, start, member, cost, u, d, fine):
-    """One proximal gradient step on a block: its squared length, and whether the support held."""
-    t, length, held = 1.0 / steep, 0.0, True
+def _proximal_step(lo, hi, g0, g1, nested, H, c, w, dual, lam, L, start, member, cost, u, d, eps):
+    """One proximal gradient step on a block: its squared length, and whether the support stayed."""
+    t, length, same_support = 1.0 / L, 0.0, True
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
-    if flat:
-        shrink(u, t * lam, g0, g1, start, member, cost)
+    if nested:
+        prox_tree(u, t * lam, g0, g1, start, member, cost)
     else:
-        tol = 0.01 * np.sqrt(fine * steep)
-        shrink_overlapping(u, xi, t, lam, g0, g1, start, member, cost, tol)
+        tol = 0.01 * np.sqrt(eps * L)
+        prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             d[k, j] = u[k, j] - w[k, j]
-            held &= (u[k, j] != 0.0) == (w[k, j] != 0.0)
+            same_support &= (u[k, j] != 0.0) == (w[k, j] != 0.0)
             length += d[k, j] ** 2
             w[k, j] = u[k, j]
     if length > 0.0:
-        apply(H, d, lo, hi, c, lo, hi)
-    return length, held
+        subtract_product(H, d, lo, hi, c, lo, hi)
+    return length, same_support
 
 
 @njit(**FAST)
-def _visit(b, tree, H, c, w, xi, lam, steep, u, d, old, fine):
-    """Minimize over one block given the others; the largest fall of a step."""
-    block, first, nested, start, member, cost, _ = tree
+def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
+    """Minimize over block b given the others, in place; the largest decrease of a step."""
+    block, first, nested, start, member, cost, _ = layout
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
-    flat, K = nested[b], w.shape[0]
-    if steep <= 1e-14:
+    K = w.shape[0]
+    if L <= 1e-14:
         return 0.0
     for k in range(K):
         for j in range(lo, hi):
@@ -268,69 +272,70 @@ def _visit(b, tree, H, c, w, xi, lam, steep, u, d, old, fine):
     one = K == 1 and hi - lo == 1
     largest = 0.0
     for _ in range(1 if one else STEPS):
-        length, held = _proximal(
-            lo, hi, g0, g1, flat, H, c, w, xi, lam, steep, start, member, cost, u, d, fine
+        length, same_support = _proximal_step(
+            lo, hi, g0, g1, nested[b], H, c, w, dual, lam, L, start, member, cost, u, d, eps
         )
-        largest = max(largest, steep * length)
-        if steep * length <= fine:
+        largest = max(largest, L * length)
+        if L * length <= eps:
             break
-        if held and not one:
-            newton(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, fine)
+        if same_support and not one:
+            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
                 d[k, j] = w[k, j] - old[k, j]
-        apply(H, d, lo, hi, c, 0, lo)
-        apply(H, d, lo, hi, c, hi, w.shape[1])
+        subtract_product(H, d, lo, hi, c, 0, lo)
+        subtract_product(H, d, lo, hi, c, hi, w.shape[1])
     return largest
 
 
 @njit(**FAST)
-def solve(tree, H, c, w, xi, lam, steep, target, radius, max_sweeps):
-    """Minimize c0'w-linear + w'Hw / 2 + lam Omega(w) from w, in place; sweeps made.
+def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
+    """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place from w on; the number of sweeps.
 
-    Ends where the duality gap with Omega of the minimum bounded by `radius` is below `target`.
+    Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
+    is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
-    _, _, nested, start, member, cost, _ = tree
+    _, _, nested, start, member, cost, _ = layout
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
-    fine = 0.1 * target
+    eps = 0.1 * target
     for sweep in range(1, max_sweeps + 1):
         largest = 0.0
         for b in range(nested.size):
-            fall = _visit(b, tree, H, c, w, xi, lam, steep[b], u, d, old, fine)
-            largest = max(largest, fall)
+            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], u, d, old, eps)
+            largest = max(largest, decrease)
         if largest <= 1e4 * target:
-            slack, over = certificate(w, c, xi, lam, tree, u, 0.1 * target / radius)
+            slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
             if slack + over * radius <= target:
                 return sweep
-        if largest <= fine:
-            fine *= 0.1
+        if largest <= eps:
+            eps *= 0.1
         if nested.size > 1:
-            newton(0, A, 0, cost.size, H, c, w, lam, start, member, cost, d, target)
+            newton_steps(0, A, 0, cost.size, H, c, w, lam, start, member, cost, d, target)
     return max_sweeps
 
 
 @njit(**FAST)
-def enough(i, share, last):
-    """Whether glmnet would end its path: nearly all is explained, or more of it hardly comes."""
+def saturated(i, share, last):
+    """Whether glmnet ends its path at penalty i, by the share of deviance explained or its rise."""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
 @njit(**FAST)
-def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty):
-    """The path of a quadratic loss null - c0'w + w'Hw / 2: w, loss, gap and sweeps at each lam.
+def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps, early_stop):
+    """Path of the loss null - c0'w + w'Hw / 2: w (L, 1, A), loss, gap and sweeps (L,) at each lam.
 
-    w (1, A) and xi (1, members) are where it starts; `thrifty`: end where glmnet does. H keeps
-    its last ridge on the diagonal.
+    It starts from w (1, A) and dual (1, members), and ends where glmnet does if `early_stop`. H
+    keeps its last ridge on the diagonal.
     """
-    block, _, nested, start, member, cost, _ = tree
+    block, _, nested, start, member, cost, _ = layout
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
-    steep = np.empty(nested.size)
+    lipschitz = np.empty(nested.size)
     for b in range(nested.size):
-        steep[b] = steepness(H, 1, block[b], block[b + 1])
+        lipschitz[b] = largest_eigenvalue(H, 1, block[b], block[b + 1])
     u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):
@@ -342,36 +347,36 @@ def gaussian(tree, H, c0, w, xi, lams, ridges, null, target, max_sweeps, thrifty
                     w[0, j] = ahead
         for j in range(A):
             H[0, 0, j, j] += ridges[i] - ridge
-        steep += ridges[i] - ridge
+        lipschitz += ridges[i] - ridge
         ridge = ridges[i]
         c[:] = c0
-        apply(H, w, 0, A, c, 0, A)
-        value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
-        fine = 0.1 * target * lams[i] / value
+        subtract_product(H, w, 0, A, c, 0, A)
+        value = _loss(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
+        eps = 0.1 * target * lams[i] / value
         ended = False
-        if i == 0:  # where a path begins nothing may be used: a visit would only disturb xi
-            slack, over = certificate(w, c, xi, lams[i], tree, u, fine)
+        if i == 0:  # where a path begins nothing may be used: a visit would only disturb dual
+            slack, over = duality_gap(w, c, dual, lams[i], layout, u, eps)
             ended = slack + over * value / lams[i] <= target
         if not ended:
-            reach = value / lams[i]
-            sweeps[i] = solve(tree, H, c, w, xi, lams[i], steep, target, reach, max_sweeps)
+            lam, radius = lams[i], value / lams[i]
+            sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps)
         c[:] = c0
-        apply(H, w, 0, A, c, 0, A)
-        value = _value(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
-        slack, over = certificate(w, c, xi, lams[i], tree, u, fine)
+        subtract_product(H, w, 0, A, c, 0, A)
+        value = _loss(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
+        slack, over = duality_gap(w, c, dual, lams[i], layout, u, eps)
         gap[i], path[i] = slack + over * value / lams[i], w
-        loss[i] = _value(c0, c, w, null)
+        loss[i] = _loss(c0, c, w, null)
         for j in range(A):
             loss[i] -= 0.5 * ridge * w[0, j] ** 2
         last, share = share, 1.0 - loss[i] / null
-        if thrifty and enough(i, share, last):
+        if early_stop and saturated(i, share, last):
             return path[: i + 1], loss[: i + 1], gap[: i + 1], sweeps[: i + 1]
     return path, loss, gap, sweeps
 
 
 @njit(**FAST)
-def _value(c0, c, w, null):
-    """null - c0'w + w'Hw / 2, where c = c0 - Hw."""
+def _loss(c0, c, w, null):
+    """Loss null - c0'w + w'Hw / 2, where c = c0 - Hw."""
     value = null
     for j in range(w.shape[1]):
         value -= 0.5 * (c0[0, j] + c[0, j]) * w[0, j]

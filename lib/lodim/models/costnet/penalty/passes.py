@@ -10,25 +10,25 @@ from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.models.costnet.penalty.prox import FAST
 
 GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
-FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 
 
 def add_scores(X, columns, step, f, threads):
-    """f += step of some columns, (K, columns), in place."""
+    """Add a step (K, C) of some columns to the scores f (n_tiles, K, 64), in place."""
     over_rows(_add_scores, X, columns, step, f, threads=threads)
 
 
 def slopes(X, r, threads):
-    """X'r of slopes r (n_tiles, K, 64): (K, 1 + p), the intercept's first."""
+    """Products X'r of slopes r (n_tiles, K, 64), the intercept's first, (K, 1 + p)."""
     shape = (r.shape[1], 1 + X.shape[1])
     return sum_blocks(_slopes, X, shape, r, threads=threads)
 
 
 def losses(f, y, weight, kind, r, h, threads):
-    """Weighted mean of half the deviance; slopes -dl/df and curvatures go to r and h.
+    """Weighted mean of half the deviance at scores f; slopes -dl/df go to r, curvatures to h.
 
     h (n_tiles, K * K, 64) has all of a row's second derivatives; with one number a row, a bound of
     them.
@@ -37,7 +37,7 @@ def losses(f, y, weight, kind, r, h, threads):
 
 
 def moments(X, columns, h, threads):
-    """X_C' h X_C of some columns, (J, J, C, C), for curvatures h (n_tiles, J * J, 64)."""
+    """Moments X_C' h X_C of some columns, (J, J, C, C), by curvatures h (n_tiles, J * J, 64)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), MOMENTS // size))

@@ -1,60 +1,30 @@
 """The path of group-penalized models over lambda."""
 
-from dataclasses import dataclass, fields, replace
-
 import numpy as np
 
 from lodim.engine.blocks import single_blas
-from lodim.models.costnet.penalty import passes as rows
-from lodim.models.costnet.penalty import prox as kernels
-from lodim.models.costnet.penalty.compressed import Compressed
-from lodim.models.costnet.penalty.problem import Problem
-from lodim.models.costnet.penalty.solvers import Solver
+from lodim.models.costnet.penalty.passes import GAUSSIAN
+from lodim.models.costnet.penalty.problem import PathProblem, PenaltyPath
+from lodim.models.costnet.penalty.solvers import MomentSolver, NewtonSolver
 
-WHOLE = 1500  # columns up to which a gaussian path has the moments of all
+MOST_MOMENTS = 1500  # columns up to which a gaussian path has the moments of all
 LEAST = 1e-9  # share of lambda_max that a penalty of 0 is taken for
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Models along a path of L penalties, the largest first.
-
-    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
-    (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
-
-    lambdas : (L,)
-    intercept : (L, K)
-    coef : (L, p, K) on the columns of X, the sums of their copies
-    latent : (L, q, K) coefficients as Groups numbers them
-    deviance : (L,) weighted mean
-    objective : (L,)
-    gap : (L,) no model has an objective below objective - gap
-    n_iter : (L,) int64
-    converged : (L,) bool
-    null_deviance : float, of the free coefficients alone
-    """
-
-    lambdas: np.ndarray
-    intercept: np.ndarray
-    coef: np.ndarray
-    latent: np.ndarray
-    deviance: np.ndarray
-    objective: np.ndarray
-    gap: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    null_deviance: float
-
-    def take(self, rows):
-        """The models at some positions of the path."""
-        several = [f.name for f in fields(self) if f.name != "null_deviance"]
-        return replace(self, **{name: getattr(self, name)[rows] for name in several})
-
-
-def path(
-    batch, family, groups, lambdas=None, *, l1_ratio=1.0, n_lambda=100, lambda_min_ratio=None,
-    tol=1e-7, max_iter=200, threads=None,
-):  # fmt: skip
+def penalty_path(
+    batch,
+    family,
+    groups,
+    lambdas=None,
+    *,
+    l1_ratio=1.0,
+    n_lambda=100,
+    lambda_min_ratio=None,
+    tol=1e-7,
+    max_iter=200,
+    threads=None,
+    make_solver=None,
+):
     """Fit the models of a path, each from the one before.
 
     Parameters
@@ -75,72 +45,46 @@ def path(
         Quadratic models (for a gaussian response: sweeps, times 5) allowed for each penalty.
     threads : int or None
         None: all.
+    make_solver : callable(problem, n) -> solver, or None
+        None: a quadratic loss of few columns by their moments, else passes over the rows.
 
     Returns
     -------
-    Trace
+    PenaltyPath
     """
     with single_blas():
-        problem = Problem.of(batch, family, groups, threads)
-        lambdas, thrifty, solver = grid(
-            problem, batch, lambdas, l1_ratio, n_lambda, lambda_min_ratio
-        )
+        problem = PathProblem.from_batch(batch, family, groups, threads)
+        start = _own_solver(problem)
+        early_stop, null = lambdas is None, start.null
+        if early_stop:
+            if lambda_min_ratio is None:
+                lambda_min_ratio = 1e-4 if len(batch.positive_weight) > batch.X.shape[1] else 1e-2
+            largest = start.lambda_max / l1_ratio * problem.spread
+            lambdas = largest * lambda_min_ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
+        lambdas = np.asarray(lambdas, np.float64)
         order = np.argsort(-lambdas, kind="stable")
-        # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
-        least = LEAST * (solver.top or 1.0)
-        scaled = np.maximum(lambdas[order] * l1_ratio / problem.spread, least)
-        ridges = lambdas[order] * (1.0 - l1_ratio)
-        found = solver.path(scaled, ridges, tol * solver.null, max_iter, thrifty)
-        trace = laid_out(problem, lambdas[order], scaled, ridges, found, solver.null, tol)
-        return trace if thrifty else trace.take(np.argsort(order))
+        lambdas, ridges = lambdas[order], lambdas[order] * (1.0 - l1_ratio)
+        scaled = lambdas * l1_ratio / problem.spread
+        if make_solver is None:
+            solver = start
+            # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
+            scaled = np.maximum(scaled, LEAST * (start.lambda_max or 1.0))
+        else:
+            solver = make_solver(problem, batch.n)
+        solution = solver.path(scaled, ridges, tol * null, max_iter, early_stop)
+        path = PenaltyPath.from_solution(problem, lambdas, scaled, ridges, solution, null, tol)
+        return path if early_stop else path.take(np.argsort(order))
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
     """The least lambda at which all coefficients with a price are zero."""
     with single_blas():
-        problem = Problem.of(batch, family, groups, threads)
-        return _solver(problem).top / l1_ratio * problem.spread
+        problem = PathProblem.from_batch(batch, family, groups, threads)
+        return _own_solver(problem).lambda_max / l1_ratio * problem.spread
 
 
-def grid(problem, batch, lambdas, l1_ratio, n_lambda, ratio):
-    """Penalties of a path, whether it may end early, and the solver that knows where it begins."""
-    solver = _solver(problem)
-    if lambdas is not None:
-        return np.asarray(lambdas, np.float64), False, solver
-    if ratio is None:
-        ratio = 1e-4 if len(batch.positive_weight) > batch.X.shape[1] else 1e-2
-    top = solver.top / l1_ratio * problem.spread
-    return top * ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1)), True, solver
-
-
-def _solver(problem):
+def _own_solver(problem):
     """A quadratic loss of few columns is all in their moments; else rows are passed over."""
-    if problem.kind == rows.GAUSSIAN and len(problem.column) <= WHOLE:
-        return Compressed(problem)
-    return Solver(problem)
-
-
-def laid_out(problem, lambdas, scaled, ridges, found, null, tol):
-    """The Trace of the ends `found`, in the units of the response."""
-    L, spread, groups = len(found.loss), problem.spread, problem.groups
-    lambdas = lambdas[:L]
-    coef = np.stack([problem.spread_out(w, b) for w, b in zip(found.w, found.b, strict=True)])
-    latent = np.zeros((L, groups.q, problem.n_scores))
-    latent[:, problem.layout.at] = found.w.transpose(0, 2, 1)
-    _, place = np.unique(groups.feature[groups.free], return_index=True)
-    free = np.flatnonzero(groups.free)[place]
-    latent[:, free] = found.b[:, :, 1:].transpose(0, 2, 1)
-    tree = problem.layout
-    norms = np.array([
-        kernels.penalty(w, lam, 0, len(tree.cost), tree.start, tree.member, tree.cost)
-        for w, lam in zip(found.w, scaled[:L], strict=True)
-    ])  # fmt: skip
-    squares = 0.5 * ridges[:L] * (found.w**2).sum(axis=(1, 2))
-    return Trace(
-        lambdas=lambdas, intercept=coef[:, :, 0] * spread,
-        coef=coef[:, :, 1:].transpose(0, 2, 1) * spread, latent=latent * spread,
-        deviance=2.0 * found.loss * spread**2,
-        objective=(found.loss + norms + squares) * spread**2,
-        gap=np.maximum(found.gap, 0.0) * spread**2, n_iter=found.n_iter,
-        converged=found.gap <= tol * null, null_deviance=2.0 * null * spread**2,
-    )  # fmt: skip
+    if problem.loss == GAUSSIAN and len(problem.columns) <= MOST_MOMENTS:
+        return MomentSolver(problem)
+    return NewtonSolver(problem)

@@ -1,27 +1,27 @@
-"""The data of a path as the solvers see them, and what they must reach."""
+"""The data of a penalized path as the solvers see them, and what they return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads
-from lodim.models.costnet.penalty import layout
-from lodim.models.costnet.penalty import passes as rows
-from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty import passes
+from lodim.models.costnet.penalty.groups import Groups, Layout
+from lodim.models.costnet.penalty.prox import penalty
 
-KINDS = {"gaussian": rows.GAUSSIAN, "binomial": rows.BINOMIAL, "multinomial": rows.MULTINOMIAL}
+LOSSES = {name: getattr(passes, name.upper()) for name in ("gaussian", "binomial", "multinomial")}
 RANK = 1e-10  # share of the largest eigenvalue below which a direction of free columns is none
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PathProblem:
     """Rows, penalty and threads; a gaussian response has unit spread here.
 
     X, y, weight : tiles
-    base : (n_tiles, K, 64) offset
-    kind : code of the loss in `rows`
+    offset : (n_tiles, K, 64)
+    loss : code of the loss in `passes`
     groups, layout : the penalty, and the order of its coefficients
     spread : sd of the response that y is divided by
     """
@@ -29,42 +29,49 @@ class Problem:
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    base: np.ndarray
-    kind: int
+    offset: np.ndarray
+    loss: int
     groups: Groups
-    layout: layout.Layout
+    layout: Layout
     spread: float
     threads: int
 
     @classmethod
-    def of(cls, batch, family, groups, threads=None):
+    def from_batch(cls, batch, family, groups, threads=None):
         """The problem of a batch."""
-        K, weight, base = family.n_scores, batch.weight, batch.offset_matrix(family.n_scores)
+        K, weight, offset = family.n_scores, batch.weight, batch.offset_matrix(family.n_scores)
         y, spread = np.asarray(batch.y, np.float64), 1.0
         if family.name == "gaussian":
-            rest = y - base[:, 0]
+            rest = y - offset[:, 0]
             spread = float(np.sqrt(weight @ (rest - weight @ rest) ** 2)) or 1.0
-            y, base = y / spread, base / spread
-        n_tiles = len(batch.X)
+            y, offset = y / spread, offset / spread
+        y, weight, *columns = (
+            tiles.pad(v, len(batch.X)) for v in (y, weight, *(offset[:, k] for k in range(K)))
+        )
         return cls(
-            batch.X, tiles.pad(y, n_tiles), tiles.pad(weight, n_tiles),
-            np.stack([tiles.pad(base[:, k], n_tiles) for k in range(K)], axis=1),
-            KINDS[family.name], groups, layout.whole(groups), spread,
-            available_threads() if threads is None else threads,
-        )  # fmt: skip
+            X=batch.X,
+            y=y,
+            weight=weight,
+            offset=np.stack(columns, axis=1),
+            loss=LOSSES[family.name],
+            groups=groups,
+            layout=Layout.from_groups(groups),
+            spread=spread,
+            threads=available_threads() if threads is None else threads,
+        )
 
     @property
     def n_scores(self):
         """K, the number of scores."""
-        return self.base.shape[1]
+        return self.offset.shape[1]
 
     @cached_property
-    def free(self):
+    def free_columns(self):
         """Columns without a price, the intercept (-1) first."""
         return np.r_[-1, np.unique(self.groups.feature[self.groups.free])]
 
     @cached_property
-    def column(self):
+    def columns(self):
         """(A,) the column of each coefficient of the layout."""
         return self.groups.feature[self.layout.at]
 
@@ -72,26 +79,40 @@ class Problem:
         """Loss at scores f, slopes, and curvatures: n_curves^2 numbers a row."""
         h = np.empty((len(f), n_curves**2, tiles.TILE))
         r = np.empty_like(f)
-        return rows.losses(f, self.y, self.weight, self.kind, r, h, self.threads), r, h
+        return passes.losses(f, self.y, self.weight, self.loss, r, h, self.threads), r, h
 
-    def moved(self, f, columns, step):
-        """f moved by a step (K, columns)."""
+    def slopes(self, r):
+        """X'r of slopes r of the penalized (K, A) and of the free coefficients (K, F)."""
+        g = passes.slopes(self.X, r, self.threads)
+        return g[:, 1 + self.columns], g[:, 1 + self.free_columns]
+
+    def moments(self, columns, h):
+        """Second moments of some columns weighted by curvatures h, (J, J, C, C)."""
+        return passes.moments(self.X, columns, h, self.threads)
+
+    def scores_after(self, f, columns, step):
+        """Scores f after a step (K, columns)."""
         f = f.copy()
-        rows.add_scores(self.X, columns, np.ascontiguousarray(step), f, self.threads)
+        passes.add_scores(self.X, columns, np.ascontiguousarray(step), f, self.threads)
         return f
 
-    def spread_out(self, w, b):
-        """Coefficients w (K, A) of the layout and b (K, free) as (K, 1 + p) of columns."""
+    def by_column(self, w, b):
+        """Coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""
         out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
         for k in range(self.n_scores):
-            out[k] += np.bincount(1 + self.column, w[k], out.shape[1])
-            out[k] += np.bincount(1 + self.free, b[k], out.shape[1])
+            out[k] += np.bincount(1 + self.columns, w[k], out.shape[1])
+            out[k] += np.bincount(1 + self.free_columns, b[k], out.shape[1])
         return out
+
+    def penalty(self, w, lam):
+        """lam sum_g cost_g ||w_g|| of coefficients (K, A)."""
+        g = self.layout
+        return penalty(w, lam, 0, len(g.cost), g.start, g.member, g.cost)
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
-    """Where a path of L penalties has come to: w (L, K, A), b (L, K, F), the rest (L,)."""
+class PathSolution:
+    """What a solver returns of L penalties: w (L, K, A), b (L, K, F), the rest (L,)."""
 
     w: np.ndarray
     b: np.ndarray
@@ -99,42 +120,125 @@ class Ends:
     gap: np.ndarray
     n_iter: np.ndarray
 
+    @classmethod
+    def from_steps(cls, steps):
+        """Of a list of (w, b, loss, gap, n_iter), one each penalty."""
+        w, b, *numbers = zip(*steps, strict=True)
+        return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
+
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class PenaltyPath:
+    """Models along a path of L penalties, the largest first.
+
+    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
+    (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
+
+    lambdas : (L,)
+    intercept : (L, K)
+    coef : (L, p, K) on the columns of X, the sums of their copies
+    latent : (L, q, K) coefficients as Groups numbers them
+    deviance : (L,) weighted mean
+    objective : (L,)
+    gap : (L,) no model has an objective below objective - gap
+    n_iter : (L,) int64
+    converged : (L,) bool
+    null_deviance : float, of the free coefficients alone
+    """
+
+    lambdas: np.ndarray
+    intercept: np.ndarray
+    coef: np.ndarray
+    latent: np.ndarray
+    deviance: np.ndarray
+    objective: np.ndarray
+    gap: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    null_deviance: float
+
+    @classmethod
+    def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
+        """The path of a PathSolution, in the units of the response.
+
+        Parameters
+        ----------
+        problem : PathProblem
+        lambdas, scaled, ridges : (L,)
+            Penalties, what the solver was given of them for the norms, and for the ridge.
+        solution : PathSolution
+            Of as many of the penalties as it has reached.
+        null : float
+            Objective of the free coefficients alone.
+        tol : float
+            Duality gap allowed, in units of `null`.
+        """
+        L, spread, groups = len(solution.loss), problem.spread, problem.groups
+        w, b = solution.w, solution.b
+        coef = np.stack([problem.by_column(*both) for both in zip(w, b, strict=True)])
+        latent = np.zeros((L, groups.q, problem.n_scores))
+        latent[:, problem.layout.at] = w.transpose(0, 2, 1)
+        _, first = np.unique(groups.feature[groups.free], return_index=True)
+        free = np.flatnonzero(groups.free)[first]
+        latent[:, free] = b[:, :, 1:].transpose(0, 2, 1)
+        norms = np.array([problem.penalty(*one) for one in zip(w, scaled[:L], strict=True)])
+        squares = 0.5 * ridges[:L] * (w**2).sum(axis=(1, 2))
+        return cls(
+            lambdas=lambdas[:L],
+            intercept=coef[:, :, 0] * spread,
+            coef=coef[:, :, 1:].transpose(0, 2, 1) * spread,
+            latent=latent * spread,
+            deviance=2.0 * solution.loss * spread**2,
+            objective=(solution.loss + norms + squares) * spread**2,
+            gap=np.maximum(solution.gap, 0.0) * spread**2,
+            n_iter=solution.n_iter,
+            converged=solution.gap <= tol * null,
+            null_deviance=2.0 * null * spread**2,
+        )
+
+    def take(self, at):
+        """The models at some positions of the path."""
+        arrays = [f.name for f in fields(self) if f.name != "null_deviance"]
+        return replace(self, **{name: getattr(self, name)[at] for name in arrays})
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedQuadratic:
     """A quadratic model of which the free coefficients are minimized out.
 
-    H : (J, J, A, A) of the others; tie (J F, J A): free ones follow by -tie; inverse (J F, J F)
+    H : (J, J, A, A) of the others
+    elimination : (J F, J A), a step v of the others moves the free ones by -elimination v
+    inverse : (J F, J F) pseudo-inverse of the free coefficients' Hessian
     """
 
     H: np.ndarray
-    tie: np.ndarray
+    elimination: np.ndarray
     inverse: np.ndarray
 
     @classmethod
-    def of(cls, G, n_free):
+    def from_moments(cls, G, n_free):
         """Of second moments (J, J, F + A, F + A), the free columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F))
         cross = flat[:, :F, :, F:].reshape(J * F, J * A)
-        tie = inverse @ cross
-        H = flat[:, F:, :, F:] - (cross.T @ tie).reshape(J, A, J, A)
-        return cls(np.ascontiguousarray(H.transpose(0, 2, 1, 3)), tie, inverse)
+        elimination = inverse @ cross
+        H = flat[:, F:, :, F:] - (cross.T @ elimination).reshape(J, A, J, A)
+        return cls(np.ascontiguousarray(H.transpose(0, 2, 1, 3)), elimination, inverse)
 
     def slope(self, c, free):
         """Minus the reduced gradient (K, A), of the parts c (K, A) and free (K, F)."""
-        return c - self._each(free, self.tie.T).reshape(c.shape)
+        return c - self._multiply(free, self.elimination.T).reshape(c.shape)
 
-    def follow(self, free, step):
+    def free_step(self, free, step):
         """The step (K, F) of the free coefficients beside a step (K, A) of the others."""
-        return self._each(free, self.inverse) - self._each(step, self.tie)
+        return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """What the model promises for the free coefficients alone, twice."""
-        return float((free * self._each(free, self.inverse)).sum())
+        """Newton decrement: twice what the free coefficients alone can lower the model by."""
+        return float((free * self._multiply(free, self.inverse)).sum())
 
-    def _each(self, v, matrix):
+    def _multiply(self, v, matrix):
         if self.H.shape[0] == 1:  # the same for all scores
             return v @ matrix.T
         return (matrix @ v.ravel()).reshape(len(v), -1)

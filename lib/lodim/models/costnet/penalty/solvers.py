@@ -1,35 +1,65 @@
-"""Proximal Newton: quadratic models of a loss on a working set of coefficients."""
+"""Solvers of a penalized path: by the moments of all columns, or by proximal Newton steps."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.models.costnet.penalty import block_descent as blocks
-from lodim.models.costnet.penalty import layout
-from lodim.models.costnet.penalty import passes as rows
-from lodim.models.costnet.penalty import prox as kernels
-from lodim.models.costnet.penalty.problem import Ends, Reduced
+from lodim.models.costnet.penalty import block_descent
+from lodim.models.costnet.penalty.groups import Layout
+from lodim.models.costnet.penalty.passes import GAUSSIAN
+from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic
+from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 
 COUPLED = 2000  # numbers up to which the scores of one quadratic model are coupled
 STALE = 0.1  # a step that leaves more of the gap asks for a new curvature
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
 SWEEPS = 1000
+SWEEPS_PER_MODEL = 5  # of a quadratic loss, for each quadratic model that a path may take
 HALVINGS = 30
 
 
+class MomentSolver:
+    """Paths of a quadratic loss by the second moments of all columns: the rows are read once.
+
+    lambda_max : the least penalty at which nothing with a price is used
+    null : objective of the free coefficients alone
+    """
+
+    def __init__(self, problem):
+        loss, r, h = problem.losses(problem.offset, 1)
+        c, self._free_slope = problem.slopes(r)
+        G = problem.moments(np.r_[problem.free_columns, problem.columns], h)
+        self._model = ReducedQuadratic.from_moments(G, len(problem.free_columns))
+        self._c = self._model.slope(c, self._free_slope)
+        self._layout = problem.layout.arrays
+        self.null = loss - 0.5 * self._model.decrement(self._free_slope)
+        self.lambda_max, self._dual = dual_norm(self._layout, self._c)
+
+    def path(self, lams, ridges, target, max_iter, early_stop):
+        """PathSolution of falling penalties; see `block_descent.gaussian_path`."""
+        start = np.zeros_like(self._c), self._dual.copy()
+        limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
+        w, loss, gap, sweeps = block_descent.gaussian_path(
+            self._layout, self._model.H.copy(), self._c, *start, lams, ridges, *limits
+        )
+        b = np.stack([self._model.free_step(self._free_slope, step) for step in w])
+        return PathSolution(w, b, loss, gap, sweeps)
+
+
 @dataclass(eq=False)
-class State:
+class PathState:
     """Where a path is.
 
     w (K, A), b (K, F) : coefficients; f : scores, as tiles
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient
-    xi (K, members) : dual vectors
+    dual (K, members) : dual vectors of the groups
+    h : curvatures of the rows at f
     """
 
     w: np.ndarray
     b: np.ndarray
     f: np.ndarray
-    xi: np.ndarray
+    dual: np.ndarray
     loss: float = 0.0
     c: np.ndarray | None = None
     slope: np.ndarray | None = None
@@ -37,117 +67,126 @@ class State:
 
 
 @dataclass(eq=False)
-class Model:
-    """The quadratic model in use: of the coefficients `keep` (A,), in a layout of their own."""
+class QuadraticModel:
+    """The quadratic model in use.
+
+    keep : (A,) bool, its coefficients; member : (members,) bool, those of the groups' members
+    layout : of the kept coefficients
+    lipschitz : (B,) largest eigenvalue of H over each block, `ridge` included
+    """
 
     keep: np.ndarray
-    part: layout.Layout
     member: np.ndarray
-    reduced: Reduced
-    ridge: float
-    steep: np.ndarray
+    layout: Layout
+    reduced: ReducedQuadratic
+    lipschitz: np.ndarray
+    ridge: float = 0.0
+
+    def set_ridge(self, ridge):
+        """Put the ridge on the diagonal in place of the last one."""
+        H, change = self.reduced.H, ridge - self.ridge
+        at = np.arange(H.shape[2])
+        for k in range(H.shape[0]):
+            H[k, k, at, at] += change
+        self.lipschitz += change
+        self.ridge = ridge
 
 
-class Solver:
-    """Models of one problem along falling penalties, each from the one before."""
+class NewtonSolver:
+    """Proximal Newton: quadratic models on a working set, along falling penalties.
+
+    lambda_max : the least penalty at which nothing with a price is used
+    null : objective of the free coefficients alone
+    """
 
     def __init__(self, problem):
-        K, A = problem.n_scores, len(problem.column)
+        K, A, layout = problem.n_scores, len(problem.columns), problem.layout
         self.problem = problem
-        self.state = State(
-            np.zeros((K, A)), np.zeros((K, len(problem.free))), problem.base.copy(),
-            np.zeros((K, len(problem.layout.member))),
-        )  # fmt: skip
-        self._model: Model | None = None
+        b, dual = np.zeros((K, len(problem.free_columns))), np.zeros((K, len(layout.member)))
+        self.state = PathState(np.zeros((K, A)), b, problem.offset.copy(), dual)
+        self._model: QuadraticModel | None = None
         self._fresh = False
-        self._free()
+        self._fit_free()
         self.null = self.state.loss
-        # The least penalty at which nothing with a price is used.
-        self.top, self.state.xi = kernels.dual_norm(problem.layout.tree, self.state.c)
-        self._last = self.top
+        self.lambda_max, self.state.dual = dual_norm(layout.arrays, self.state.c)
+        self._last_lam = self.lambda_max
 
-    def path(self, lams, ridges, target, max_iter, thrifty):
-        """Solve for falling penalties; `thrifty` as in `blocks.gaussian`."""
-        w, b, numbers, share = [], [], [], 0.0
+    def path(self, lams, ridges, target, max_iter, early_stop):
+        """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
+        steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            gap, n_iter = self._step(lam, ridge, target, max_iter)
-            w.append(self.state.w)
-            b.append(self.state.b)
-            numbers.append((self.state.loss, gap, n_iter))
-            last, share = share, 1.0 - self.state.loss / self.null
-            if thrifty and blocks.enough(i, share, last):
+            gap, n_iter = self._solve(lam, ridge, target, max_iter)
+            steps.append((s.w, s.b, s.loss, gap, n_iter))
+            last, share = share, 1.0 - s.loss / self.null
+            if early_stop and block_descent.saturated(i, share, last):
                 break
-        loss, gap, n_iter = (np.array(v) for v in zip(*numbers, strict=True))
-        return Ends(np.stack(w), np.stack(b), loss, gap, n_iter)
+        return PathSolution.from_steps(steps)
 
-    def judge(self, w, b, lam, ridge, target):
+    def evaluate(self, w, b, lam, ridge, target):
         """Loss and duality gap of coefficients w (K, A) and b (K, F) from elsewhere."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
-        self._look(p.moved(p.base, np.arange(-1, p.X.shape[1]), p.spread_out(w, b)))
+        all_columns = np.arange(-1, p.X.shape[1])
+        self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
         return s.loss, self._gap(lam, ridge, target)[0]
 
-    def _look(self, f=None, curves=1):
-        """Evaluate the loss at scores f, or where the state is."""
+    def _set_scores(self, f, curves=1):
+        """Move to scores f: the loss there, its gradient and curvatures."""
         s, p = self.state, self.problem
-        s.f = s.f if f is None else f
-        s.loss, r, s.h = p.losses(s.f, curves)
-        g = rows.slopes(p.X, r, p.threads)
-        s.c, s.slope = g[:, 1 + p.column], g[:, 1 + p.free]
+        s.f = f
+        s.loss, r, s.h = p.losses(f, curves)
+        s.c, s.slope = p.slopes(r)
 
-    def _free(self):
+    def _fit_free(self):
         """Fit the free coefficients alone, by Newton's method."""
         s, p, K = self.state, self.problem, self.problem.n_scores
-        self._look(curves=K)
+        self._set_scores(s.f, curves=K)
         for _ in range(100):
             if np.abs(s.slope).max() <= LEVEL:
                 return
-            G = rows.moments(p.X, p.free, s.h, p.threads)
-            step = Reduced.of(G, len(p.free)).follow(s.slope, np.zeros((K, 0)))
-            if not self._search(np.zeros_like(s.w), step, 0.0, 0.0, curves=K):
+            G = p.moments(p.free_columns, s.h)
+            model = ReducedQuadratic.from_moments(G, len(p.free_columns))
+            step = model.free_step(s.slope, np.zeros((K, 0)))
+            if not self._line_search(np.zeros_like(s.w), step, 0.0, 0.0, curves=K):
                 return
 
-    def _search(self, dw, db, lam, ridge, curves=1):
+    def _line_search(self, dw, db, lam, ridge, curves=1):
         """Go along a step as far as the objective falls; whether it did."""
         s, p = self.state, self.problem
-        move = p.spread_out(dw, db)
-        on = np.flatnonzero(move.any(axis=0))
-        far = p.moved(s.f, on - 1, move[:, on])
-        before, t = self._value(s.w, s.loss, lam, ridge), 1.0
+        change = p.by_column(dw, db)
+        on = np.flatnonzero(change.any(axis=0))
+        far = p.scores_after(s.f, on - 1, change[:, on])
+        before, t = self._objective(s.w, s.loss, lam, ridge), 1.0
         for _ in range(HALVINGS):
             f = far if t == 1.0 else s.f + t * (far - s.f)
             w = s.w + t * dw
             loss = p.losses(f, 1)[0]
-            if self._value(w, loss, lam, ridge) <= before + 1e-14 * abs(before):
+            if self._objective(w, loss, lam, ridge) <= before + 1e-14 * abs(before):
                 s.w, s.b = w, s.b + t * db
-                self._look(f, curves)
+                self._set_scores(f, curves)
                 return True
             t *= 0.5
         return False
 
-    def _value(self, w, loss, lam, ridge):
+    def _objective(self, w, loss, lam, ridge):
         """The objective of coefficients w (K, A) with a loss."""
-        tree = self.problem.layout
-        norms = kernels.penalty(w, lam, 0, len(tree.cost), tree.start, tree.member, tree.cost)
-        return loss + norms + 0.5 * ridge * float((w * w).sum())
+        return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
         """Duality gap of the state, and what of its slopes (K, A) no dual vector takes."""
-        s, tree = self.state, self.problem.layout.tree
+        s, layout = self.state, self.problem.layout.arrays
         left = np.empty_like(s.w)
-        radius = self._value(s.w, s.loss, lam, ridge) / lam
-        c = s.c - ridge * s.w
-        slack, over = kernels.certificate(
-            s.w, c, s.xi, lam, tree, left, 0.1 * target / max(radius, 1e-300)
-        )
+        radius = self._objective(s.w, s.loss, lam, ridge) / lam
+        tol = 0.1 * target / max(radius, 1e-300)
+        slack, over = duality_gap(s.w, s.c - ridge * s.w, s.dual, lam, layout, left, tol)
         return slack + over * radius, left
 
-    def _step(self, lam, ridge, target, max_iter):
+    def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty: the gap, and iterations."""
         s = self.state
         wanted = s.w.any(axis=0)
-        if lam < self.top:
-            wanted = self._promising(lam, ridge, target)
+        if lam < self.lambda_max:
+            wanted = self._strong_set(lam, ridge, target)
         last = np.inf
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
@@ -156,68 +195,56 @@ class Solver:
             if gap <= target and np.abs(s.slope).max() <= LEVEL:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
-            self._renew(wanted, ridge, stale=gap > STALE * last)
+            self._update_model(wanted, ridge, stale=gap > STALE * last)
             last = gap
-            if not self._advance(lam, ridge, max(0.1 * target, 1e-3 * gap)):
-                if self._fresh or self.problem.kind == rows.GAUSSIAN:
+            if not self._minimize_model(lam, ridge, max(0.1 * target, 1e-3 * gap)):
+                if self._fresh or self.problem.loss == GAUSSIAN:
                     return gap, iteration
                 last = 0.0  # the curvature is old: renew it
         return gap, max_iter
 
-    def _promising(self, lam, ridge, target):
+    def _strong_set(self, lam, ridge, target):
         """Coefficients that the strong rule keeps (Tibshirani et al. 2012), (A,) bool."""
-        s, before = self.state, self._last
-        self._last = lam
+        s, before = self.state, self._last_lam
+        self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
-    def _renew(self, wanted, ridge, stale):
+    def _update_model(self, wanted, ridge, stale):
         """Make the quadratic model anew if it lacks a coefficient, or is far off."""
-        p, s, old = self.problem, self.state, self._model
-        curved = p.kind != rows.GAUSSIAN
-        self._fresh = False
-        if old is not None and not (wanted & ~old.keep).any() and not (stale and curved):
-            self._ridge(ridge)
-            return
-        keep = wanted if old is None or stale else wanted | old.keep
-        J = p.n_scores if p.n_scores * keep.sum() <= COUPLED else 1
-        if curved:
-            s.h = p.losses(s.f, J)[2]
-        columns = np.r_[p.free, p.column[keep]]
-        reduced = Reduced.of(rows.moments(p.X, columns, s.h, p.threads), len(p.free))
-        part = layout.part(p.layout, keep)
-        steep = [
-            blocks.steepness(reduced.H, p.n_scores, lo, hi)
-            for lo, hi in zip(part.block[:-1], part.block[1:], strict=True)
-        ]
-        self._model = Model(
-            keep, part, keep[p.layout.member], reduced, 0.0, np.array(steep)
-        )  # fmt: skip
-        self._fresh = True
-        self._ridge(ridge)
-
-    def _ridge(self, ridge):
-        """Put the ridge on the model's diagonal."""
         model = self._model
-        H, more = model.reduced.H, ridge - model.ridge
-        at = np.arange(H.shape[2])
-        for k in range(H.shape[0]):
-            H[k, k, at, at] += more
-        model.steep += more
-        model.ridge = ridge
+        outdated = stale and self.problem.loss != GAUSSIAN
+        self._fresh = model is None or outdated or bool((wanted & ~model.keep).any())
+        if self._fresh:
+            keep = wanted if model is None or stale else wanted | model.keep
+            model = self._model = self._make_model(keep)
+        model.set_ridge(ridge)
 
-    def _advance(self, lam, ridge, target):
+    def _make_model(self, keep):
+        """The QuadraticModel at the state, of the coefficients with `keep` (A,)."""
+        p, s = self.problem, self.state
+        if p.loss != GAUSSIAN:
+            s.h = p.losses(s.f, p.n_scores if p.n_scores * keep.sum() <= COUPLED else 1)[2]
+        G = p.moments(np.r_[p.free_columns, p.columns[keep]], s.h)
+        reduced, layout = (
+            ReducedQuadratic.from_moments(G, len(p.free_columns)),
+            p.layout.restrict(keep),
+        )
+        ends = zip(layout.block[:-1], layout.block[1:], strict=True)
+        bound = [block_descent.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
+        return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
+
+    def _minimize_model(self, lam, ridge, target):
         """Minimize the quadratic model and move there; whether the objective fell."""
         s, model = self.state, self._model
-        w, xi = s.w[:, model.keep], s.xi[:, model.member]
+        w, dual, H = s.w[:, model.keep], s.dual[:, model.member], model.reduced.H
         start = w.copy()
         c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
-        radius = self._value(s.w, s.loss, lam, ridge) / lam
-        blocks.solve(
-            model.part.tree, model.reduced.H, c, w, xi, lam, model.steep, target, radius, SWEEPS
-        )  # fmt: skip
-        s.xi[:, model.member] = xi
+        radius = self._objective(s.w, s.loss, lam, ridge) / lam
+        limits = target, radius, SWEEPS
+        block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
+        s.dual[:, model.member] = dual
         dw = np.zeros_like(s.w)
         dw[:, model.keep] = w - start
-        db = model.reduced.follow(s.slope, w - start)
-        return self._search(dw, db, lam, ridge)
+        db = model.reduced.free_step(s.slope, w - start)
+        return self._line_search(dw, db, lam, ridge)

@@ -1,4 +1,4 @@
-"""What is for sale: the nodes that a search may choose, their columns and what they need."""
+"""What a search may select: the nodes of a network, their columns, prices and requirements."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,146 +7,144 @@ import numpy as np
 
 from lodim.models.costnet.graph.network import Network
 
-CENT = 1e-9  # share of a price that rounding may add to it
+ROUNDING = 1e-9  # share of a price that rounding may add to it
 
 
 @dataclass(frozen=True, eq=False)
-class Market:
-    """A network, and the part of it that a search looks at.
+class SearchSpace:
+    """A network, and its nodes among which a search selects: the candidates.
 
-    A purchase is `used`, (m,) bool over the goods: the nodes whose columns a model has.
+    A selection is `used`, (m,) bool: the candidates whose columns a model has.
 
     network : Network; every column of X belongs to a node
-    goods : (m,) nodes of the network that are looked at and have columns
+    candidates : (m,) nodes of the network that may be selected and have columns
     columns : (q,) columns of X that they own; searches number them 0 to q - 1
-    start, at : the columns of good g are at[start[g]:start[g + 1]]
-    paid : (m, B) float64, which things (nodes, copies being one) a good needs: 1 or 0
+    start, at : the columns of candidate g are at[start[g]:start[g + 1]]
+    incidence : (m, B) float64, which things (nodes, copies being one) a candidate needs: 1 or 0
     cost : (B,) of these things
-    own : (m,) price of each good alone, with all that it needs
-    source : (m, S) of each series the source that a good needs, or -1
-    screened : whether some of the goods were left out for their number
+    single_price : (m,) price of each candidate alone, with all that it needs
+    source : (m, S) of each series the source that a candidate needs, or -1
+    screened : whether some nodes were left out for their number
     """
 
     network: Network
-    goods: np.ndarray
+    candidates: np.ndarray
     columns: np.ndarray
     start: np.ndarray
     at: np.ndarray
-    paid: np.ndarray
+    incidence: np.ndarray
     cost: np.ndarray
-    own: np.ndarray
+    single_price: np.ndarray
     source: np.ndarray
     screened: bool
 
     @classmethod
-    def of(cls, network, budget=np.inf, keep=None):
+    def from_network(cls, network, budget=np.inf, keep=None):
         """The nodes that have columns (of `keep` (V,) bool) and that the budget pays for."""
-        needs = network.needs
-        owns = np.array([len(columns) > 0 for columns in network.columns])
+        eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
-            owns &= keep
-        bases, of_base = np.unique(network.base, return_inverse=True)
-        goods = np.flatnonzero(owns)
-        paid = np.zeros((len(goods), len(bases)))
-        for row, v in enumerate(goods):
-            paid[row, of_base[needs[v]]] = 1.0
-        source = _sources(network, goods)
-        own = _prices(network, paid, bases)
-        kept = within(own, budget)
-        goods, paid, own, source = goods[kept], paid[kept], own[kept], source[kept]
-        lists = [network.columns[v] for v in goods]
-        columns = np.unique(np.array([j for own in lists for j in own], np.int64))
-        at = np.searchsorted(columns, [j for own in lists for j in own]).astype(np.int64)
+            eligible &= keep
+        nodes = np.flatnonzero(eligible)
+        bases, base_index = np.unique(network.base, return_inverse=True)
+        incidence = np.zeros((len(nodes), len(bases)))
+        for row, v in enumerate(nodes):
+            incidence[row, base_index[network.needs[v]]] = 1.0
+        price, source = _single_prices(network, incidence, bases), _sources(network, nodes)
+        kept = affordable(price, budget)
+        nodes, incidence, price, source = nodes[kept], incidence[kept], price[kept], source[kept]
+        lists = [network.columns[v] for v in nodes]
+        owned = np.array([j for columns in lists for j in columns], np.int64)
+        columns = np.unique(owned)
+        at = np.searchsorted(columns, owned).astype(np.int64)
         start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        some = paid.any(axis=0)  # the rest cannot be bought
-        cost = network.cost[bases[some]]
-        return cls(
-            network, goods, columns, start, at, paid[:, some], cost, own, source, keep is not None
-        )
+        needed = incidence.any(axis=0)  # the rest cannot be bought
+        things = incidence[:, needed], network.cost[bases[needed]]
+        return cls(network, nodes, columns, start, at, *things, price, source, keep is not None)
 
     def __len__(self):
-        return len(self.goods)
+        return len(self.candidates)
 
     @cached_property
     def requires(self):
-        """(m, m) bool: whether a good (row) needs another (column)."""
-        found = self.network.needs[np.ix_(self.goods, self.goods)]
-        np.fill_diagonal(found, False)
-        return found
+        """(m, m) bool: whether a candidate (row) needs another (column)."""
+        out = self.network.needs[np.ix_(self.candidates, self.candidates)]
+        np.fill_diagonal(out, False)
+        return out
 
-    def on(self, used):
-        """Columns of a purchase, as searches number them, in increasing order."""
+    def columns_of(self, used):
+        """Columns of a selection, as searches number them, in increasing order."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """(V,) bool, the nodes of a purchase."""
+        """(V,) bool, the nodes of a selection."""
         out = np.zeros(len(self.network), bool)
-        out[self.goods[used]] = True
+        out[self.candidates[used]] = True
         return out
 
     def price(self, used):
-        """What a purchase costs."""
+        """What a selection costs."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
-        return float(self.cost @ (used @ self.paid > 0.0))
+        return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """(r, m) price of purchases (r, m) with each good added, by the sum of costs."""
-        left = (used @ self.paid == 0.0) * self.cost
-        return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.paid.T
+        """(r, m) price of selections (r, m) with each candidate added, by the sum of costs."""
+        left = (used @ self.incidence == 0.0) * self.cost
+        return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
-    def sources(self, used):
-        """(r, S) the source of each series that purchases (r, m) need, or -1."""
+    def compatible(self, used):
+        """(r, m) bool: whether a candidate needs no other source than selections (r, m) have."""
+        if not self.source.shape[1]:
+            return np.ones((len(used), len(self)), bool)
+        mine, other = self.source[None], self._sources_of(used)[:, None]
+        return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
+
+    def _sources_of(self, used):
+        """(r, S) the source of each series that selections (r, m) need, or -1."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
                 out[row] = self.source[chosen].max(axis=0)
         return out
 
-    def agree(self, used):
-        """(r, m) bool: whether a good needs no other source than purchases (r, m) have."""
-        if not self.source.shape[1]:
-            return np.ones((len(used), len(self)), bool)
-        mine, other = self.source[None], self.sources(used)[:, None]
-        return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
-
-def within(price, budget):
+def affordable(price, budget):
     """Whether a budget pays for a price."""
-    return price <= budget * (1.0 + CENT) + 1e-300
+    return price <= budget * (1.0 + ROUNDING) + 1e-300
 
 
-def _prices(network, paid, bases):
-    if network.set_cost is None:
-        return paid @ network.cost[bases]
-    names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in paid]
-    return np.array([float(network.set_cost(found)) for found in names])
-
-
-def _sources(network, goods):
-    """(m, S) of each series the source that a good needs, or -1."""
-    numbers = np.unique(network.series[network.series >= 0])
-    out = np.full((len(goods), len(numbers)), -1)
-    for s, number in enumerate(numbers):
-        serving = network.series == number
-        for row, v in enumerate(goods):
-            found = np.unique(network.base[network.needs[v] & serving])
-            if len(found):
-                out[row, s] = found[0]
-    return out
-
-
-def complete(network, p):
+def with_free_columns(network, p):
     """The network with a free node for each of p columns of X that no node owns."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
-    V = len(network)
+    V, R = len(network), len(rest)
     return replace(
         network,
         names=(*network.names, *(f"column {j}" for j in rest)),
-        cost=np.append(network.cost, np.zeros(len(rest))),
-        parents=(*network.parents, *(() for _ in rest)),
+        cost=np.append(network.cost, np.zeros(R)),
+        parents=network.parents + ((),) * R,
         columns=(*network.columns, *((j,) for j in rest)),
-        series=np.append(network.series, np.full(len(rest), -1)),
-        base=np.append(network.base, V + np.arange(len(rest))),
+        series=np.append(network.series, np.full(R, -1)),
+        base=np.append(network.base, V + np.arange(R)),
     )
+
+
+def _single_prices(network, incidence, bases):
+    """(m,) price of each candidate alone."""
+    if network.set_cost is None:
+        return incidence @ network.cost[bases]
+    names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
+    return np.array([float(network.set_cost(needed)) for needed in names])
+
+
+def _sources(network, nodes):
+    """(m, S) of each series the source that a node needs, or -1."""
+    numbers = np.unique(network.series[network.series >= 0])
+    out = np.full((len(nodes), len(numbers)), -1)
+    for s, number in enumerate(numbers):
+        serving = network.series == number
+        for row, v in enumerate(nodes):
+            bases = np.unique(network.base[network.needs[v] & serving])
+            if len(bases):
+                out[row, s] = bases[0]
+    return out

@@ -1,9 +1,9 @@
-"""What a ladder's models are compared by: their deviance, with a price on every coefficient.
+"""Criteria that models of a price list are compared by: deviance, and a charge a coefficient.
 
 By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
 little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
 `monitoring` (812 rows, 150 features, four graphs, 20 seeds; the noise alone has .25) of the model
-that a ladder of all rules sells for some cost, and the least of ten-fold cross-validation on
+that a price list of all rules has for some cost, and the least of ten-fold cross-validation on
 `heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
 
     cost       4      10      20      60      heart
@@ -14,7 +14,7 @@ that a ladder of all rules sells for some cost, and the least of ten-fold cross-
     ebic     .4317   .2666   .2533   .2533    .937
     (lasso   .5190   .3217   .2697   .2778)            the refitted weighted lasso by deviance
 
-benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the ladder by
+benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the list by
 "hq" or by a higher charge is above the lasso; by "aic" it is by more than a standard error at costs
 of 30 and 40 on three of four graphs, and for two classes (chains, cost 40: .042, se .012).
 Charges are for the rank: a category of k levels has k columns, and k - 1 of them say something.
@@ -33,7 +33,7 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 class Criterion:
     """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
 
-    Infinite above `most` coefficients: near as many as rows they fit anything.
+    Infinite above `max_df` coefficients: near as many as rows they fit anything.
 
     charge : 0 ("deviance"), 2 ("aic"), 2 log log n ("hq", Hannan and Quinn 1979), log n ("bic") or
     log n + 2 gamma log p ("ebic") for each coefficient, of n rows and p columns; gamma =
@@ -41,28 +41,27 @@ class Criterion:
     leaves BIC where p <= sqrt(n)
     """
 
-    rows: float
-    most: int
+    n: float
+    max_df: int
     charge: float
     logarithmic: bool
-    least: float
+    floor: float
 
     @classmethod
-    def of(cls, name, training, null_deviance, p):
-        """The criterion of a name for the rows of a Training and p columns to choose from."""
-        n, counted = training.size, training.counted
+    def from_data(cls, name, data, null_deviance, p):
+        """The criterion of a name for the rows of SearchData and p columns to choose from."""
+        n = data.total_weight
+        hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
-        charge = {
-            "deviance": 0.0, "aic": 2.0, "hq": 2.0 * np.log(np.log(max(n, 3))), "bic": np.log(n),
-            "ebic": max(np.log(n), 2.0 * np.log(max(p, 1))),
-        }[name]  # fmt: skip
-        gaussian = training.family.name == "gaussian"
-        most = min(counted // 2, counted - 2)
-        return cls(n, most, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
+        ebic = max(bic, 2.0 * np.log(max(p, 1)))
+        charge = {"deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}[name]
+        gaussian = data.family.name == "gaussian"
+        max_df = min(data.n_positive // 2, data.n_positive - 2)
+        return cls(n, max_df, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Of mean deviances and ranks (K - 1 times those for K classes); lower is better."""
+        """Value of mean deviances and ranks (times K - 1 for K classes); lower is better."""
         if self.logarithmic:
-            deviance = np.log(np.maximum(deviance, self.least))
-        value = self.rows * deviance + self.charge * df
-        return np.where((df > self.most) & (df > 0), np.inf, value)
+            deviance = np.log(np.maximum(deviance, self.floor))
+        value = self.n * deviance + self.charge * df
+        return np.where((df > self.max_df) & (df > 0), np.inf, value)

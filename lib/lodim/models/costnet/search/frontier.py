@@ -1,19 +1,22 @@
-"""The price list: at each cost the best refitted model, and the rule that found it."""
+"""The price list as estimated: at each cost the best refitted model, and the rule that found it."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.models.costnet.search.candidates import within
-from lodim.models.costnet.search.moves import WORTH as LEAST
-from lodim.models.costnet.search.moves import Candidate
-from lodim.models.costnet.ties import settled, simplicity
+from lodim.models.costnet.search.candidates import affordable
+from lodim.models.costnet.search.moves import (
+    MIN_FALL,
+    Proposal,
+    possible_moves,
+    source_switches,
+)
 
-WORTH = 0.5  # fall of the criterion below which a dearer model is not worth a mention
+MIN_IMPROVEMENT = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class CostFrontier:
     """M models of growing cost, each better by criterion and by deviance than all cheaper ones.
 
     cost : (M,) what must be paid
@@ -38,103 +41,145 @@ class Ladder:
     bound: np.ndarray
     criterion: np.ndarray
 
+    @classmethod
+    def from_proposals(cls, search, network, proposals, relax, lower):
+        """The frontier of the models of `select_frontier`.
+
+        Parameters
+        ----------
+        search : Search
+        network : Network
+        proposals : list of Proposal
+        relax : float
+            Share of the refit in the blend with the penalized estimates, of the rules that have
+            such: 1 is the refit alone (gamma = 1 - relax of glmnet).
+        lower : callable(prices (M,)) -> (M,)
+            Lower bounds of the deviance.
+        """
+        space, states = search.space, [proposal.state for proposal in proposals]
+        models = [_blend(search.final, space, proposal, relax) for proposal in proposals]
+        intercept, parts, deviance = zip(*models, strict=True)
+        coef = np.zeros((len(models), search.final.data.X.shape[1], len(intercept[0])))
+        for full, state, part in zip(coef, states, parts, strict=True):
+            full[space.columns[space.columns_of(state.used)]] = part
+        cost = np.array([state.price for state in states])
+        nodes = [space.nodes(state.used)[: len(network)] for state in states]
+        return cls(
+            cost=cost,
+            intercept=np.array(intercept),
+            coef=coef,
+            bought=np.array([network.closed(on) for on in nodes]),
+            deviance=np.array(deviance),
+            df=coef.any(axis=2).sum(axis=1),
+            lambda_=np.array([proposal.lambda_ for proposal in proposals]),
+            rule=tuple(proposal.rule for proposal in proposals),
+            bound=lower(cost),
+            criterion=np.array([state.value for state in states]),
+        )
+
     def __len__(self):
         return len(self.cost)
 
-    def at(self, budget):
+    def index_within(self, budget):
         """Index of the best model that the budget pays for; the first, where it pays for none."""
-        paid = [k for k, cost in enumerate(self.cost) if within(cost, budget)]
+        paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 
 
-def rungs(search, found, relax=1.0):
-    """Candidates of growing price from the null model on, each better by WORTH than all cheaper.
+def select_frontier(search, proposals, relax=1.0):
+    """Proposals of growing price from the null model on, each better than all cheaper.
 
-    Its deviance is lower too: nobody pays more for a model that fits worse, even with fewer
-    coefficients. A proven optimum needs to be better alone. With relax below 1 they are judged as
-    blended. Ties are broken as `ties` says, but where a blend is tied to its support.
+    Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that fits
+    worse, even with fewer coefficients. A proven optimum needs to be better alone. With relax below
+    1 they are judged as blended. Ties are settled by `simplicity`, but where a blend is tied to its
+    support.
     """
     if relax < 1.0:
-        found = [_judged(search, candidate, relax) for candidate in found]
-    nothing = search.state(np.zeros(len(search.market), bool))
+        proposals = [_blended(search, proposal, relax) for proposal in proposals]
+    nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
-    pool = [Candidate(nothing, "null"), *found]
-    for candidate in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
-        same = out and within(candidate.state.price, out[-1].state.price)
-        worth = LEAST if same or candidate.rule == "exact" else WORTH
+    pool = [Proposal(nothing, "null"), *proposals]
+    for proposal in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
+        state = proposal.state
+        same = out and affordable(state.price, out[-1].state.price)
+        least = MIN_FALL if same or proposal.rule == "exact" else MIN_IMPROVEMENT
         cheaper = out[:-1] if same else out
-        fits = not cheaper or candidate.state.deviance < cheaper[-1].state.deviance
-        if not out or (fits and candidate.state.value < out[-1].state.value - worth):
-            out = [*cheaper, candidate]
-        elif same and fits and _first(search.market, candidate, out[-1]):
-            out[-1] = candidate
+        fits = not cheaper or state.deviance < cheaper[-1].state.deviance
+        if not out or (fits and state.value < out[-1].state.value - least):
+            out = [*cheaper, proposal]
+        elif same and fits and _is_simpler(search.space, state, out[-1].state):
+            out[-1] = proposal
     return [
-        c if relax < 1.0 and c.trace is not None else replace(c, state=settled(search, c.state))
+        c if relax < 1.0 and c.path is not None else replace(c, state=_simplest(search, c.state))
         for c in out
     ]
 
 
-def _first(market, candidate, other):
-    """Whether a candidate is as good as another of its price, and simpler or earlier by name."""
-    if abs(candidate.state.value - other.state.value) > LEAST:
-        return False
-    return simplicity(market, candidate.state.used) < simplicity(market, other.state.used)
-
-
-def build(search, network, chosen, relax, lower):
-    """The ladder of some rungs.
-
-    Parameters
-    ----------
-    search : Search
-    network : Network
-    chosen : list of Candidate, from `rungs`
-    relax : float
-        Share of the refit in the blend with the penalized estimates, of the rules that have such:
-        1 is the refit alone (gamma = 1 - relax of glmnet).
-    lower : callable(prices (M,)) -> (M,)
-        Lower bounds of the deviance.
-
-    Returns
-    -------
-    Ladder
-    """
-    p = search.final.training.X.shape[1]
-    models = [_model(search, search.final, candidate, relax) for candidate in chosen]
-    intercept, parts, deviance = zip(*models, strict=True)
-    intercept, deviance = np.array(intercept), np.array(deviance)
-    coef = np.zeros((len(chosen), p, intercept.shape[1]))
-    for full, candidate, part in zip(coef, chosen, parts, strict=True):
-        full[search.market.columns[search.market.on(candidate.state.used)]] = part
-    cost = np.array([c.state.price for c in chosen])
-    nodes = [search.market.nodes(c.state.used)[: len(network)] for c in chosen]
-    return Ladder(
-        cost=cost, intercept=intercept, coef=coef,
-        bought=np.array([network.closed(on) for on in nodes]),
-        deviance=deviance, df=coef.any(axis=2).sum(axis=1),
-        lambda_=np.array([c.lambda_ for c in chosen]), rule=tuple(c.rule for c in chosen),
-        bound=lower(cost), criterion=np.array([c.state.value for c in chosen]),
-    )  # fmt: skip
-
-
-def _judged(search, candidate, relax):
-    """A candidate with the deviance and criterion of its blend with the penalized estimates."""
-    state = candidate.state
-    if candidate.trace is None or not np.isfinite(state.value):
-        return candidate
-    deviance = _model(search, search.refits, candidate, relax)[2]
+def _blended(search, proposal, relax):
+    """A Proposal with the deviance and criterion of its blend with the penalized estimates."""
+    state = proposal.state
+    if proposal.path is None or not np.isfinite(state.value):
+        return proposal
+    deviance = _blend(search.refits, search.space, proposal, relax)[2]
     value = float(search.criterion(deviance, state.df))
-    return replace(candidate, state=replace(state, deviance=deviance, value=value))
+    return replace(proposal, state=replace(state, deviance=deviance, value=value))
 
 
-def _model(search, refits, candidate, relax):
-    """Intercept (K,), coefficients (|on|, K) and deviance of a candidate, on the refits' rows."""
-    market, training = search.market, refits.training
-    on = market.on(candidate.state.used)
+def _blend(refits, space, proposal, relax):
+    """Intercept (K,), coefficients (|on|, K) and deviance of a Proposal, on the refits' rows."""
+    on = space.columns_of(proposal.state.used)
     fit = refits(on)
-    if relax == 1.0 or candidate.trace is None:
+    if relax == 1.0 or proposal.path is None:
         return fit.intercept, fit.coef, fit.deviance
-    trace, k = candidate.trace, candidate.place
-    intercept = relax * fit.intercept + (1.0 - relax) * trace.intercept[k]
-    coef = relax * fit.coef + (1.0 - relax) * trace.coef[k][market.columns[on]]
-    return intercept, coef, training.deviance(training.link(intercept, on, coef))
+    path, k = proposal.path, proposal.place
+    intercept = relax * fit.intercept + (1.0 - relax) * path.intercept[k]
+    coef = relax * fit.coef + (1.0 - relax) * path.coef[k][space.columns[on]]
+    return intercept, coef, refits.data.deviance(refits.data.scores(intercept, on, coef))
+
+
+# Ties ---------------------------------------------------------------------------------------------
+
+
+def simplicity(space, used):
+    """Sort key of selections as dear and as good as each other: number of things, their names."""
+    network = space.network
+    paid = np.unique(network.base[network.closed(space.nodes(used))])
+    return len(paid), sorted(network.names[v] for v in paid)
+
+
+def _is_simpler(space, state, other):
+    """Whether a state is as good as another of its price, and simpler or earlier by name."""
+    if abs(state.value - other.value) > MIN_FALL:
+        return False
+    return simplicity(space, state.used) < simplicity(space, other.used)
+
+
+def _simplest(search, state):
+    """The simplest of the states that moves make of a state at its price and criterion."""
+    space, best = search.space, state
+    while True:
+        least, rivals = simplicity(space, best.used), []
+        for used in _equivalents(search, best):
+            order = simplicity(space, used)
+            if order < least and _same_price(space.price(used), best.price):
+                rivals.append((order, used))
+        # The refit has the last word on what its quadratic has promised.
+        states = (search.state(used) for _, used in sorted(rivals, key=lambda pair: pair[0]))
+        new = next((s for s in states if abs(s.value - state.value) <= MIN_FALL), None)
+        if new is None:
+            return best
+        best = new
+
+
+def _same_price(price, other):
+    """Whether two prices differ by rounding alone."""
+    return affordable(price, other) and affordable(other, price)
+
+
+def _equivalents(search, state):
+    """Selections that promise the criterion of a state for what it costs."""
+    moves = possible_moves(search, state, state.price)
+    for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
+        yield moves.after(state.used, a, b)
+    for s in range(search.space.source.shape[1]):
+        yield from source_switches(search.space, state.used, s)

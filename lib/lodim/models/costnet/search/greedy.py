@@ -1,85 +1,223 @@
-"""Cost-benefit greedy: from the best model at each price, to the best at the next."""
+"""Greedy searches for the models of a price list: forward, backward, and by modular bounds."""
 
 import heapq
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
-from lodim.models.costnet.search.candidates import within
-from lodim.models.costnet.search.moves import WORTH, offers, polish, switched
+from lodim.models.costnet.graph.network import Network
+from lodim.models.costnet.search.candidates import affordable
+from lodim.models.costnet.search.moves import (
+    MIN_FALL,
+    local_search,
+    possible_moves,
+    source_switches,
+)
 
 LEVEL = 0.03  # prices this share apart are one level
 MOST_LEVELS = 200
-KEPT = 2  # offers of a price that a state hands on
-TRIED = 2  # handed-on purchases of a level that are refitted
+KEPT = 2  # selections of a price that a state hands on
+TRIED = 2  # handed-on selections of a level that are refitted
+MOST_BACKWARD = 40  # states of the backward search that are improved
+MODULAR_ROUNDS = 5
 
 
-def search(asked):
-    """States of growing price, as a Search asks for them.
+def forward_selection(search):
+    """States of growing price, by cost-benefit greedy.
 
     Prices are visited from the lowest. At each, the best model that a cheaper one grew into by one
-    good (with all that it still needs) is polished by exchanges within its price; where it is
-    better than all cheaper ones, it hands on what each further good would make of it. So both the
-    largest gain and the largest gain per cost are found, each at its own price. At most
+    candidate (with all that it still needs) is improved by moves within its price; where it is
+    better than all cheaper ones, it hands on what each further candidate would make of it. So both
+    the largest gain and the largest gain per cost are found, each at its own price. At most
     MOST_LEVELS prices are visited.
     """
-    found, tie = [], count()
-    pool = [(0.0, np.inf, next(tie), np.zeros(len(asked.market), bool))]
+    states, tie = [], count()
+    queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
     for _ in range(MOST_LEVELS):
-        if not pool:
+        if not queue:
             break
-        level = _level(asked, pool, seen)
-        found += level
+        level = _next_level(search, queue, seen)
+        states += level
         state = min(level, key=lambda state: state.value, default=None)
-        if state is None or not state.value < best - WORTH:
+        if state is None or not state.value < best - MIN_FALL:
             continue
-        steps = polish(asked, state, state.price)
-        found += steps
-        state = steps[-1] if steps else state
+        better = local_search(search, state, state.price)
+        states += better
+        state = better[-1] if better else state
         best = min(best, state.value)
-        for price, value, used in (*_further(asked, state), *_switched(asked, state)):
-            heapq.heappush(pool, (price, value, next(tie), used))
-    return found
+        for price, value, used in (*_additions(search, state), *_switches(search, state)):
+            heapq.heappush(queue, (price, value, next(tie), used))
+    return states
 
 
-def _level(asked, pool, seen):
-    """The refitted best of the purchases of about the lowest price, which leave the pool."""
-    first, waiting = pool[0][0], []
-    while pool and pool[0][0] <= first * (1.0 + LEVEL):
-        price, value, _, used = heapq.heappop(pool)
+def _next_level(search, queue, seen):
+    """Refitted best of the selections of about the lowest price, which leave the queue."""
+    first, waiting = queue[0][0], []
+    while queue and queue[0][0] <= first * (1.0 + LEVEL):
+        price, value, _, used = heapq.heappop(queue)
         key = used.tobytes()
         if key not in seen:
             seen.add(key)
             waiting.append((value, price, len(waiting), used))
-    return [asked.state(used) for *_, used in heapq.nsmallest(TRIED, waiting)]
+    return [search.state(used) for *_, used in heapq.nsmallest(TRIED, waiting)]
 
 
-def _further(asked, state):
-    """Price, criterion and purchase of what one more good makes of a state, where better."""
-    found = offers(asked, state, asked.budget, goes=False)
-    value, by_sum = found.value[0], found.price[0]
+def _price_of(search, used, by_sum):
+    """Price of a selection that costs `by_sum` by the sum of costs."""
+    by_function = search.space.network.set_cost is not None
+    return search.space.price(used) if by_function else float(by_sum)
+
+
+def _additions(search, state):
+    """Price, criterion and selection of a state with one more candidate, where better."""
+    moves = possible_moves(search, state, search.budget, drop=False)
+    value, by_sum = moves.value[0], moves.price[0]
     kept: dict[float, int] = {}
     for b in np.argsort(value, kind="stable"):
-        if not value[b] < state.value - WORTH:
+        if not value[b] < state.value - MIN_FALL:
             break
-        used = found.after(state.used, 0, b)
-        price = float(by_sum[b])
-        if asked.market.network.set_cost is not None:
-            price = asked.market.price(used)
+        used = moves.after(state.used, 0, b)
+        price = _price_of(search, used, by_sum[b])
         key = float(f"{price:.6g}")
-        if kept.get(key, 0) < KEPT and within(price, asked.budget):
+        if kept.get(key, 0) < KEPT and affordable(price, search.budget):
             kept[key] = kept.get(key, 0) + 1
             yield price, float(value[b]), used
 
 
-def _switched(asked, state):
-    """Price, criterion and purchase of a state with another source of a series, where better.
+def _switches(search, state):
+    """Price, criterion and selection of a state with another source of a series, where better.
 
     A dearer source comes in here: by itself it would rarely beat what the cheaper one serves.
     """
-    for s in range(asked.market.source.shape[1]):
-        for used in switched(asked.market, state.used, s):
-            new = asked.state(used)
-            if new.value < state.value - WORTH and within(new.price, asked.budget):
+    for s in range(search.space.source.shape[1]):
+        for used in source_switches(search.space, state.used, s):
+            new = search.state(used)
+            if new.value < state.value - MIN_FALL and affordable(new.price, search.budget):
                 yield new.price, new.value, new.used
+
+
+# Backward -----------------------------------------------------------------------------------------
+
+
+def backward_elimination(search, states):
+    """Better states at the prices below those of some.
+
+    Of each state that is better than all cheaper ones, every candidate is dropped by itself (or a
+    branch that needs one and the same). The best that is left at each price is improved by moves
+    within it, those first that fall least short of the best known at their price; where that
+    becomes better than all up to there, candidates are dropped from it in turn. Growth alone misses
+    models just below a dear candidate: it arrives there from cheaper ones, and looks at few of
+    prices that are close.
+    """
+    better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
+    front = new = _front(states)
+    for _ in range(MOST_BACKWARD):
+        for state in new:
+            for price, value, used in _deletions(search, state):
+                if used.tobytes() not in seen:
+                    seen.add(used.tobytes())
+                    heapq.heappush(queue, (value - _best_value(front, price), next(tie), used))
+        if not queue:
+            break
+        start = search.state(heapq.heappop(queue)[2])
+        end = [start, *local_search(search, start, start.price)][-1]
+        new = [end] if end.value < _best_value(front, end.price) - MIN_FALL else []
+        better += new
+        front = _front([*front, *new])
+    return better
+
+
+def _front(states):
+    """The states that are better than all that cost as much or less, by price."""
+    out: list = []
+    for state in sorted(states, key=lambda state: (state.price, state.value)):
+        if not out or state.value < out[-1].value:
+            out.append(state)
+    return out
+
+
+def _best_value(front, price):
+    """The least value of a front up to a price."""
+    return min(state.value for state in front if affordable(state.price, price))
+
+
+def _deletions(search, state):
+    """Price, criterion and selection: the best at each price of a state with less."""
+    moves = possible_moves(search, state, state.price, add=False)
+    best: dict[str, tuple] = {}
+    for a, value in enumerate(moves.value[:, 0].tolist()):
+        used = moves.after(state.used, a, 0)
+        price = _price_of(search, used, moves.price[a, 0])
+        known = best.get(f"{price:.6g}")
+        if known is None or value < known[1]:
+            best[f"{price:.6g}"] = price, value, used
+    return best.values()
+
+
+# A submodular cost --------------------------------------------------------------------------------
+
+
+def modular_selection(search, budget, start):
+    """States within a budget under a submodular cost, from the SearchState `start` on.
+
+    Iterated modular upper bounds (Iyer and Bilmes 2013): the cost of a selection X and what differs
+    from it is bounded from above by two sums of a price for each candidate (Eq. 6.1 of the thesis,
+    made modular); both equal the cost at X itself. The best selection that the budget pays for by
+    such a sum is within it by the true cost as well, and is where the next bounds are taken, until
+    no selection is better.
+    """
+    states, state = [], start
+    for _ in range(MODULAR_ROUNDS):
+        best = state
+        for prices, spent in modular_bounds(search.space, state.used):
+            space = _with_prices(search.space, prices)
+            inner = replace(search, space=space, budget=budget - spent)
+            for each in forward_selection(inner):
+                new = search.state(each.used)
+                if affordable(new.price, budget):
+                    states.append(new)
+                    best = min(best, new, key=lambda s: s.value)
+        if not best.value < state.value - MIN_FALL:
+            break
+        state = best
+    return states
+
+
+def modular_bounds(space, used):
+    """Two pairs (prices (m,), constant): cost of Y <= constant + prices of Y's candidates.
+
+    With j in X priced at what it adds to the rest of X, or of all candidates; and other j at what
+    they cost alone, or beside X.
+    """
+    m = len(space)
+    single, everything = np.eye(m, dtype=bool), np.ones(m, bool)
+    total, whole = space.price(used), space.price(everything)
+    alone, beside, last, end = (np.zeros(m) for _ in range(4))
+    for j in range(m):
+        if used[j]:
+            last[j] = total - space.price(used & ~single[j])
+            end[j] = whole - space.price(everything & ~single[j])
+        else:
+            alone[j] = space.price(single[j])
+            beside[j] = space.price(used | single[j]) - total
+    return [
+        (np.maximum(last + alone, 0.0), total - last.sum()),
+        (np.maximum(end + beside, 0.0), total - end.sum()),
+    ]
+
+
+def _with_prices(space, prices):
+    """The space where each candidate has a price of its own and needs nothing."""
+    m, network = len(space), space.network
+    flat = Network(
+        names=tuple(network.names[v] for v in space.candidates),
+        cost=prices,
+        parents=((),) * m,
+        columns=tuple(network.columns[v] for v in space.candidates),
+        series=np.full(m, -1),
+        base=network.base[space.candidates],
+    )
+    own = {"incidence": np.eye(m), "cost": prices, "single_price": prices}
+    return replace(space, network=flat, candidates=np.arange(m), **own)

@@ -1,4 +1,4 @@
-"""Exchanges: what a model gains by goods that come and goods that go, within a budget."""
+"""Moves of a local search: candidates that a model drops and adds, within a budget."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 
 from lodim.models.costnet.search import sweep
-from lodim.models.costnet.search.candidates import within
+from lodim.models.costnet.search.candidates import affordable
 
-WORTH = 1e-6  # least fall of the criterion that counts as one
+MIN_FALL = 1e-6  # least fall of the criterion that counts as one
 ROUNDS = 20
-LOOKS = 200  # exchanges whose price a user's cost function is asked for, the best first
+MOST_PRICED = 200  # moves whose price a user's cost function is asked for, the best first
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """A purchase `used` (m,) bool, its price, deviance, coefficients and criterion.
+class SearchState:
+    """A selection `used` (m,) bool, refitted: its price, deviance, and value of the criterion.
 
     df : number of coefficients that the rows determine, the rank of its columns (for K classes
         times K - 1)
@@ -29,13 +29,17 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A purchase that a rule found, refitted; lambda_ and its place in the rule's trace, or NaN."""
+class Proposal:
+    """A SearchState that a rule proposes.
 
-    state: State
+    path, place : the PenaltyPath that it is the support of, and where; None and -1 without one
+    lambda_ : the penalty there, or NaN
+    """
+
+    state: SearchState
     rule: str
     lambda_: float = np.nan
-    trace: Any = None
+    path: Any = None
     place: int = -1
 
 
@@ -43,111 +47,111 @@ class Candidate:
 class Search:
     """What a search works with.
 
-    market : Market
+    space : SearchSpace
     refits : Refits of the rows that are searched; final : of all rows, mostly the same
     criterion : Criterion
     budget : float, infinite where there is none
     """
 
-    market: Any
+    space: Any
     refits: Any
     final: Any
     criterion: Any
     budget: float
 
     def state(self, used):
-        """The State of a purchase, refitted."""
-        on = self.market.on(used)
-        fit = self.refits(on)
-        df = fit.rank * self.refits.training.df_per_column
+        """The SearchState of a selection, refitted."""
+        fit = self.refits(self.space.columns_of(used))
+        df = fit.rank * self.refits.data.df_per_column
         value = float(self.criterion(fit.deviance, df))
-        return State(used, self.market.price(used), fit.deviance, df, value)
+        return SearchState(used, self.space.price(used), fit.deviance, df, value)
 
 
 @dataclass(frozen=True, eq=False)
-class Offers:
-    """Exchanges of a state: goods that go (a, m) bool for goods that come (b, m) bool.
+class Moves:
+    """Moves of a state: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
 
-    value : (a, b) criterion after each, infinite where it is not possible
+    value : (a, b) criterion after each move, infinite where it is not possible
     price : (a, b) its price by the sum of costs
     """
 
-    going: np.ndarray
-    coming: np.ndarray
+    drop: np.ndarray
+    add: np.ndarray
     value: np.ndarray
     price: np.ndarray
 
     def after(self, used, a, b):
-        """The purchase after an exchange."""
-        return used & ~self.going[a] | self.coming[b]
+        """The selection after a move."""
+        return used & ~self.drop[a] | self.add[b]
 
 
-def offers(search, state, budget, goes=True, comes=True):
-    """All exchanges of a state within a budget; without `goes` or `comes` nothing does.
+def possible_moves(search, state, budget, drop=True, add=True):
+    """All Moves of a state within a budget; without `drop` or `add` nothing is.
 
-    One good or, with all that need it, one branch may go; one good, by itself or with what it
-    needs, may come. Their gains are exact for a numeric response, else those of the quadratic at
-    the state's refit.
+    One candidate or, with all that need it, one branch may be dropped; one candidate, by itself or
+    with what it needs, may be added. Values are exact for a numeric response, else those of the
+    quadratic at the state's refit.
     """
-    market, training = search.market, search.refits.training
-    on = market.on(state.used)
-    at = search.refits.near(on)
+    space, data = search.space, search.refits.data
+    on = space.columns_of(state.used)
+    at = search.refits.quadratic(on)
     gram, target, variance = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
     columns = sweep.enter(gram, target, variance, on)
-    nothing = np.zeros((1, len(market)), bool), np.empty(0, np.int64)
-    going = _going(market, state.used) if goes else nothing[0]
-    coming, lead = _coming(market, state.used) if comes else nothing
-    rest = state.used & ~going
-    price = market.prices_with(rest)
-    alone = (market.cost * (rest @ market.paid > 0.0)).sum(axis=1)
-    price = np.column_stack([alone, price[:, lead]])
-    allowed = np.column_stack([np.ones(len(rest), bool), market.agree(rest)[:, lead]])
-    if market.network.set_cost is None:
-        allowed &= within(price, budget)
-    gain, rank = sweep.gains(
-        gram, target, variance, columns, *_sets(market, going), *_sets(market, coming), allowed
-    )
-    df = (columns.sum() + rank) * training.df_per_column
+    nothing = np.zeros((1, len(space)), bool)
+    drops = _drop_sets(space, state.used) if drop else nothing
+    adds, lead = _add_sets(space, state.used) if add else (nothing, np.empty(0, np.int64))
+    rest = state.used & ~drops
+    alone = (space.cost * (rest @ space.incidence > 0.0)).sum(axis=1)
+    price = np.column_stack([alone, space.prices_with(rest)[:, lead]])
+    allowed = np.column_stack([np.ones(len(rest), bool), space.compatible(rest)[:, lead]])
+    if space.network.set_cost is None:
+        allowed &= affordable(price, budget)
+    sets = *_column_lists(space, drops), *_column_lists(space, adds)
+    gain, rank = sweep.gains(gram, target, variance, columns, *sets, allowed)
+    df = (columns.sum() + rank) * data.df_per_column
     value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
-    return Offers(going, coming, value, price)
+    return Moves(drops, adds, value, price)
 
 
-def polish(search, state, budget):
-    """The states on the way to one that no exchange within the budget makes better."""
-    found = []
+def local_search(search, state, budget):
+    """The states on the way from one to the first that no move within the budget improves."""
+    states = []
     for _ in range(ROUNDS):
-        better = _best(search, state, budget) or _other_source(search, state, budget)
+        better = _best_move(search, state, budget) or _best_switch(search, state, budget)
         if better is None:
             break
         state = better
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
-def _best(search, state, budget):
-    """The state after the best exchange, or None where none is better."""
-    found = offers(search, state, budget)
-    order = np.argsort(found.value, axis=None)
-    for k in order[: LOOKS if search.market.network.set_cost else 1]:
-        a, b = np.unravel_index(k, found.value.shape)
-        if not found.value[a, b] < state.value - WORTH:
+def _best_move(search, state, budget):
+    """The state after the best move, or None where none is better."""
+    moves = possible_moves(search, state, budget)
+    order = np.argsort(moves.value, axis=None)
+    for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
+        a, b = np.unravel_index(k, moves.value.shape)
+        if not moves.value[a, b] < state.value - MIN_FALL:
             return None
-        used = found.after(state.used, a, b)
-        if not within(search.market.price(used), budget):
+        used = moves.after(state.used, a, b)
+        if not affordable(search.space.price(used), budget):
             continue
         new = search.state(used)
-        return new if new.value < state.value - WORTH else None
+        return new if new.value < state.value - MIN_FALL else None
     return None
 
 
-def _going(market, used):
-    """(a, m) bool: nothing; each good; each branch of goods that need one and the same."""
-    m = len(market)
+def _drop_sets(space, used):
+    """Sets that a move may drop, (a, m) bool: none, each candidate, each branch of the graph.
+
+    A branch is all selected candidates that need one and the same thing.
+    """
+    m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
         sets.append(np.arange(m) == g)
     # Of what is paid, also that of which no column is used: the branch that hangs on it may go.
-    for needing in (market.paid[used] > 0.0).T:
+    for needing in (space.incidence[used] > 0.0).T:
         if needing.sum() > 1:
             branch = np.zeros(m, bool)
             branch[np.flatnonzero(used)[needing]] = True
@@ -157,33 +161,37 @@ def _going(market, used):
     return np.frombuffer(b"".join(distinct), bool).reshape(len(distinct), m)
 
 
-def _coming(market, used):
-    """(b, m) bool: nothing; each good; each with what it needs. And the good, but of nothing."""
-    m = len(market)
+def _add_sets(space, used):
+    """Sets that a move may add, (b, m) bool: none, each candidate, each with what it needs.
+
+    And the candidate of each set but the first, (b - 1,).
+    """
+    m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
     alone[1 + np.arange(len(lead)), lead] = True
-    missing = market.requires[lead] & ~used
-    whole = (alone[1:] | missing)[missing.any(axis=1)]
-    return np.vstack([alone, whole]), np.append(lead, lead[missing.any(axis=1)])
+    missing = space.requires[lead] & ~used
+    incomplete = missing.any(axis=1)
+    whole = (alone[1:] | missing)[incomplete]
+    return np.vstack([alone, whole]), np.append(lead, lead[incomplete])
 
 
-def _sets(market, chosen):
-    """Columns of sets of goods (r, m) bool, as starts and positions."""
-    row, good = np.nonzero(chosen)
-    first, size = market.start[good], np.diff(market.start)[good]
+def _column_lists(space, sets):
+    """Columns of sets of candidates (r, m) bool, as starts (r + 1,) and positions."""
+    row, candidate = np.nonzero(sets)
+    first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
     at = np.arange(size.sum()) + np.repeat(first - before, size)
-    per_row = np.bincount(row, size, len(chosen)).astype(np.int64)
-    return np.append(0, np.cumsum(per_row)), market.at[at]
+    per_row = np.bincount(row, size, len(sets)).astype(np.int64)
+    return np.append(0, np.cumsum(per_row)), space.at[at]
 
 
-def _other_source(search, state, budget):
+def _best_switch(search, state, budget):
     """The state with another source of one series, where better, or as good for less; or None."""
     best = state
-    for s in range(search.market.source.shape[1]):
-        for used in switched(search.market, state.used, s):
-            if not used.any() or not within(search.market.price(used), budget):
+    for s in range(search.space.source.shape[1]):
+        for used in source_switches(search.space, state.used, s):
+            if not used.any() or not affordable(search.space.price(used), budget):
                 continue
             new = search.state(used)
             if (round(new.value - best.value, 6), new.price) < (0.0, best.price):
@@ -191,19 +199,19 @@ def _other_source(search, state, budget):
     return None if best is state else best
 
 
-def switched(market, used, s):
-    """The purchases with each other source of series s, as far as its goods are there for it."""
-    mine = used & (market.source[:, s] >= 0)
+def source_switches(space, used, s):
+    """Selections with each other source of series s, of candidates that have copies for it."""
+    mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return
-    base = market.network.base[market.goods]
-    current = market.source[mine, s][0]
-    others = np.delete(market.source, s, axis=1)
-    for other in np.unique(market.source[:, s]):
+    base = space.network.base[space.candidates]
+    current = space.source[mine, s][0]
+    others = np.delete(space.source, s, axis=1)
+    for other in np.unique(space.source[:, s]):
         if other in (-1, current):
             continue
         new = used & ~mine
         for g in np.flatnonzero(mine):
             same = base == (other if base[g] == current else base[g])
-            new |= same & (market.source[:, s] == other) & (others == others[g]).all(axis=1)
+            new |= same & (space.source[:, s] == other) & (others == others[g]).all(axis=1)
         yield new

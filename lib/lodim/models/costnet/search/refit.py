@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.models.costnet.search import sweep
-from lodim.models.costnet.search.rows import Training
+from lodim.models.costnet.search.rows import SearchData
 
 RIDGE = 1e-9  # of least squares, in units of each column's variance: collinear columns share
 RIDGE_LIKELIHOOD = 1e-7  # of IRLS: ends separated classes near probabilities of 1 - 1e-7
@@ -16,7 +16,7 @@ TOL = 1e-12  # fall of half the mean deviance that a further Newton step promise
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """A refitted model of some columns.
+    """A refitted model of some columns `on`.
 
     intercept : (K,); coef : (|on|, K); deviance : weighted mean
     rank : of the columns beside an intercept, one less than the levels of a category
@@ -35,81 +35,79 @@ class Quadratic:
     deviance(w) = tr(w'gram w) - 2 tr(w'target) + a constant; exact for a gaussian family.
 
     gram : (q, q); target : (q, K)
-    mean : (q,) of the columns, by the curvature; level : (K,) intercept at w = 0, if gaussian
+    mean : (q,) of the columns, weighted by the curvature
     """
 
     gram: np.ndarray
     target: np.ndarray
     mean: np.ndarray
-    level: np.ndarray
 
-
-def quadratic(training, score, on, coef):
-    """The Quadratic at a model: scores (n, K), and the coefficients (|on|, K) it has."""
-    q = len(training.columns)
-    scale, residual = training.curvature(score), training.residual(score)
-    XX, Xs, Xr = training.moments(np.arange(q), scale, residual)
-    total = max(scale.sum(), 1e-300)
-    mean, level = Xs / total, residual.sum(axis=0) / total
-    gram = XX - np.outer(mean, Xs)
-    target = Xr - np.outer(Xs, level)
-    if len(on):
-        target += gram[:, on] @ coef
-    return Quadratic(gram, target, mean, level)
+    @classmethod
+    def from_scores(cls, data, score, on, coef):
+        """The Quadratic at a model of scores (n, K), with coefficients (|on|, K)."""
+        scale, residual = data.curvature(score), data.residual(score)
+        XX, Xs, Xr = data.moments(np.arange(len(data.columns)), scale, residual)
+        total = max(scale.sum(), 1e-300)
+        mean, level = Xs / total, residual.sum(axis=0) / total
+        gram = XX - np.outer(mean, Xs)
+        target = Xr - np.outer(Xs, level)
+        if len(on):
+            target += gram[:, on] @ coef
+        return cls(gram, target, mean)
 
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits of the columns of a Training, each support once.
+    """Refits of the columns of SearchData, each support once.
 
     null : Refit without a column; at_null : the Quadratic there, which for a gaussian family
     gives every refit from one Gram matrix
+    known : dict of supports (as bytes) to the Refits made
     """
 
-    training: Training
+    data: SearchData
     null: Refit
     at_null: Quadratic
     known: dict
 
     @classmethod
-    def of(cls, training):
-        """No support fitted yet."""
-        score = training.family.null_score(training.y, training.weight, training.base)
-        intercept = (score - training.base)[0]
-        nothing = np.empty(0, np.int64)
-        coef = np.zeros((0, score.shape[1]))
-        null = Refit(intercept, coef, training.deviance(score), 0)
+    def from_data(cls, data):
+        """Refits of SearchData, no support fitted yet."""
+        score = data.family.null_score(data.y, data.weight, data.offset)
+        intercept, coef = (score - data.offset)[0], np.zeros((0, score.shape[1]))
+        null = Refit(intercept, coef, data.deviance(score), 0)
         with single_blas():
-            at_null = quadratic(training, score, nothing, coef)
-        return cls(training, null, at_null, {})
+            at_null = Quadratic.from_scores(data, score, np.empty(0, np.int64), coef)
+        return cls(data, null, at_null, {})
 
     def __call__(self, on):
         """The Refit of the columns `on`, positions (r,) in increasing order."""
         if not len(on):
             return self.null
-        key = np.asarray(on, np.int64).tobytes()
+        on = np.asarray(on, np.int64)
+        key = on.tobytes()
         if key not in self.known:
-            fit = _least_squares if self.training.family.name == "gaussian" else _newton
-            on = np.asarray(on, np.int64)
+            fit = _least_squares if self.data.family.name == "gaussian" else _newton
             self.known[key] = Refit(*fit(self, on), sweep.rank(self.at_null.gram, on))
         return self.known[key]
 
-    def near(self, on):
+    def quadratic(self, on):
         """The Quadratic at the refit of some columns."""
-        if self.training.family.name == "gaussian":
+        if self.data.family.name == "gaussian":
             return self.at_null
         fit = self(on)
-        score = self.training.link(fit.intercept, on, fit.coef)
-        return quadratic(self.training, score, on, fit.coef)
+        score = self.data.scores(fit.intercept, on, fit.coef)
+        return Quadratic.from_scores(self.data, score, on, fit.coef)
 
 
 def _ridge(gram, size):
+    """Ridge of each column, `size` of its variance, (r,)."""
     diagonal = np.diag(gram)
     return size * np.where(diagonal > 0.0, diagonal, 1.0)
 
 
 def _least_squares(refits, on):
-    """Intercept, coefficients and deviance by the Gram matrix of all columns."""
+    """Intercept (K,), coefficients (r, K) and deviance by the Gram matrix of all columns."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + np.diag(_ridge(gram, RIDGE)), target)
@@ -119,62 +117,63 @@ def _least_squares(refits, on):
 
 def _newton(refits, on):
     """The same by Newton's method (IRLS) with step halving, from the null model."""
-    training, K = refits.training, len(refits.null.intercept)
+    data, K = refits.data, len(refits.null.intercept)
     ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
     theta = np.vstack([refits.null.intercept, np.zeros((len(on), K))])
-    score = training.link(theta[0], on, theta[1:])
-    value = _penalized(training, score, theta, ridge)
+    score = data.scores(theta[0], on, theta[1:])
+    value = _objective(data, score, theta, ridge)
     for _ in range(MAX_ITER):
-        slope = _slope(training, score, on) - ridge * theta
-        hessian = _hessian(training, score, on)
+        gradient = _gradient(data, score, on) - ridge * theta
+        hessian = _hessian(data, score, on)
         # A constant added to the scores of all classes changes nothing: its curvature is given.
         hessian[np.diag_indices_from(hessian)] += np.repeat(ridge[:, 0], K) + 1e-12
-        step = np.linalg.solve(hessian, slope.ravel()).reshape(theta.shape)
-        promise = 0.5 * float((step * slope).sum())
+        step = np.linalg.solve(hessian, gradient.ravel()).reshape(theta.shape)
+        promise = 0.5 * float((step * gradient).sum())
         if promise <= TOL:
             break
         size = 1.0
         while size > 1e-4:
             trial = theta + size * step
-            score = training.link(trial[0], on, trial[1:])
-            new = _penalized(training, score, trial, ridge)
+            score = data.scores(trial[0], on, trial[1:])
+            new = _objective(data, score, trial, ridge)
             if new <= value:
                 break
             size *= 0.5
         else:
             break
         theta, value = trial, new
-    score = training.link(theta[0], on, theta[1:])
-    return theta[0], theta[1:], training.deviance(score)
+    score = data.scores(theta[0], on, theta[1:])
+    return theta[0], theta[1:], data.deviance(score)
 
 
-def _penalized(training, score, theta, ridge):
-    return 0.5 * (training.deviance(score) + float((ridge * theta * theta).sum()))
+def _objective(data, score, theta, ridge):
+    """Half the mean deviance with the ridge (1 + r, 1) on theta (1 + r, K)."""
+    return 0.5 * (data.deviance(score) + float((ridge * theta * theta).sum()))
 
 
-def _slope(training, score, on):
-    """(1 + |on|, K) what half the deviance falls by per unit of intercept and coefficients."""
-    residual = training.residual(score)
+def _gradient(data, score, on):
+    """Negative gradient of half the deviance in intercept and coefficients, (1 + r, K)."""
+    residual = data.residual(score)
     out = np.empty((1 + len(on), residual.shape[1]))
     out[0], out[1:] = residual.sum(axis=0), 0.0
-    for rows, X in training.blocks(on):
+    for rows, X in data.blocks(on):
         out[1:] += X.T @ residual[rows]
     return out
 
 
-def _hessian(training, score, on):
-    """Of half the deviance in intercepts and coefficients, in the order of theta's ravel."""
+def _hessian(data, score, on):
+    """Hessian of half the deviance in theta (1 + r, K) raveled, (K + K r, K + K r)."""
     K, q = score.shape[1], 1 + len(on)
     out = np.empty((q, K, q, K))
-    p = training.family.mean(score) if K > 1 else None
+    p = data.family.mean(score) if K > 1 else None
     none = np.empty((len(score), 0))
     for k in range(K):
         for m in range(k + 1):
             if K == 1:
-                weight = training.curvature(score)
+                weight = data.curvature(score)
             else:
-                weight = training.weight * p[:, k] * ((k == m) - p[:, m])
-            XX, Xs, _ = training.moments(on, weight, none)
+                weight = data.weight * p[:, k] * ((k == m) - p[:, m])
+            XX, Xs, _ = data.moments(on, weight, none)
             block = np.block([[weight.sum(), Xs], [Xs[:, None], XX]])
             out[:, k, :, m] = out[:, m, :, k] = block
     return out.reshape(q * K, q * K)

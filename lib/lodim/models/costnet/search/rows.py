@@ -1,4 +1,4 @@
-"""The training rows as refits and searches see them."""
+"""The training rows as refits and searches see them, and which nodes of a wide problem they see."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,40 +8,39 @@ import numpy as np
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
+MOST_COLUMNS = {"gaussian": 1000, "binomial": 500, "multinomial": 500}  # that a search looks at
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class SearchData:
     """Rows, and which columns of X are looked at.
 
     X : tiles, never copied as a whole
     y, weight : (n,); weights sum to one
-    base : (n, K) offset
+    offset : (n, K)
     columns : (q,) columns of X, by which searches number them 0 to q - 1
-    counted : number of rows of weight above zero
-    size : how many rows they stand for: the sum of the weights as given, at least `counted`, so
-        that weights may be counts, and where they are not, only their ratios matter
+    n_positive : number of rows of weight above zero
+    total_weight : how many rows they stand for: the sum of the weights as given, at least
+        `n_positive`, so that weights may be counts, and where they are not, only ratios matter
     """
 
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    base: np.ndarray
+    offset: np.ndarray
     family: Any
     columns: np.ndarray
-    counted: int
-    size: float
+    n_positive: int
+    total_weight: float
 
     @classmethod
-    def of(cls, batch, family, columns=None):
+    def from_batch(cls, batch, family, columns=None):
         """The rows of a batch; all columns, where none are named."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
-        counted = len(batch.positive_weight)
-        size = counted if batch.weights is None else max(counted, float(batch.weights.sum()))
-        return cls(
-            batch.X, batch.y, batch.weight, batch.offset_matrix(family.n_scores), family, columns,
-            counted, size,
-        )  # fmt: skip
+        n = len(batch.positive_weight)
+        total = n if batch.weights is None else max(n, float(batch.weights.sum()))
+        offset = batch.offset_matrix(family.n_scores)
+        return cls(batch.X, batch.y, batch.weight, offset, family, columns, n, total)
 
     def sample(self):
         """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
@@ -53,12 +52,16 @@ class Training:
             return self
         drawn = np.sort(np.random.default_rng(0).permutation(tiles - 1)[:most])
         rows = (drawn[:, None] * TILE + np.arange(TILE)).ravel()
-        weight = self.weight[rows]
+        weight, share = self.weight[rows], float(self.weight[rows].sum())
         return replace(
-            self, X=self.X[drawn], y=self.y[rows], weight=weight / max(weight.sum(), 1e-300),
-            base=self.base[rows], counted=int((weight > 0.0).sum()),
-            size=self.size * float(weight.sum()),
-        )  # fmt: skip
+            self,
+            X=self.X[drawn],
+            y=self.y[rows],
+            weight=weight / max(weight.sum(), 1e-300),
+            offset=self.offset[rows],
+            n_positive=int((weight > 0.0).sum()),
+            total_weight=self.total_weight * share,
+        )
 
     @property
     def df_per_column(self):
@@ -77,16 +80,16 @@ class Training:
             flat = flat[: rows.stop - rows.start]
             yield rows, flat.astype(np.float64, copy=False)
 
-    def link(self, intercept, on, coef):
+    def scores(self, intercept, on, coef):
         """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
-        score = self.base + intercept
+        score = self.offset + intercept
         if len(on):
             for rows, X in self.blocks(on):
                 score[rows] += X @ coef
         return score
 
     def moments(self, on, scale, target):
-        """X'SX, X's, X't of columns `on`, with S = diag(scale (n,)) and t (n, K)."""
+        """X'SX (r, r), X's (r,) and X't (r, K) of r columns `on`, S = diag(s) of `scale` s (n,)."""
         q = len(on)
         XX, Xs = np.zeros((q, q)), np.zeros(q)
         Xt = np.zeros((q, target.shape[1]))
@@ -98,7 +101,7 @@ class Training:
         return XX, Xs, Xt
 
     def residual(self, score):
-        """(n, K) what half the deviance falls by per unit of score, weights included."""
+        """Weighted negative gradient of half the deviance in the scores, (n, K)."""
         weight = self.weight[:, None]
         if self.family.name != "multinomial":
             return weight * (self.y - self.family.mean(score))[:, None]
@@ -107,7 +110,7 @@ class Training:
         return weight * out
 
     def curvature(self, score):
-        """(n,) of half the deviance in the score, weights included; the classes' mean of several.
+        """Weighted second derivative of half the deviance in the score, (n,); of K classes a mean.
 
         On the scores that sum to zero the curvature of K classes is a matrix of trace
         sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are compared.
@@ -121,5 +124,43 @@ class Training:
         return self.weight * spread
 
     def deviance(self, score):
-        """Weighted mean deviance."""
+        """Weighted mean deviance of scores (n, K)."""
         return float(self.weight @ self.family.deviance(self.y, score))
+
+
+def screened_nodes(batch, family, network, path):
+    """Nodes that a search looks at, (V,) bool; None for all, where there are few columns.
+
+    These are the nodes of the penalized path's models, then those with the largest score statistic
+    at the null model, each with all that it needs, up to MOST_COLUMNS.
+    """
+    p, most = batch.X.shape[1], MOST_COLUMNS[family.name]
+    if p <= most:
+        return None
+    strength = _score_statistic(batch, family)
+    if path is not None:
+        # The earlier a column comes in along the path, the more it promises.
+        used = path.coef.any(axis=2)
+        first = np.where(used.any(axis=0), used.argmax(axis=0), p)
+        strength = strength / strength.max() + np.where(first < p, 1.0 + p - first, 0.0)
+    best = [max((strength[j] for j in columns), default=-np.inf) for columns in network.columns]
+    kept, columns = np.zeros(len(network), bool), 0
+    for v in np.argsort(best)[::-1]:
+        new = np.flatnonzero(network.needs[v] & ~kept)
+        columns += sum(len(network.columns[u]) for u in new)
+        if columns > most:
+            break
+        kept[new] = True
+    return kept
+
+
+def _score_statistic(batch, family):
+    """Score statistic of each column at the null model, (p,)."""
+    data = SearchData.from_batch(batch, family)
+    score = family.null_score(data.y, data.weight, data.offset)
+    residual, p = data.residual(score), batch.X.shape[1]
+    gain, square = np.zeros((p, score.shape[1])), np.zeros(p)
+    for rows, X in data.blocks(np.arange(p)):
+        gain += X.T @ residual[rows]
+        square += data.weight[rows] @ X**2
+    return (gain**2).sum(axis=1) / np.maximum(square, 1e-300)

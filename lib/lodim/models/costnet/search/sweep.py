@@ -1,4 +1,4 @@
-"""The swept tableau of a quadratic: what any change of its columns gains (Goodnight 1979)."""
+"""Sweep operator on the tableau of a quadratic: gains of any change of columns (Goodnight 1979)."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def sweep(gram, target, k):
 
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
-    """Sweep the columns `on` in, but for those that the earlier ones determine: which are, (q,)."""
+    """Sweep the columns `on` in, in place; those that others do not determine, (q,) bool."""
     within = np.zeros(gram.shape[0], np.bool_)
     for k in on:
         if gram[k, k] > ALIASED * variance[k]:
@@ -45,7 +45,7 @@ def enter(gram, target, variance, on):
 
 @njit(cache=True, error_model="numpy")
 def rank(gram, on):
-    """How many of the columns `on` (r,) the earlier ones of them do not determine."""
+    """Rank of the columns `on` (r,): how many the earlier ones of them do not determine."""
     M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
     for i, j in enumerate(on):
         variance[j] = gram[j, j]
@@ -56,14 +56,14 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed):
-    """How much the deviance falls by each exchange, and how many columns it brings.
+    """Fall of the deviance and change of the rank by each exchange of columns.
 
     Parameters
     ----------
     gram, target : swept by the columns `within` (q,) bool
     variance : (q,) of the columns by themselves
     out_start, out_at, in_start, in_at
-        Sets of columns that may go, and that may come: set s is at[start[s]:start[s + 1]].
+        Sets of columns to drop, and to add: set s is at[start[s]:start[s + 1]].
     allowed : (n_out, n_in) bool
 
     Returns
@@ -107,7 +107,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy")
 def _eliminate(M, v, variance, at, going, size):
-    """v' M^-1 v by elimination in order: first the columns that go, whose pivots are negative."""
+    """v' M^-1 v and the change of rank, by elimination: dropped columns first, pivots negative."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]

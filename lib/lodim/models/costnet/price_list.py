@@ -1,0 +1,265 @@
+"""The price list: what a fit has estimated, each model of it, and all of them as frames."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lodim.models.costnet.graph.build import derived_names
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.problem import PenaltyPath
+from lodim.models.costnet.search.frontier import CostFrontier
+
+INTERCEPT = "(Intercept)"
+PENALIZED = "penalized"  # the rule of a model that is not refitted
+DIGITS = 12  # of a sum of prices: .1 + .2 is .3
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a fit has estimated, on standardized columns.
+
+    path : PenaltyPath of the group penalty
+    frontier : CostFrontier of all rules, the price list; None where a lambda_ was given
+    lasso : CostFrontier of the weighted lasso alone, to compare with; None likewise
+    """
+
+    path: PenaltyPath
+    frontier: CostFrontier | None
+    lasso: CostFrontier | None
+
+
+@dataclass(frozen=True, eq=False)
+class Purchases:
+    """What the L penalized models need: bought (L, V) bool, and its price, cost (L,)."""
+
+    bought: np.ndarray
+    cost: np.ndarray
+
+    @classmethod
+    def from_path(cls, path, network, closure):
+        """What the models of a path need, by the copies that have coefficients."""
+        node = Groups.from_network(network, closure, path.coef.shape[1]).node
+        bought = np.zeros((len(path.lambdas), len(network)), bool)
+        for k, latent in enumerate(path.latent):
+            used = node[latent.any(axis=1)]
+            bought[k, used[used >= 0]] = True
+            bought[k] = network.closed(bought[k])
+        return cls(bought, np.array([rounded(network.price(on)) for on in bought]))
+
+
+@dataclass(frozen=True, eq=False)
+class ListedModel:
+    """One model of a price list or of a path, on standardized columns.
+
+    number : its place on the price list, from 1; 0 for a penalized model
+    cost : price of all that it needs
+    intercept (K,), coef (p, K)
+    bought : (V,) bool, nodes of the network that it needs
+    deviance : weighted mean over the training rows
+    df : number of columns with a coefficient; of several classes a column counts once
+    lambda_ : penalty of the path that selected its terms; NaN where none of these did
+    rule : that found it
+    bound : no model of its price has a lower deviance; NaN where that is not known
+    """
+
+    number: int
+    cost: float
+    intercept: np.ndarray
+    coef: np.ndarray
+    bought: np.ndarray
+    deviance: float
+    df: int
+    lambda_: float
+    rule: str
+    bound: float
+
+    @classmethod
+    def from_frontier(cls, frontier, k):
+        """Model k of a price list."""
+        bound, rule = float(frontier.bound[k]), frontier.rule[k]
+        # Other rules have penalties of their own, which are no place on the path that a fit shows.
+        lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan
+        return cls(
+            number=k + 1,
+            cost=rounded(frontier.cost[k]),
+            intercept=frontier.intercept[k],
+            coef=np.ascontiguousarray(frontier.coef[k]),
+            bought=frontier.bought[k],
+            deviance=float(frontier.deviance[k]),
+            df=int(frontier.df[k]),
+            lambda_=lambda_,
+            rule=rule,
+            bound=bound if bound > 0.0 else np.nan,
+        )
+
+    @classmethod
+    def from_path(cls, path, k, paid):
+        """Penalized model k of a path, and what it needs by the Purchases `paid`."""
+        # In one order of memory, whatever solved or saved it: sums then have the same bits.
+        coef = np.ascontiguousarray(path.coef[k])
+        return cls(
+            number=0,
+            cost=float(paid.cost[k]),
+            intercept=path.intercept[k],
+            coef=coef,
+            bought=paid.bought[k],
+            deviance=float(path.deviance[k]),
+            df=np.count_nonzero(coef.any(axis=1)),
+            lambda_=float(path.lambdas[k]),
+            rule=PENALIZED,
+            bound=np.nan,
+        )
+
+    @classmethod
+    def from_position(cls, position, estimates, paid):
+        """The model at a `position` of estimates."""
+        listed, k = position
+        if listed:
+            return cls.from_frontier(estimates.frontier, k)
+        return cls.from_path(estimates.path, k, paid)
+
+    def position(self, path):
+        """Where the model is: whether on the price list, and its index there or on the path."""
+        if self.number:
+            return [True, self.number - 1]
+        return [False, int(np.argmin(np.abs(path.lambdas - self.lambda_)))]
+
+    @property
+    def used(self):
+        """Columns of X that the model reads."""
+        return np.flatnonzero(self.coef.any(axis=1))
+
+    def original(self, mean, scale):
+        """Intercept (K,) and coefficients (p, K) in units of the data."""
+        coef = self.coef / scale[:, None]
+        return self.intercept - mean @ coef, coef
+
+    def score(self, kept, X, n):
+        """Scores (n, K) of tiles X that hold the columns `kept` alone, without an offset."""
+        # Row by row in the same order, wherever a row stands.
+        out = np.einsum("tqr,qk->trk", X, self.coef[kept])
+        return out.reshape(-1, out.shape[2])[:n] + self.intercept
+
+
+def rounded(price):
+    """A price as it was meant: without what the sum of floats has added."""
+    return float(f"{price:.{DIGITS}g}")
+
+
+def listed_models(fit):
+    """All models of the price list, the cheapest first; none where a fit has one lambda_."""
+    frontier = fit.estimates.frontier
+    return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
+
+
+def shown_models(fit):
+    """The models that a fit shows: the price list, or the penalized one that it has or is at."""
+    return listed_models(fit) if fit.step.number else [fit.step]
+
+
+def things(fit, model):
+    """What a model needs that has a price: a dict of names to prices, in the network's order."""
+    network = fit.settings.network
+    on = np.flatnonzero(model.bought & (network.cost > 0))
+    return {network.names[v]: float(network.cost[v]) for v in on}
+
+
+def changes(fit, models):
+    """Names newly bought and no longer bought at each of some models: pairs of lists."""
+    before: dict = {}
+    for model in models:
+        now = things(fit, model)
+        yield [n for n in now if n not in before], [n for n in before if n not in now]
+        before = now
+
+
+# Frames -------------------------------------------------------------------------------------------
+
+
+def _columns(models, *names):
+    """Dict of attributes to their values of all models."""
+    return {name: [getattr(model, name) for model in models] for name in names}
+
+
+def prices(fit, models=None):
+    """A row a model, by default of the price list; see `CostnetFit.prices`."""
+    models = listed_models(fit) if models is None else models
+    frame = pd.DataFrame(
+        _columns(models, "cost", "df", "deviance"),
+        index=pd.RangeIndex(1, len(models) + 1, name="step"),
+    )
+    frame["dev_ratio"] = [fit._explained(m.deviance) for m in models]
+    frame["dev_ratio_bound"] = [fit._explained(m.bound) for m in models]
+    frame = frame.assign(**_columns(models, "rule", "lambda_"))
+    new_and_dropped = list(changes(fit, models))
+    for k, name in enumerate(("new", "dropped")):
+        frame[name] = [", ".join(pair[k]) for pair in new_and_dropped]
+    frame["chosen"] = [m.number == fit.step.number for m in models]
+    return frame
+
+
+def bought(fit):
+    """What must be bought for the model of a fit; see `CostnetFit.bought`."""
+    network, model = fit.settings.network, fit.step
+    derived = derived_names(fit.design)
+    series = [name for name, _ in fit.settings.alternatives]
+    rows: dict = {}
+    for v in np.flatnonzero(model.bought):
+        name = network.names[v]
+        if name in derived and network.cost[v] == 0.0:
+            continue
+        needed = [network.names[u] for u in network.children[v] if model.bought[u]]
+        row = rows.setdefault(name, {"price": float(network.cost[v]), "in_model": False, "by": {}})
+        row["in_model"] |= bool(model.coef[list(network.columns[v])].any())
+        row["by"] |= dict.fromkeys(needed)
+        row["serves"] = series[network.series[v]] if network.series[v] >= 0 else ""
+    rows = {name: row for name, row in rows.items() if row["price"] > 0.0 or row["in_model"]}
+    columns = {
+        "price": [row["price"] for row in rows.values()],
+        "in_model": [row["in_model"] for row in rows.values()],
+        "needed_by": [", ".join(row["by"]) for row in rows.values()],
+        "serves": [row["serves"] for row in rows.values()],
+    }
+    frame = pd.DataFrame(columns, index=pd.Index(list(rows), name="thing", dtype=object))
+    return frame if (network.series >= 0).any() else frame.drop(columns="serves")
+
+
+def terms(fit, model=None):
+    """Intercept and coefficients of one model: (level,) term, estimate, std_estimate."""
+    model, d = model or fit.step, fit.design
+    intercept, coef = model.original(d.mean, d.scale)
+    K = len(intercept)
+    frame = pd.DataFrame({"term": [INTERCEPT, *d.names] * K})
+    if K > 1:
+        frame.insert(0, "level", np.repeat(np.array(fit.levels, object), len(d.names) + 1))
+    frame["estimate"] = np.vstack([intercept, coef]).T.ravel()
+    frame["std_estimate"] = np.vstack([np.full(K, np.nan), model.coef]).T.ravel()
+    return frame
+
+
+def tidy(fit):
+    """The terms of every model of the price list; see `CostnetFit.tidy`."""
+    models = shown_models(fit)
+    parts = [terms(fit, m) for m in models]
+    frame = pd.concat(parts, ignore_index=True)
+    columns = {"step": range(1, len(models) + 1), **_columns(models, "cost", "rule", "lambda_")}
+    columns["chosen"] = [m.number == fit.step.number for m in models]
+    for k, (name, values) in enumerate(columns.items()):
+        frame.insert(k, name, np.repeat(np.array(list(values)), [len(part) for part in parts]))
+    return frame
+
+
+def path(fit):
+    """A row a penalty; see `CostnetFit.path`."""
+    path = fit.estimates.path
+    return pd.DataFrame(
+        {
+            "lambda_": path.lambdas,
+            "df": np.count_nonzero(path.coef.any(axis=2), axis=1),
+            "cost": fit.paid.cost,
+            "dev_ratio": fit._explained(path.deviance),
+            "gap": path.gap,
+            "converged": path.converged,
+        }
+    )
