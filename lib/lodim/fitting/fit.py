@@ -50,6 +50,8 @@ class Fit(ABC):
     estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+    log: dict[str, Any]
+    null_deviance: float
 
     def __init__(
         self, *, design, family, settings, estimates, selection, call, arguments, chosen=None
@@ -81,7 +83,7 @@ class Fit(ABC):
         """Lines and Table of the short print."""
 
     @abstractmethod
-    def to_state(self) -> dict[str, Any]:
+    def _to_state(self) -> dict[str, Any]:
         """Everything `from_state` needs, as plain values and arrays."""
 
     # What all models share ---------------------------------------------------------------------
@@ -300,7 +302,7 @@ class Fit(ABC):
         StoreError
             The file cannot be written, or the fit holds what no file can.
         """
-        store.write(path, self.name, self.to_state())
+        store.write(path, self.name, self._to_state())
 
     def __repr__(self):
         return report.listing(self.call, *self._listing())

@@ -58,9 +58,6 @@ def tidy(ax):
     return ax
 
 
-_axes, _tidy = ensure_axes, tidy  # for plots that still use these names
-
-
 def colour(k):
     """Colour of class or series k; the first again after the last."""
     return COLOURS[k % len(COLOURS)]

@@ -8,7 +8,6 @@ import numpy as np
 from lodim.plot.axes import (
     BESIDE,
     BLUE,
-    COLOURS,  # noqa: F401 (plots of models take it from here)
     GREY,
     LONGEST,
     MARKS,

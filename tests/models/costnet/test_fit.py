@@ -443,7 +443,7 @@ def test_save_and_load(kind, tmp_path):
         assert str(back) == str(one) and str(back.summary()) == str(one.summary())
         assert back.predict(df, "link").equals(one.predict(df, "link"))
         assert back.bought().equals(one.bought()) and back.tidy().equals(one.tidy())
-        assert back.to_state().keys() == one.to_state().keys()
+        assert back._to_state().keys() == one._to_state().keys()
     assert ld.load(tmp_path / "fit").settings.costs == fit.settings.costs
 
 
@@ -451,7 +451,7 @@ def test_a_damaged_state_is_refused(tmp_path):
     from lodim.fitting import storage as store
     from lodim.models.costnet import model
 
-    whole = fit_of("gaussian").to_state()
+    whole = fit_of("gaussian")._to_state()
     for where, name, value in [
         ("network", "parents", [[5]] * len(whole["network"]["names"])),
         ("network", "columns", [[99]] * len(whole["network"]["names"])),

@@ -457,7 +457,7 @@ def test_corrupt_files(fits, tmp_path):
 ])  # fmt: skip
 def test_a_state_that_is_no_fit(fits, df, tmp_path, change):
     """A well-formed file with the wrong things in it is a StoreError too, at load or never."""
-    state = deepcopy(fits["y"].to_state())
+    state = deepcopy(fits["y"]._to_state())
     change(state)
     storage.write(tmp_path / "odd", "gbmap", state)
     with pytest.raises(ld.StoreError):
@@ -580,7 +580,7 @@ def test_an_offset_that_says_nothing_of_classes(df):
 def test_a_forged_file_is_refused(df, tmp_path, change):
     """Kernels index by the fields of a file unchecked: they are checked when it is read."""
     one = ld.gbmap("y ~ x + z", df.dropna(), m=2, lambda_=0.1)
-    state = one.to_state()
+    state = one._to_state()
     state["boosts"] = dict(state["boosts"]) | change
     storage.write(tmp_path / "forged", "gbmap", state)
     with pytest.raises(ld.StoreError):

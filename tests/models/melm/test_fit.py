@@ -524,7 +524,7 @@ def test_starts_and_a_search_cut_short(two):
     ],
 )
 def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
-    state = fit.to_state()
+    state = fit._to_state()
     part = state
     for name in where[:-1]:
         part[name] = dict(part[name])

@@ -15,7 +15,7 @@ def state():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
     df["y"] = np.sin(2 * df["a"]) + df["b"] + 0.1 * rng.normal(size=200)
-    return ld.proset("y ~ .", df, n_batches=2, threads=1).to_state()
+    return ld.proset("y ~ .", df, n_batches=2, threads=1)._to_state()
 
 
 def forged(state, part, **changes):

@@ -585,7 +585,7 @@ def test_files(name, tmp_path):
     ],
 )
 def test_forged_states_are_refused(change, words):
-    state = fit_of("two").to_state()
+    state = fit_of("two")._to_state()
     Ensemble(**state["ensemble"]).check(10, "class", 2)
     with pytest.raises(ValueError, match=words):
         Ensemble(**state["ensemble"] | change).check(10, "class", 2)

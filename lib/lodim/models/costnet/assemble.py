@@ -1,10 +1,8 @@
 """From a price list to a CostnetFit, and from a saved state to one."""
 
-import warnings
-
 import numpy as np
 
-from lodim.errors import ConvergenceWarning
+from lodim.errors import warn_not_converged
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.price_list import ListedModel, Purchases, rounded
 from lodim.models.costnet.state import read
@@ -12,28 +10,21 @@ from lodim.models.costnet.state import read
 
 def assemble(problem, estimates, log, selection, for_path):
     """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
-    batch, family, settings = problem.batch, problem.family, problem.settings
-    null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
+    batch, settings = problem.batch, problem.settings
     _warn(estimates.path)
     paid = Purchases.from_path(estimates.path, settings.network, settings.closure)
     # A budget that cross-validation has chosen after the search has not limited it.
     limited = problem.arguments["budget"] is not None
     return CostnetFit(
-        design=problem.design,
-        family=family,
-        settings=settings,
+        **problem.common(selection) | {"call": _call(problem)},
         estimates=estimates,
         paid=paid,
         step=_chosen_model(estimates, settings, paid),
         limit=settings.budget if limited else np.inf,
         total=_total_price(settings.network),
-        selection=selection,
         n=batch.n,
         lightest=float(batch.weight[batch.weight > 0.0].min()),
-        null_deviance=float(batch.weight @ family.deviance(batch.y, null)),
-        call=_call(problem),
-        arguments=problem.arguments,
-        chosen=problem.chosen,
+        null_deviance=problem.null_deviance(),
     )
 
 
@@ -69,14 +60,12 @@ def _warn(path):
     """Warn where a penalty of a path has not converged."""
     if not path.converged.all():
         failed, of = np.count_nonzero(~path.converged), path.converged.size
-        warnings.warn(
+        warn_not_converged(
             f"costnet did not converge at {failed} of {of} penalties: "
-            "raise control={'max_iter': ...} or lambda_min_ratio",
-            ConvergenceWarning,
-            stacklevel=5,
+            "raise control={'max_iter': ...} or lambda_min_ratio"
         )
 
 
 def from_state(state):
-    """The fit that `CostnetFit.to_state` has written."""
+    """The fit that `CostnetFit._to_state` has written."""
     return CostnetFit(**read(state))

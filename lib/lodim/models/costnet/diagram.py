@@ -53,7 +53,7 @@ def graph(fit, ax, *, most=30):
     np.maximum.at(width, layer, [len(b.text) + 3.0 for b in boxes])
     left = np.r_[0.0, np.cumsum(width + GAP)]
     inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
-    ax = axes._axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
+    ax = axes.ensure_axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
     _draw(ax, boxes, left[layer], height, width[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
     all_unbought = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.design.restrict import restrict
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import price_list, report, state
@@ -59,7 +58,7 @@ class CostnetFit(Fit):
 
     @cached_property
     def _restricted(self):
-        return restrict(self.design, self.step.used)
+        return self.design.restrict(self.step.used)
 
     def _score(self, batch):
         score = self.step.score(self._restricted[1], batch.X, batch.n)
@@ -251,7 +250,7 @@ class CostnetFit(Fit):
     def _listing(self):
         return report.listing(self)
 
-    def to_state(self):
+    def _to_state(self):
         return state.to_state(self)
 
     def plot(self, kind=None, ax=None, **arguments):

@@ -8,7 +8,7 @@ from lodim.errors import ArgumentError
 from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes
-from lodim.plot.points import COLOURS, MARKS
+from lodim.plot.axes import COLOURS, MARKS
 from lodim.report.tables import significant
 
 
@@ -24,7 +24,7 @@ def cost(fit, ax, *, log=False):
     """
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no price list to draw")
-    ax = axes._axes(ax, (7.4, 4.6))
+    ax = axes.ensure_axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
     frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
     end = 1.04 * frontier.cost[-1] or 1.0
@@ -53,7 +53,7 @@ def cost(fit, ax, *, log=False):
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return axes._tidy(ax)
+    return axes.tidy(ax)
 
 
 def _spread(ax, prices):

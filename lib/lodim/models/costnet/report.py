@@ -64,12 +64,7 @@ def summary(fit, full):
 def _header(fit):
     """Rows of the header: names and values."""
     s, d, m = fit.settings, fit.design, fit.step
-    return (
-        ("Response", phrases.modelled(fit)),
-        ("No. observations", str(fit.n)),
-        ("Model", "costnet"),
-        ("Rows dropped (NA)", str(d.n_dropped)),
-        ("Family", fit.family.name),
+    rows = (
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
         ("Things with a price", str(_n_priced(fit))),
@@ -81,11 +76,10 @@ def _header(fit):
         ("Cost of the model", significant(m.cost)),
         ("Mean deviance", significant(m.deviance)),
         ("Mean null deviance", significant(fit.null_deviance)),
-        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
-        ("Converged", "yes" if fit.converged else "NO"),
-        *((("L1 ratio", significant(s.l1_ratio)),) if s.l1_ratio < 1 else ()),
-        *((("Relax", significant(s.relax)),) if s.relax < 1 else ()),
     )
+    shares = (("L1 ratio", s.l1_ratio), ("Relax", s.relax))
+    below = ((name, significant(share)) for name, share in shares if share < 1)
+    return (*phrases.header(fit, *rows), *below)
 
 
 def _prices(fit):

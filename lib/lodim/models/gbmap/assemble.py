@@ -41,7 +41,7 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def from_state(state):
-    """The fit that `GbmapFit.to_state` has written."""
+    """The fit that `GbmapFit._to_state` has written."""
     common, reference = shared(state, "gbmap"), state["reference"]
     learners = WeakLearners(**state["boosts"])
     learners.check(len(common["design"].names), common["family"].n_scores)

@@ -126,7 +126,7 @@ class GbmapFit(Fit):
     def _listing(self):
         return report.listing(self)
 
-    def to_state(self):
+    def _to_state(self):
         reference = None if self.reference is None else vars(self.reference)
         state = {"settings": asdict(self.settings), "boosts": vars(self.estimates)}
         state |= {"log": self.log, "effects": vars(self.effects), "reference": reference}

@@ -36,7 +36,7 @@ def assemble(problem, view, log, selection, for_path):
 
 
 def from_state(state):
-    """The fit that `MelmFit.to_state` has written."""
+    """The fit that `MelmFit._to_state` has written."""
     common = shared(state, "melm")
     design = common["design"]
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
@@ -47,7 +47,7 @@ def from_state(state):
 
 
 def _rule(state):
-    """The Rule that `MelmFit.to_state` has written."""
+    """The Rule that `MelmFit._to_state` has written."""
     kinds = {"rows": Rows, "densities": Densities, "background": Background}
     parts = {name: record(**state[name]) for name, record in kinds.items()}
     if state["other"] is not None:

@@ -206,7 +206,7 @@ class MelmFit(Fit):
     def _listing(self):
         return report.listing(self)
 
-    def to_state(self):
+    def _to_state(self):
         view = vars(self.estimates) | {"rule": self._rule_state()}
         state = self._shared_state() | {"settings": asdict(self.settings), "view": view}
         return state | {"log": self.log, "measures": self.measures, "n": self.n}

@@ -45,7 +45,7 @@ def assemble(problem, prototypes, log, selection, for_path):
 
 
 def from_state(state):
-    """The fit that `ProsetFit.to_state` has written."""
+    """The fit that `ProsetFit._to_state` has written."""
     common = shared(state, "proset")
     prototypes = Prototypes(**state["prototypes"])
     prototypes.check(len(common["design"].names), common["family"])

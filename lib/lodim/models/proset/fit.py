@@ -180,7 +180,7 @@ class ProsetFit(Fit):
     def _listing(self):
         return report.listing(self)
 
-    def to_state(self):
+    def _to_state(self):
         calibration = None if self.calibration is None else vars(self.calibration)
         typical = None if self.typical is None else vars(self.typical)
         return self._shared_state() | {

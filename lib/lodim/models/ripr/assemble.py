@@ -33,7 +33,7 @@ def assemble(problem, ensemble, log, selection, for_path):
 
 
 def from_state(state):
-    """The fit that `RiprFit.to_state` has written."""
+    """The fit that `RiprFit._to_state` has written."""
     common = shared(state, "ripr")
     ensemble, results = Ensemble(**state["ensemble"]), Record(**state["record"])
     design = common["design"]

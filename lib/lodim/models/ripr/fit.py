@@ -255,7 +255,7 @@ class RiprFit(Fit):
     def _listing(self):
         return report.listing(self)
 
-    def to_state(self):
+    def _to_state(self):
         e = self.estimates
         if e.local_learners:
             raise StoreError(

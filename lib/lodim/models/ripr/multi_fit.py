@@ -250,7 +250,7 @@ class RiprFits:
         StoreError
             The file cannot be written, or the fits hold what no file can.
         """
-        state = {"fits": [fit.to_state() for fit in self.fits.values()]}
+        state = {"fits": [fit._to_state() for fit in self.fits.values()]}
         storage.write(path, self.name, state)
 
     def _views(self, title, notes=()):
