@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import lodim as ld
-from lodim.plot.axes import auc
+from lodim.models.gbmap.plots import auc
 
 PAPER = {
     "auto_mpg": 0.94, "concrete": 0.73, "wine_red": 0.85, "abalone": 0.95,

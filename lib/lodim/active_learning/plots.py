@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lodim.plot.axes import GREY, colour, ensure_axes, name_ends, tidy
+from lodim.plot.axes import GREY, colour, ensure_axes, tidy
 from lodim.plot.lettering import literal
+from lodim.plot.lines import name_ends
 
 
 @literal

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.plot.axes import (
-    BESIDE,
-    BLUE,
     GREY,
     LONGEST,
     MARKS,
@@ -176,26 +174,6 @@ def classes(x, y, P, key, names, ax=None, **over):
     picture = 1.0 - 0.75 * certainty[..., None] * (1.0 - class_rgb)
     ax.pcolormesh(x, y, picture, shading="nearest", rasterized=True)
     return _draw_over(ax, x, y, names, key, **over)
-
-
-def weights(names, v, ax=None, xlabel="feature weight per SD"):
-    """Weights v (B, n) of features by batch: a line from zero and a mark for each batch."""
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
-    y = np.arange(len(names))[::-1]
-    ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
-    used = np.flatnonzero((v > 0).any(axis=1))
-    for b in used:
-        on, style = v[b] > 0, class_style(b)
-        if len(used) == 1:
-            style["color"] = BLUE
-        style |= {"s": 46, "zorder": 2 + b, "alpha": 0.85, "edgecolor": "black", "lw": 0.5}
-        ax.scatter(v[b][on], y[on], label=f"batch {b + 1}", **style)
-    ax.set_yticks(y, names)
-    ax.set_xlim(left=0.0)
-    ax.set_xlabel(xlabel)
-    if len(used) != 1:
-        ax.legend(**BESIDE)
-    return tidy(ax)
 
 
 def _scatter(ax, points, key, zorder, **style):

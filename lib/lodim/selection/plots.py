@@ -5,8 +5,9 @@ import pandas as pd
 
 from lodim.checks import whole
 from lodim.errors import ArgumentError
-from lodim.plot.axes import BESIDE, GREY, RED, against_log, ensure_axes, tidy
+from lodim.plot.axes import BESIDE, GREY, RED, ensure_axes, tidy
 from lodim.plot.lettering import literal
+from lodim.plot.lines import against_log
 from lodim.report.tables import significant
 
 

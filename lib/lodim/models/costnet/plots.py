@@ -7,7 +7,7 @@ from lodim.checks import flag
 from lodim.errors import ArgumentError
 from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
-from lodim.plot import axes
+from lodim.plot import axes, lines
 from lodim.plot.axes import COLOURS, MARKS
 from lodim.report.tables import significant
 
@@ -96,4 +96,4 @@ def path(fit, ax, *, top=10):
         f"{df}\n{significant(cost, 3)}" for df, cost in zip(frame["df"], frame["cost"], strict=True)
     ]
     above = ("Df, cost", path.lambdas[keep], [texts[k] for k in keep])
-    return axes.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
+    return lines.against_log(wide, "lambda", "coefficient per SD", above, ax, top)

@@ -1,4 +1,4 @@
-"""What each kind of plot of a GbmapFit shows; `lodim.plot.axes` draws."""
+"""What each kind of plot of a GbmapFit shows."""
 
 import numpy as np
 
@@ -6,20 +6,25 @@ from lodim.checks import positive
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import labels, loss_name
-from lodim.plot import axes
+from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, one_row, tidy
+from lodim.plot.axes import draw as draw_kind
+from lodim.plot.bars import bars
+from lodim.plot.lettering import legend
+from lodim.report.phrases import brief
+from lodim.report.tables import significant
 
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
     kinds = {plot.__name__: plot for plot in (loss, effects, local, embedding, drift)}
-    return axes.draw(kinds, kind, fit, ax, arguments)
+    return draw_kind(kinds, kind, fit, ax, arguments)
 
 
 def loss(fit, ax):
     """Training loss by boost."""
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
-    return axes.loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
+    return _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
 
 
 def effects(fit, ax, *, top=15):
@@ -27,12 +32,12 @@ def effects(fit, ax, *, top=15):
     frame = fit.tidy()
     frame = frame.loc[frame["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
-    return axes.bars(labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
+    return bars(labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
 
 
 def local(fit, ax, *, data, row=0, top=15):
     """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
-    one = axes.one_row(data, row)
+    one = one_row(data, row)
     gradient = fit.predict(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
     if gradient.isna().any():
@@ -47,7 +52,7 @@ def local(fit, ax, *, data, row=0, top=15):
     title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
     title += " less its offset" * unknown
     xlabel = f"local effect on {_response(fit)} per SD of the feature"
-    return axes.bars(names, gradient.to_numpy(), xlabel, ax, title=title)
+    return bars(names, gradient.to_numpy(), xlabel, ax, title=title)
 
 
 def embedding(fit, ax, *, data=None):
@@ -68,7 +73,7 @@ def embedding(fit, ax, *, data=None):
     xy[:, : min(2, len(s))] = (U * s)[:, :2]
     share = np.r_[s**2 / max((s**2).sum(), 1e-300), 0.0, 0.0]
     names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f} %)" for k in (0, 1)]
-    return axes.scatter(xy, y, fit.levels, fit.design.response.name, ax, names)
+    return _scatter(xy, y, fit.levels, fit.design.response.name, ax, names)
 
 
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
@@ -87,8 +92,99 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
     elif threshold is not None:
         threshold = positive("threshold", threshold)
     limit = float(np.quantile(losses, 0.95)) if limit is None else positive("limit", limit)
-    return axes.drift(values, losses, threshold, limit, ax)
+    return _drift_against_loss(values, losses, threshold, limit, ax)
 
 
 def _response(fit):
     return fit.design.response.name if fit.levels is None else f"the {fit.family.link}"
+
+
+# Shapes ------------------------------------------------------------------------------------------
+
+
+def _loss_by_stage(stages, loss, share, ylabel, ax=None):
+    """Training loss after each boost, with the share of deviance explained on the right."""
+    ax = ensure_axes(ax)
+    ax.plot(stages, loss, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("boost")
+    ax.set_ylabel(ylabel)
+    right = ax.secondary_yaxis("right", functions=_linear(loss[0], share[0], loss[-1], share[-1]))
+    right.set_ylabel("% deviance explained")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.spines["top"].set_visible(False)
+    return ax
+
+
+def _linear(x0, y0, x1, y1):
+    """The map through two points, and its inverse; the identity where they coincide."""
+    if x0 == x1 or y0 == y1:
+        return (lambda x: x), (lambda y: y)
+    slope = (y1 - y0) / (x1 - x0)
+    return (lambda x: y0 + slope * (x - x0)), (lambda y: x0 + (y - y0) / slope)
+
+
+def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
+    """Points in the plane coloured by a number, or by class where `labels` are given."""
+    ax = ensure_axes(ax, (6.2, 5.0))
+    if labels is None:
+        points = ax.scatter(*xy.T, c=colour, s=12, cmap=SCALE, alpha=0.8, lw=0)
+        ax.figure.colorbar(points, ax=ax, label=name)
+    else:
+        entries = [
+            ax.scatter(*xy[colour == k].T, s=12, alpha=0.7, lw=0, label=label)
+            for k, label in enumerate(brief(labels, LONGEST))
+        ]
+        legend(ax, entries, title=brief([name], LONGEST)[0], frameon=False, fontsize=8)
+    ax.set_xlabel(axis_names[0])
+    ax.set_ylabel(axis_names[1])
+    return tidy(ax)
+
+
+def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
+    """Drift indicator against loss, both log, with the ROC curve of large losses inset.
+
+    `limit` is the loss above which a row counts as badly predicted.
+    """
+    ax = ensure_axes(ax, (6.5, 5.0))
+    x, y = (np.maximum(v, 1e-12 * max(v.max(), 1e-300)) for v in (indicator, loss))
+    bad = loss > limit
+    for rows, color, label in ((~bad, BLUE, "small loss"), (bad, RED, "large loss")):
+        ax.scatter(x[rows], y[rows], s=10, alpha=0.6, lw=0, color=color, label=label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(left=np.quantile(x, 0.01))
+    ax.set_ylim(bottom=np.quantile(y, 0.01))
+    ax.axhline(limit, color=GREY, lw=0.8, ls="--")
+    if threshold is not None:
+        ax.axvline(threshold, color="black", lw=0.8, ls="--", label="threshold")
+    ax.set_xlabel("drift indicator |f(x) - f_kNN(x)|")
+    ax.set_ylabel("loss")
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    if 0 < bad.sum() < len(bad):
+        _roc_inset(ax, indicator, bad)
+    return tidy(ax)
+
+
+def _roc_inset(ax, indicator, bad):
+    inset = ax.inset_axes([0.07, 0.07, 0.27, 0.27])
+    inset.plot(*roc(indicator, bad), color="black", lw=1)
+    inset.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=":")
+    inset.set_xticks([0, 1])
+    inset.set_yticks([0, 1])
+    inset.tick_params(labelsize=7)
+    inset.set_title(f"ROC, AUC {significant(auc(indicator, bad), 2)}", fontsize=8)
+
+
+def roc(score, positive):
+    """False and true positive rates of all thresholds, from the strictest."""
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], positive[order]
+    last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]
+    true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
+    return np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]]
+
+
+def auc(score, positive):
+    """Area under the ROC curve."""
+    false_rate, true_rate = roc(np.asarray(score), np.asarray(positive, bool))
+    return float(np.trapezoid(true_rate, false_rate))

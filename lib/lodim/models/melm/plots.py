@@ -8,7 +8,7 @@ from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.rule import fit_rule
 from lodim.models.melm.report import NEAR
-from lodim.plot import axes, biplot, legend, ranking
+from lodim.plot import axes, bars, biplot, legend
 
 GRID = 140  # places along each side of the plane
 LINE = 600  # places along a line, beside those of the rows
@@ -58,7 +58,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
     label = "correlation of feature and coordinate"
     if of == LOADINGS:
         label = "loading: change of the coordinate per SD of the feature"
-    return ranking.lollipops(longest.names, longest.to, fit.axes, label, ax)
+    return bars.lollipops(longest.names, longest.to, fit.axes, label, ax)
 
 
 def starts(fit, ax):

@@ -18,7 +18,7 @@ from lodim.models.proset.explain.query import (
 from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.explain.shapley import REFERENCE, shapley_values
 from lodim.models.proset.prototypes import estimates_at
-from lodim.plot import axes, points
+from lodim.plot import axes, bars, points
 
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
 GRID = 121  # points of a surface along each axis
@@ -37,7 +37,7 @@ def weights(fit, ax, *, top=20):
     if not len(on):
         raise ArgumentError("no feature has a weight: there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
-    return points.weights(names, fit.estimates.v[:, on], ax)
+    return bars.weights(names, fit.estimates.v[:, on], ax)
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
@@ -97,7 +97,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     values = values.loc[values.abs().sort_values(ascending=False, kind="stable").index[:top]]
     title = f"row {one.index[0]}: {estimate} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
     names = [_with_value(one, name) for name in values.index]
-    return axes.bars(names, values.to_numpy(), f"Shapley value, on {estimate}", ax, title=title)
+    return bars.bars(names, values.to_numpy(), f"Shapley value, on {estimate}", ax, title=title)
 
 
 # Prototypes in a plane ---------------------------------------------------------------------------

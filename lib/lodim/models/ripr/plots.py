@@ -8,7 +8,7 @@ from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.report import ERROR
-from lodim.plot import axes, panels
+from lodim.plot import axes, bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
@@ -51,12 +51,12 @@ def shares(fit, ax):
         f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")
         for share, error in pairs
     ]
-    return axes.shares(list(frame["term"]), frame["estimate"], texts, ax)
+    return bars.shares(list(frame["term"]), frame["estimate"], texts, ax)
 
 
 def objective(fit, ax):
     """What the search minimizes, round by round."""
-    return axes.rounds(fit.log["objective"], "objective", ax)
+    return lines.rounds(fit.log["objective"], "objective", ax)
 
 
 def _rows(fit, data):

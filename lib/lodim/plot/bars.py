@@ -1,0 +1,83 @@
+"""Bars and marks by name: effects, shares, weights, loadings."""
+
+import numpy as np
+
+from lodim.plot.axes import BESIDE, BLUE, GREY, RED, colour, ensure_axes, tidy
+from lodim.plot.legend import INK, mark
+from lodim.plot.points import class_style
+from lodim.report.phrases import brief
+
+LONGEST = 36  # characters of a name beside a mark
+
+
+def bars(names, values, xlabel, ax=None, spread=None, title=None):
+    """Horizontal bars, the first name on top; `spread` draws a faint wider bar behind each."""
+    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
+    y, rising = np.arange(len(names))[::-1], np.asarray(values) >= 0
+    if spread is not None:
+        faint = {"color": GREY, "alpha": 0.35, "height": 0.75}
+        ax.barh(y, np.where(rising, 1.0, -1.0) * spread, label="mean |local coefficient|", **faint)
+    color = np.where(rising, BLUE, RED)
+    ax.barh(y, values, color=color, height=0.5, label="mean local coefficient")
+    ax.set_yticks(y, names)
+    ax.axvline(0.0, color="black", lw=0.6)
+    ax.set_xlabel(xlabel)
+    if spread is not None:
+        ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    if title:
+        ax.set_title(title, fontsize=10)
+    return tidy(ax)
+
+
+def shares(names, share, texts, ax=None):
+    """A bar of its share for each name, the first on top, with a text at the end."""
+    ax = ensure_axes(ax, (7.0, max(2.0, 0.4 * len(names) + 1.0)))
+    y = np.arange(len(names))[::-1]
+    ax.barh(y, share, color=BLUE, height=0.55)
+    style = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
+    for height, text, end in zip(y, texts, share, strict=True):
+        ax.annotate(text, (end, height), **style)
+    ax.set_yticks(y, names)
+    ax.set_xlim(0.0, 1.3 * np.max(share))
+    ax.set_xlabel("share of the rows")
+    return tidy(ax)
+
+
+def weights(names, v, ax=None, xlabel="feature weight per SD"):
+    """Weights v (B, n) of features by batch: a line from zero and a mark for each batch."""
+    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
+    y = np.arange(len(names))[::-1]
+    ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
+    used = np.flatnonzero((v > 0).any(axis=1))
+    for b in used:
+        on, style = v[b] > 0, class_style(b)
+        if len(used) == 1:
+            style["color"] = BLUE
+        style |= {"s": 46, "zorder": 2 + b, "alpha": 0.85, "edgecolor": "black", "lw": 0.5}
+        ax.scatter(v[b][on], y[on], label=f"batch {b + 1}", **style)
+    ax.set_yticks(y, names)
+    ax.set_xlim(left=0.0)
+    ax.set_xlabel(xlabel)
+    if len(used) != 1:
+        ax.legend(**BESIDE)
+    return tidy(ax)
+
+
+def lollipops(names, values, labels, xlabel, ax=None):
+    """Values (m, k) of m features, a mark for each dimension, the first name on top."""
+    k = values.shape[1]
+    ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
+    y = np.arange(len(names))[::-1]
+    for j in range(k):
+        height = y + 0.22 * (0.5 * (k - 1) - j)
+        ax.hlines(height, 0.0, values[:, j], color=colour(j), lw=1.4, alpha=0.6)
+        ax.scatter(
+            values[:, j], height, s=26, color=colour(j), marker=mark(j), label=labels[j], zorder=3
+        )
+    ax.axvline(0.0, color=INK, lw=0.6)
+    ax.set_yticks(y, brief(names, LONGEST))
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlabel(xlabel)
+    if k > 1:
+        ax.legend(**BESIDE)
+    return tidy(ax)

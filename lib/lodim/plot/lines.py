@@ -1,0 +1,67 @@
+"""Lines: estimates along a penalty, values by round, and names at the ends."""
+
+import numpy as np
+
+from lodim.errors import ArgumentError
+from lodim.plot.axes import BLUE, GREY, LONGEST, ensure_axes, spread_labels, tidy
+from lodim.report.phrases import brief
+
+
+def against_log(wide, name, ylabel, above, ax=None, top=10):
+    """Lines against the log of a penalty, the `top` largest named at the end of the smallest.
+
+    wide : frame with a row a penalty, increasing, and a column a line
+    above : label of the top axis, penalties, and a text for each
+    """
+    ax = ensure_axes(ax)
+    if not (wide.index > 0).all():
+        raise ArgumentError("a penalty of 0 has no place on a log axis; leave it out of lambdas")
+    x = np.log(wide.index.to_numpy())
+    size = wide.iloc[0].abs().sort_values(ascending=False)
+    named = list(size[size > 0].index[:top])
+    ends = {}
+    for column in wide.columns:
+        if column in named:
+            (line,) = ax.plot(x, wide[column], lw=1.5, alpha=1.0)
+            ends[column] = (wide[column].iloc[0], line.get_color())
+        else:
+            ax.plot(x, wide[column], lw=0.7, alpha=0.5, color=GREY)
+    ax.axhline(0.0, color="black", lw=0.5)
+    ax.invert_xaxis()
+    ax.set_xlabel(f"log({name})")
+    ax.set_ylabel(ylabel)
+    name_ends(ax, x[0], ends)
+    _axis_above(ax, above[0], np.log(above[1]), above[2])
+    return ax
+
+
+def name_ends(ax, x, ends):
+    """Names of lines beside their ends at x, moved apart; ends : name -> (height, colour)."""
+    low, high = ax.get_ylim()
+    order = sorted(ends, key=lambda name: ends[name][0])
+    heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
+    labels = [name if isinstance(name, str) else " ".join(map(str, name)) for name in order]
+    style = {"textcoords": ax.get_yaxis_transform(), "fontsize": 8, "va": "center"}
+    style |= {"arrowprops": {"arrowstyle": "-", "lw": 0.4, "color": GREY}, "annotation_clip": False}
+    for name, label, height in zip(order, brief(labels, LONGEST), heights, strict=True):
+        end, color = ends[name]
+        ax.annotate(label, (x, end), xytext=(1.02, height), color=color, **style)
+    tidy(ax)
+
+
+def _axis_above(ax, label, x, texts):
+    """An axis on top with the texts of the places x that are nearest to the ticks below."""
+    top = ax.secondary_xaxis("top")
+    ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
+    top.set_xticks(ticks, [texts[int(np.argmin(np.abs(x - t)))] for t in ticks])
+    top.set_xlabel(label)
+
+
+def rounds(values, name, ax=None):
+    """A value after each round."""
+    ax = ensure_axes(ax)
+    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("round")
+    ax.set_ylabel(name)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return tidy(ax)
