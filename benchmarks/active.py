@@ -76,7 +76,7 @@ class Contest:
         tried = [rng.choice(learner.pool.index, self.each, replace=False) for _ in range(TRIED)]
         right = []
         for asked in tried:
-            fit = learner.fitted(pd.concat([learner.labelled, self.pool.loc[asked]]))
+            fit = learner._fitted(pd.concat([learner.labelled, self.pool.loc[asked]]))
             right.append(fit.evaluate(self.pool)["accuracy"].iloc[0])
         return tried[int(np.argmax(right))]
 

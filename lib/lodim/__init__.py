@@ -4,33 +4,45 @@ from importlib import import_module
 
 from lodim.fitting.registry import MODELS
 
-# Public names and where they live; a module is imported when its name is first used.
-_PUBLIC = MODELS | {
-    "active": "lodim.active_learning.learner",
-    "learning_curves": "lodim.active_learning.learning_curves",
-    "drift_split": "lodim.models.gbmap.drift_split",
-    "path": "lodim.selection.path",
-    "cv": "lodim.selection.cv",
-    "load": "lodim.fitting.fit",
-    "data": "lodim.datasets.files",
-    "synth_cos_r": "lodim.datasets.synthetic",
-    "synth_cos_c": "lodim.datasets.synthetic",
-    "three_clusters": "lodim.datasets.synthetic",
-    "checkerboard": "lodim.datasets.synthetic",
-    "xor": "lodim.datasets.synthetic",
-    "friedman1": "lodim.datasets.synthetic",
-    "informative_views": "lodim.datasets.synthetic",
-    "informative_views_r": "lodim.datasets.synthetic",
-    "monitoring": "lodim.datasets.monitoring",
-    "LodimError": "lodim.errors",
-    "FormulaError": "lodim.errors",
-    "DataError": "lodim.errors",
-    "ArgumentError": "lodim.errors",
-    "StoreError": "lodim.errors",
-    "MissingExtraError": "lodim.errors",
-    "DeviceError": "lodim.errors",
-    "ConvergenceWarning": "lodim.errors",
-}
+# Public names and where they live; a module is imported when its name is first used. Fits and what
+# path(), cv() and active() return are there for annotations.
+_FITS = {f"{name.capitalize()}Fit": f"lodim.models.{name}.fit" for name in MODELS}
+_PUBLIC = (
+    MODELS
+    | _FITS
+    | {
+        "RiprFits": "lodim.models.ripr.multi_fit",
+        "Path": "lodim.selection.path",
+        "CV": "lodim.selection.cv",
+        "Learner": "lodim.active_learning.learner",
+        "LearningCurves": "lodim.active_learning.learning_curves",
+        "Report": "lodim.report.tables",
+        "active": "lodim.active_learning.learner",
+        "learning_curves": "lodim.active_learning.learning_curves",
+        "drift_split": "lodim.models.gbmap.drift_split",
+        "path": "lodim.selection.path",
+        "cv": "lodim.selection.cv",
+        "load": "lodim.fitting.fit",
+        "data": "lodim.datasets.files",
+        "synth_cos_r": "lodim.datasets.synthetic",
+        "synth_cos_c": "lodim.datasets.synthetic",
+        "three_clusters": "lodim.datasets.synthetic",
+        "checkerboard": "lodim.datasets.synthetic",
+        "xor": "lodim.datasets.synthetic",
+        "friedman1": "lodim.datasets.synthetic",
+        "informative_views": "lodim.datasets.synthetic",
+        "informative_views_r": "lodim.datasets.synthetic",
+        "monitoring": "lodim.datasets.monitoring",
+        "LodimError": "lodim.errors",
+        "FormulaError": "lodim.errors",
+        "DataError": "lodim.errors",
+        "ArgumentError": "lodim.errors",
+        "StoreError": "lodim.errors",
+        "MissingExtraError": "lodim.errors",
+        "DeviceError": "lodim.errors",
+        "ConvergenceWarning": "lodim.errors",
+    }
+)
 
 __all__ = ["__version__", *_PUBLIC]
 

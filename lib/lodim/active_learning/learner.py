@@ -352,17 +352,17 @@ class Learner:
         curves = learning_curves({name: self, **others})
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
-    def fitted(self, labelled):
+    def _fitted(self, labelled):
         """The model fitted to other labelled rows, a frame."""
         return self.model(self.formula, labelled, **self.arguments)
 
-    def fitted_with(self, row, label):
+    def _fitted_with(self, row, label):
         """The model fitted to the labelled rows and a row of the pool (a frame) with a label."""
-        return self.fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
+        return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
         """Fit to the labelled rows, and add a row to the curve."""
-        fit = self.fitted(self.labelled)
+        fit = self._fitted(self.labelled)
         if fit.levels is None:
             raise ArgumentError("active learning is for classes; this response is numeric")
         now = fit.predict(self._watched, "class").to_numpy(dtype=object)

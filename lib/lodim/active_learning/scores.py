@@ -62,7 +62,7 @@ def infogain(learner, rng):
     order = np.argsort(-np.where(np.isnan(now), -np.inf, now), kind="stable")
     for i in order[: min(CANDIDATES, int(np.isfinite(now).sum()))]:
         row = learner.pool.iloc[[i]]
-        fits = (learner.fitted_with(row, label) for label in learner.fit.levels)
+        fits = (learner._fitted_with(row, label) for label in learner.fit.levels)
         after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
         out[i] = np.nansum(now) - p[i] @ after
     return out
@@ -84,6 +84,6 @@ def _bootstrap(learner, rng):
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
     try:
-        return learner.fitted(learner.labelled.iloc[at])
+        return learner._fitted(learner.labelled.iloc[at])
     except LodimError as error:
         raise DataError(f"a committee needs more labelled rows: {error}") from error

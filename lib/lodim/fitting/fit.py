@@ -172,7 +172,20 @@ class Fit(ABC):
         return frame.set_index(keys)["estimate"]
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """`data` (pandas) with .fitted, .resid and for classes .class beside its columns."""
+        """`data` with predictions and residuals beside its columns.
+
+        Parameters
+        ----------
+        data : frame
+            With known responses; NaN where one is missing.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        DataFrame
+            The columns of `data` (where it is pandas'), .fitted (a column for each of several
+            classes), .resid, .loss (deviance of the row) and for classes .class.
+        """
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
@@ -193,10 +206,24 @@ class Fit(ABC):
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 
-        deviance is the mean over rows; accuracy and log_loss are there for classes: where k classes
-        are the most probable, 1/k of a row is right. dev_ratio (R2 of a numeric response) compares
-        with the model that predicts the mean, or the class shares, of `data`; it is NaN where its
-        response does not vary.
+        Parameters
+        ----------
+        data : frame
+            Rows that miss a feature or the response are left out.
+        offset : array (n,) or column name, optional
+
+        Returns
+        -------
+        DataFrame
+            One row. n; deviance, the mean over rows; dev_ratio (R2 of a numeric response), beside
+            the model that predicts the mean, or the class shares, of `data`: NaN where its response
+            does not vary. For classes also accuracy (where k classes are the most probable, 1/k of
+            a row is right) and log_loss.
+
+        Raises
+        ------
+        DataError
+            No row is complete, or a column is missing or of another kind.
         """
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
@@ -250,6 +277,10 @@ class Fit(ABC):
         full : bool
             Whether every table is whole. By default one of more than 30 rows shows the first 10
             and the last 5, and one that is in order of size the largest.
+
+        Returns
+        -------
+        Report
         """
         flag("full", full)
         return self._summary(full)
@@ -262,9 +293,23 @@ class Fit(ABC):
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
-        As in R, `formula=". ~ . - x"` changes a part of the formula: a `.` on its left side says
-        that dots stand for the sides of this fit's formula. In any other formula the dot on the
-        right stands for all columns.
+        Parameters
+        ----------
+        data : frame
+        changes
+            Arguments of the model function. As in R, `formula=". ~ . - x"` changes a part of the
+            formula: a `.` on its left side says that dots stand for the sides of this fit's
+            formula. In any other formula the dot on the right stands for all columns.
+
+        Returns
+        -------
+        Fit
+            Of the same class.
+
+        Raises
+        ------
+        ArgumentError
+            An argument of the call was an array, which a fit does not keep, and is not given anew.
         """
         arguments = {"formula": self.design.formula} | self._call_arguments(changes)
         arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
@@ -334,6 +379,15 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def load(path: str | PathLike) -> Fit:
     """Read a fit that `Fit.save` wrote. Runs no code from the file.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Fit
+        Of the class that was saved.
 
     Raises
     ------

@@ -106,7 +106,22 @@ class Report:
         return self.as_html()
 
     def as_text(self, width: int = WIDTH) -> str:
-        """The report as plain text, in lines of at most `width` characters (60 or more)."""
+        """The report as plain text.
+
+        Parameters
+        ----------
+        width : int
+            Most characters of a line, 60 or more.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ArgumentError
+            `width` is too small.
+        """
         if width < 60:
             raise ArgumentError(f"width must be at least 60; it is {width}")
         rule = "=" * width

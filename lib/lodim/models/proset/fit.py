@@ -263,7 +263,7 @@ class ProsetFit(Fit):
         return float(self._explained(self.log["deviance"][-1]))
 
     def feature_weights(self) -> np.ndarray:
-        """v of each batch and feature, per standard deviation, (B, p)."""
+        """Weights v of the features in each batch, per standard deviation, (B, p)."""
         t = self.estimates
         v = np.zeros((t.n_batches, len(self.design.names)))
         v[:, t.features] = t.v
