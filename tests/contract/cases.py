@@ -59,6 +59,7 @@ class Contract:
     long : formula and arguments of a fit whose summary has a long table
     offset : whether the scores take one
     lacks : arguments that others have
+    drawn, plots : arguments of a fit that is drawn, and the kinds of plots of any names
     refused : case -> (call, error, words) of what this model alone refuses
     other_words : case -> words, where it refuses in words of its own
     """
@@ -75,6 +76,8 @@ class Contract:
     keeps_missing: bool = False
     offset: bool = True
     lacks: tuple = ()
+    drawn: dict = field(default_factory=dict)
+    plots: tuple = ()
     refused: dict = field(default_factory=dict)
     other_words: dict = field(default_factory=dict)
 

@@ -7,17 +7,11 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import MODELS, contract_of
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
-CHEAP = {
-    ld.gbmap: {"m": 2, "lambda_": 0.1},
-    ld.proset: {"n_candidates": 50},
-    ld.costnet: {"budget": 3},
-    ld.melm: {"gamma": 1.0, "n_starts": 2},
-    ld.ripr: {"lambda_": 0.1},
-}
-models = pytest.mark.parametrize("model", CHEAP, ids=lambda m: m.__name__)
+models = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 ODD = [
     pd.NA, pd.NaT, object(), {}, [], np.zeros(2), np.array([]), pd.Series([1.0, 2.0]),
     pd.DataFrame({"a": [1, 2]}), 1j, b"x", "x", -1, np.nan, {1, 2}, int,
@@ -28,7 +22,7 @@ odd = pytest.mark.parametrize("value", ODD, ids=lambda v: type(v).__name__ + str
 def frame(n=60, scale=1.0):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(scale * rng.normal(size=(n, 3)), columns=list("abc"))
-    df["k"] = np.where(df["a"] + df["b"] > 0, "p", "q")
+    df["k"] = np.where(df["a"] + df["b"] + scale * rng.normal(size=n) > 0, "p", "q")
     df["y"], df["w"] = df["a"] * df["b"], 1.0 + np.arange(n) % 2
     return df
 
@@ -45,7 +39,7 @@ def closed():
 def fit_of(model, left="k", **arguments):
     key = (model, left, str(arguments))
     if key not in _fits:
-        _fits[key] = model(f"{left} ~ a + b + c", frame(), threads=1, **CHEAP[model], **arguments)
+        _fits[key] = model(f"{left} ~ a + b + c", frame(), **contract_of(model).cheap, **arguments)
     return _fits[key]
 
 
@@ -96,7 +90,7 @@ def test_votes_of_a_row_that_misses_an_input_are_none():
 @models
 @pytest.mark.parametrize("value", [1e160, -1e160, 1e300, 1e308])
 def test_a_number_that_is_too_far_to_be_computed_with(model, value):
-    fit = model("k ~ a + b + c", frame(scale=0.01), threads=1, **CHEAP[model])
+    fit = model("k ~ a + b + c", frame(scale=0.01), **contract_of(model).cheap)
     new = frame(5, scale=0.01).assign(**dict.fromkeys("abc", value))
     for call in (fit.predict, fit.augment, fit.evaluate):
         with pytest.raises(ld.DataError, match="too far to be computed with"):
@@ -105,7 +99,7 @@ def test_a_number_that_is_too_far_to_be_computed_with(model, value):
     assert np.isfinite(far).all()
 
 
-@pytest.mark.parametrize("model", [m for m in CHEAP if m is not ld.melm], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("model", [m for m in MODELS if m is not ld.melm], ids=lambda m: m.__name__)
 def test_a_response_that_is_too_large_to_be_computed_with(model):
     fit, new = fit_of(model, "y"), frame().assign(y=1e80)
     for call in (
@@ -125,17 +119,22 @@ def test_weights_and_offsets_of_all_sizes(model, left):
     df = frame()
     for size in (800.0, -1e69):
         offset = np.where(np.arange(len(df)) < 3, size, 0.0)
-        fit = model(f"{left} ~ a + b + c", df, offset=offset, **CHEAP[model])
+        fit = model(f"{left} ~ a + b + c", df, offset=offset, **contract_of(model).cheap)
         assert not np.isnan(fit.evaluate(df, offset=offset)["deviance"]).any()
     model(
         f"{left} ~ a + b + c",
         df,
         weights=np.where(np.arange(len(df)) < 30, 1e69, 1.0),
-        **CHEAP[model],
+        **contract_of(model).cheap,
     )
     for what in ("weights", "offset"):
         with pytest.raises(ld.DataError, match=f"{what} reaches 1e\\+80"):
-            model(f"{left} ~ a + b + c", df, **{what: np.full(len(df), 1e80)}, **CHEAP[model])
+            model(
+                f"{left} ~ a + b + c",
+                df,
+                **{what: np.full(len(df), 1e80)},
+                **contract_of(model).cheap,
+            )
 
 
 def test_a_number_that_is_too_far_for_single_precision():
@@ -158,11 +157,9 @@ def test_types_and_kinds(model, value):
         fit.predict(frame(), value)
     with pytest.raises(ld.ArgumentError, match="kind must be one of"):
         fit.plot(value)
-    for name in ("family", "dtype", "standardize"):
-        if name == "dtype" and model is ld.ripr:
-            continue
+    for name in {"family", "dtype", "standardize"} - {*contract_of(model).lacks}:
         with pytest.raises(ld.LodimError, match=name):
-            model("k ~ a + b", frame(), **CHEAP[model], **{name: value})
+            model("k ~ a + b", frame(), **contract_of(model).cheap, **{name: value})
 
 
 @odd
@@ -318,7 +315,7 @@ def test_penalties_that_none_can_have(model, value):
     name = {ld.melm: "gamma", ld.costnet: "budget"}.get(model, "lambda_")
     name = "lambda_v" if model is ld.proset else name
     with pytest.raises(ld.ArgumentError, match=name):
-        model("k ~ a + b + c", frame(), **CHEAP[model] | {name: value})
+        model("k ~ a + b + c", frame(), **contract_of(model).cheap | {name: value})
 
 
 @pytest.mark.parametrize("model", [ld.gbmap, ld.costnet], ids=lambda m: m.__name__)
@@ -327,7 +324,7 @@ def test_an_intercept_alone_is_the_mean(model):
     rng = np.random.default_rng(5)
     for _ in range(10):
         df = frame().assign(y=rng.normal(size=60), w=rng.integers(0, 3, 60), o=rng.normal(size=60))
-        fit = model("y ~ 1", df, weights="w", offset="o", **CHEAP[model])
+        fit = model("y ~ 1", df, weights="w", offset="o", **contract_of(model).cheap)
         level = np.average(df["y"] - df["o"], weights=df["w"])
         np.testing.assert_allclose(fit.predict(df, offset="o"), level + df["o"], rtol=1e-9)
         if model is ld.gbmap:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import MODELS, contract_of
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -18,22 +19,8 @@ NAMES = [
     "{x}", "a_b^c", "a\\b", r"\alpha", "<b>", "#1", " ", "a&b", "\u200b",
 ]  # fmt: skip
 CLASSES = ["_no", "$yes$", "😀 perhaps" * 40]
-CHEAP = {
-    ld.gbmap: {"m": 2, "lambda_": 0.01},
-    ld.proset: {"lambda_v": 1e-4},
-    ld.costnet: {"n_lambda": 15},
-    ld.melm: {"gamma": 1.0, "n_starts": 2},
-    ld.ripr: {"lambda_": 0.01},
-}
-KINDS = {
-    ld.gbmap: ("loss", "effects", "local", "embedding", "drift"),
-    ld.proset: ("weights", "map", "scatter", "surface", "shapley"),
-    ld.costnet: ("cost", "path", "graph"),
-    ld.melm: ("view", "loadings", "starts"),
-    ld.ripr: ("data", "shares", "objective"),
-}
 every_kind = pytest.mark.parametrize(
-    "model, kind", [(m, k) for m in KINDS for k in KINDS[m]],
+    "model, kind", [(m, k) for m in MODELS for k in contract_of(m).plots],
     ids=lambda v: getattr(v, "__name__", v),
 )  # fmt: skip
 _fits = {}
@@ -54,7 +41,9 @@ def frame(n_classes=3):
 def fit_of(model):
     if model not in _fits:
         formula = f"{quoted('_kind $')} ~ ."
-        _fits[model] = model(formula, frame(), threads=1, **CHEAP[model])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ld.ConvergenceWarning)  # the classes may be separated
+            _fits[model] = model(formula, frame(), **contract_of(model).drawn)
     return _fits[model]
 
 
@@ -115,7 +104,7 @@ def test_classes_that_begin_with_an_underscore_are_in_the_legend(model, kind):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(60, 2)), columns=list("ab"))
     df["_k"] = np.where(df["a"] + df["b"] > 0, "_yes", "_no")
-    figure = np.ravel(model("_k ~ a + b", df, **CHEAP[model]).plot(kind))[0].figure
+    figure = np.ravel(model("_k ~ a + b", df, **contract_of(model).drawn).plot(kind))[0].figure
     legends = figure.legends + [ax.get_legend() for ax in figure.axes if ax.get_legend()]
     said = [t.get_text() for made in legends for t in made.get_texts()]
     assert {"_yes", "_no"} <= {text.removeprefix("_k = ") for text in said}
@@ -161,7 +150,7 @@ def test_numbers_at_ticks_are_powers_of_ten():
 
 
 @pytest.mark.parametrize("ax", [3, "axes", [None], []], ids=repr)
-@pytest.mark.parametrize("model", KINDS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 def test_what_are_no_axes(model, ax):
     with pytest.raises(ld.ArgumentError, match="ax must be matplotlib Axes"):
         fit_of(model).plot(None, ax)

@@ -40,5 +40,7 @@ CONTRACT = Contract(
     ),
     penalty="lambda_",
     open={"threads": 1, "control": {"max_iter": 30}},
+    drawn={"threads": 1, "n_lambda": 15},
+    plots=("cost", "path", "graph"),
     refused=REFUSED,
 )

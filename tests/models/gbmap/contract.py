@@ -24,5 +24,7 @@ CONTRACT = Contract(
     penalty="lambda_",
     few_stages={"m": 2},
     open={"threads": 1, "control": {"max_iter": 30, "max_stages": 2}},
+    drawn={"threads": 1, "m": 2, "lambda_": 0.01},
+    plots=("loss", "effects", "local", "embedding", "drift"),
     refused=REFUSED,
 )

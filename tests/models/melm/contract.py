@@ -74,5 +74,7 @@ CONTRACT = Contract(
     classes_only=True,
     response_optional=True,
     offset=False,
+    drawn={"threads": 1, "gamma": 1.0, "n_starts": 2},
+    plots=("view", "loadings", "starts"),
     refused=REFUSED,
 )

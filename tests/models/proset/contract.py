@@ -31,5 +31,7 @@ CONTRACT = Contract(
         "lambda_v": None,
         "control": {"max_iter": 30, "max_stages": 2},
     },
+    drawn={"threads": 1, "lambda_v": 1e-4},
+    plots=("weights", "map", "scatter", "surface", "shapley"),
     refused=REFUSED,
 )

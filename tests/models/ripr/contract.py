@@ -35,6 +35,8 @@ CONTRACT = Contract(
     keeps_missing=True,
     offset=False,
     lacks=("offset", "dtype"),
+    drawn={"threads": 1, "lambda_": 0.01},
+    plots=("data", "shares", "objective"),
     refused=REFUSED,
     other_words={
         "no rows left": "'age' is missing in every row",
