@@ -85,7 +85,7 @@ def _add_model(commands, spec):
         "--plots",
         metavar="DIR",
         type=Path,
-        help=f"save {', '.join(spec.plots)}, path, cv as PNG",
+        help=f"save {', '.join([*spec.plots, *(['path', 'cv'] if spec.penalties else [])])} as PNG",
     )
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
@@ -133,13 +133,16 @@ def fit_model(args: argparse.Namespace) -> None:
         fit.save(args.save)
     if new is not None:
         write_csv(fit.predict(new, args.type), args.output, args.escape_formulas)
-    arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
+    if spec.penalties:
+        arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
     cv = None
     if args.cv or args.plots:
         cv = lodim.cv(model, args.formula, data, **arguments)
     if args.cv:
         print(f"\n{cv_report(cv)}")
-    if args.plots:
+    if args.plots and not spec.penalties:
+        save_plots(args.plots, fit, spec.plots)
+    elif args.plots:
         arguments.pop(spec.shared_setting, None)  # a penalty has no price list
         path = lodim.path(model, args.formula, data, **arguments)
         save_plots(args.plots, fit, spec.plots, path=path, cv=cv)

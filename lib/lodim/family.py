@@ -1,18 +1,20 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
-Scores are (n, K): K = 1 for gaussian (identity link) and binomial (logit of the second level), one
-column a class for multinomial (softmax). Responses are float (n,): numbers, or class codes.
+Scores are (n, K): K = 1 for gaussian (identity link), binomial (logit of the second level), poisson
+and gamma (log link), one column a class for multinomial (softmax). Responses are float (n,):
+numbers, or class codes.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_softmax, logit, softmax
+from scipy.special import expit, log_softmax, logit, logsumexp, softmax, xlogy
 
 from lodim.engine.blocks import dot
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 
+LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
 RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
 
 
@@ -97,6 +99,68 @@ class Multinomial:
         return offset + _null_intercept(self, y, weight, offset, start - start.mean())
 
 
+@dataclass(frozen=True)
+class Poisson:
+    """Counts whose variance is their mean; deviance 2 (y log(y / mu) - (y - mu))."""
+
+    name: str = "poisson"
+    link: str = "log"
+    loss: str = "Poisson deviance"
+    n_scores: int = 1
+
+    def deviance(self, y, score):
+        """Deviance of each row, (n,)."""
+        mean = self.mean(score)
+        return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
+
+    def mean(self, score):
+        """Mean of the response, (n,)."""
+        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+
+    def residual(self, y, score):
+        """Response residual, (n,)."""
+        return y - self.mean(score)
+
+    def null_score(self, y, weight, offset):
+        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+        return offset + np.log(dot(weight, y)) - _log_mean(weight, offset[:, 0])
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """Numbers above 0 whose variance is as the square of the mean; log link.
+
+    Deviance 2 ((y - mu) / mu - log(y / mu)).
+    """
+
+    name: str = "gamma"
+    link: str = "log"
+    loss: str = "gamma deviance"
+    n_scores: int = 1
+
+    def deviance(self, y, score):
+        """Deviance of each row, (n,)."""
+        log_ratio = np.log(y) - score[:, 0]
+        return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
+
+    def mean(self, score):
+        """Mean of the response, (n,)."""
+        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+
+    def residual(self, y, score):
+        """Response residual, (n,)."""
+        return y - self.mean(score)
+
+    def null_score(self, y, weight, offset):
+        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+        return offset + _log_mean(weight, np.log(y) - offset[:, 0])
+
+
+def _log_mean(weight, x):
+    """Logarithm of the weighted mean of exp(x)."""
+    return logsumexp(x, b=weight)
+
+
 def hits(y, score):
     """Whether the class of the largest score is that of y, (n,); of k that share it, 1/k."""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
@@ -137,7 +201,8 @@ def make(name, n_levels):
     """Family by name, for a response with that many levels."""
     if name == "multinomial":
         return Multinomial(n_levels)
-    return {"gaussian": Gaussian(), "binomial": Binomial(), "none": NoResponse()}[name]
+    known = (Gaussian(), Binomial(), Poisson(), Gamma(), NoResponse())
+    return {family.name: family for family in known}[name]
 
 
 def of(design):

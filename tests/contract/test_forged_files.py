@@ -32,6 +32,7 @@ def states(df, tmp_path_factory):
         "gbmap": ld.gbmap("k ~ a + b + g", df, m=2, lambda_=0.1, threads=1),
         "spline": ld.gbmap(spline, df, m=2, lambda_=0.1, threads=1),
         "chosen": ld.cv(ld.gbmap, "y ~ a", df, n_lambda=2, m=2, folds=2, threads=1).best,
+        "glm": ld.glm("k ~ a + b + g", df),
         "proset": ld.proset("y ~ a + b", df, threads=1),
         "melm": ld.melm("k ~ a + b + c", df, gamma=1.0, n_starts=1, threads=1),
         "knn": ld.melm("k ~ a + b", df, gamma=1.0, n_starts=1, classifier="knn", threads=1),

@@ -6,6 +6,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting import storage as store
+from lodim.fitting.registry import MODELS
 
 N, FEATURES = 300, ["a", "b", "c"]
 
@@ -111,5 +112,5 @@ def test_ripr_holds_all_rows(df, tmp_path):
 
 
 def test_help_says_it():
-    for model in (ld.gbmap, ld.proset, ld.melm, ld.ripr, ld.costnet):
-        assert "A saved fit holds" in model.__doc__
+    for name in MODELS:
+        assert "A saved fit holds" in getattr(ld, name).__doc__

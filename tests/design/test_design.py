@@ -219,7 +219,7 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
         (["n", "n", "n", None], None, DataError, "one class only"),
         ([1, 1, 1, 1], None, DataError, "in every row"),
         ([None] * 4, None, DataError, "no rows are left: all 4"),
-        ([0, 1, 2, 1], "poisson", ArgumentError, "family is one of"),
+        ([0, 1, 2, 1], "cauchy", ArgumentError, "family is one of"),
     ],
 )
 def test_families(y, family, expected, levels):

@@ -19,6 +19,7 @@ class Batch:
     index : labels of all N rows of the frame
     rows : (n,) int64, positions of the complete rows in `index`
     order : (n,) float64, by which rows follow each other; None without
+    clusters : (n,) float64, codes of the clusters that rows belong to; None without
     """
 
     X: np.ndarray
@@ -28,6 +29,7 @@ class Batch:
     index: pd.Index
     rows: np.ndarray
     order: np.ndarray | None = None
+    clusters: np.ndarray | None = None
 
     @property
     def n(self):
@@ -90,4 +92,5 @@ def subset(batch, i, X=None):
         index=batch.index,
         rows=batch.rows[i],
         order=None if batch.order is None else batch.order[i],
+        clusters=None if batch.clusters is None else batch.clusters[i],
     )

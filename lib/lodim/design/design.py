@@ -16,7 +16,7 @@ from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote
 
 REAL = (np.float64, np.float32)
-FAMILIES = ("gaussian", "binomial", "multinomial", "none")
+FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
 MAX_FEATURES = 1_000_000
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
 MAX_LETTERS = 25_000_000  # of the features' names
@@ -79,6 +79,8 @@ class Design:
         standardize=True,
         dtype="float64",
         keeps_missing=False,
+        reference_levels=False,
+        clusters=None,
         which=None,
     ):
         """Learn a design from data, and apply it to the same data.
@@ -93,7 +95,7 @@ class Design:
             For instance ``"y ~ ."``; see `lodim.formula.formula`.
         data : DataFrame or mapping
             pandas, polars or another frame that narwhals reads, or a dict of columns.
-        family : {None, 'gaussian', 'binomial', 'multinomial', 'none'}
+        family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
             None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
             other numbers are gaussian.
         weights : str or (N,) array, optional
@@ -105,6 +107,11 @@ class Design:
         dtype : {'float64', 'float32'}
         keeps_missing : bool
             Keep rows with missing features or response, which are then NaN in the batch.
+        reference_levels : bool
+            Code factors as R does: by a column for each level but the first, and for every level
+            in an interaction whose margin, the term without the factor, is not in the formula.
+        clusters : str or (N,) array, optional
+            Which rows belong together, for covariances that allow for it.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
 
@@ -119,10 +126,10 @@ class Design:
         _check_arguments(family, dtype, standardize)
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
-        hidden = {name for name in (weights, offset, order) if isinstance(name, str)}
+        hidden = {name for name in (weights, offset, order, clusters) if isinstance(name, str)}
         keys = expand(parsed, frame.names, hidden)
         response = _response(chosen)
-        inputs = RowInputs.read(frame, weights, offset, order)
+        inputs = RowInputs.read(frame, weights, offset, order, clusters)
         names_used = _names_of(keys, response)
         table, rows = read_complete(frame, names_used, inputs, True, keeps_missing)
         inputs = inputs.at(rows)
@@ -130,7 +137,7 @@ class Design:
         y, response, family = learn_response(response, family, table)
         inputs.check_classes(family, response)
         _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
-        terms = _learn_terms(keys, table)
+        terms = _learn_terms(keys, table, reference_levels)
         widths = _widths(terms)
         _check_size(widths, keys, table.n)
         names, term_names, term_of = _names(terms, widths)
@@ -156,7 +163,8 @@ class Design:
             keeps_missing=keeps_missing,
             left_out=answers(parsed, frame.names),
         )
-        return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, inputs.order)
+        beside = inputs.weights, inputs.offset, frame.index, rows, inputs.order, inputs.clusters
+        return design, Batch(X, y, *beside)
 
     def apply(self, data, *, offset=None, response=False):
         """Turn new data into numbers as the data of `learn` were.
@@ -193,7 +201,7 @@ class Design:
         X = _tiles(len(rows), len(self.names), self.dtype)
         if len(rows):
             materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
-        y = None if target is None else code_response(target, table)
+        y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
 
     def restrict(self, features):
@@ -345,12 +353,17 @@ def _names_of(keys, response):
     return [name for key in dict.fromkeys(every) for name in factors.columns_of(key)]
 
 
-def _learn_terms(keys, table):
-    learnt = {}
+def _learn_terms(keys, table, reference_levels):
+    learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
             learnt[key] = factors.learn(key, rows_to_learn(table, factors.columns_of(key))[0])
-    return tuple(tuple(learnt[key] for key in term) for term in keys)
+    if not reference_levels:
+        return tuple(tuple(learnt[key] for key in term) for term in keys)
+    return tuple(
+        tuple(factors.against_reference(learnt[key], {*term} - {key} in margins) for key in term)
+        for term in keys
+    )
 
 
 def _check_size(widths, keys, n):

@@ -6,7 +6,7 @@ numbers, and makes the same columns of any later data.
 
 import ast
 import functools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class Levels:
 
     Two levels make one column of 0 and 1, for the second; more make one column each, not one fewer
     as least squares needs: a penalty then treats all levels alike, and no choice of a reference
-    level changes the fit. With a contrast, row i of ``matrix`` codes level i.
+    level changes the fit. Where a model asks for a reference level, the first has no column: its
+    columns are those of the last levels. With a contrast, row i of ``matrix`` codes level i.
 
     ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)``.
     """
@@ -148,7 +149,14 @@ def column(factor, prepared, j):
         return prepared[:, j]
     if factor.matrix is not None:
         return factor.matrix[prepared, j]
-    return (prepared == (j if len(factor.labels) > 1 else len(factor.levels) - 1)).astype(float)
+    return (prepared == j + len(factor.levels) - len(factor.labels)).astype(float)
+
+
+def against_reference(factor, reduced):
+    """A factor with a column for each level but the first if `reduced`, else for every level."""
+    if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
+        return factor
+    return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
 def _shown(levels):
@@ -234,7 +242,8 @@ def _check(factor):
         matrix = forms.optional(forms.real("levels", "labels"))
         known = {"called": forms.flags(), "matrix": matrix, "labels": forms.several("labels")}
         forms.check(factor, known, factor.name, **sizes)
-        if factor.matrix is None and factor.labels != _shown(factor.levels):
+        shown = tuple(map(str, factor.levels))
+        if factor.matrix is None and factor.labels not in (shown, shown[1:]):
             raise ValueError(f"{factor.name} has labels {factor.labels}")
         if factor.called and function_name(tree(factor.name).func) != "C":
             raise ValueError(f"{factor.name} makes no levels")

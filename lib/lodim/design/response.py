@@ -14,6 +14,7 @@ from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.errors import DataError
 from lodim.formula.formula import listing
 
+NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 
@@ -41,7 +42,7 @@ class Response:
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
-        if (self.levels is None) != (family == "gaussian"):
+        if (self.levels is None) != (family in NUMERIC):
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if self.levels is not None:
             factors.check_levels(self.levels, self.name, least=2)
@@ -51,20 +52,22 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """Weights, offset and order of each row, float64, NaN where missing; None where not given.
+    """What is given of each row beside the formula, float64, NaN where missing; else None.
 
-    weights (n,), offset (n,) or (n, K), order (n,).
+    weights (n,), offset (n,) or (n, K), order (n,), clusters (n,), codes.
     """
 
     weights: np.ndarray | None
     offset: np.ndarray | None
     order: np.ndarray | None = None
+    clusters: np.ndarray | None = None
 
     @classmethod
-    def read(cls, frame, weights, offset, order=None):
+    def read(cls, frame, weights, offset, order=None, clusters=None):
         """From names of columns or arrays of the frame's length."""
         inputs = {"weights": weights, "offset": offset, "order": order}
-        return cls(**{what: _row_input(frame, value, what) for what, value in inputs.items()})
+        read = {what: _row_input(frame, value, what) for what, value in inputs.items()}
+        return cls(**read, clusters=None if clusters is None else _codes(frame, clusters))
 
     def at(self, rows):
         """The complete rows; weights that are all one become None."""
@@ -73,8 +76,8 @@ class RowInputs:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        offset, order = (None if v is None else v[rows] for v in (self.offset, self.order))
-        return RowInputs(weights, offset, order)
+        rest = (None if v is None else v[rows] for v in (self.offset, self.order, self.clusters))
+        return RowInputs(weights, *rest)
 
     @property
     def positive_weight(self):
@@ -118,6 +121,20 @@ def _row_input(frame, value, what):
         raise DataError(f"{what} is infinite in row {frame.index[i]!r}")
     _check_size(array, what)
     return array
+
+
+def _codes(frame, clusters):
+    """Codes of the clusters that a column or an array names, (n,) float64, NaN where missing."""
+    if isinstance(clusters, str):
+        column = columns.read_column(frame, clusters)
+        clusters = column.codes if column.kind == "level" else columns.as_float(column.values)
+        clusters = np.where(clusters < 0, np.nan, clusters) if column.kind == "level" else clusters
+    elif np.shape(clusters) != (len(frame.index),):
+        raise DataError(
+            f"clusters has shape {np.shape(clusters)}, and the data has {len(frame.index)} rows"
+        )
+    codes = pd.factorize(np.asarray(clusters))[0]
+    return np.where(codes < 0, np.nan, codes)
 
 
 def _check_size(values, what):
@@ -226,8 +243,8 @@ def learn_response(response, family, table):
     table, where = rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
     family = family or _infer_family(source, rows)
-    if family == "gaussian":
-        y = _values(source, rows)
+    if family in NUMERIC:
+        y = _values(source, rows, family)
         _check_varies(y, response.name, table.positive_weight)
         return expand_rows(y, where, n), response, family
     levels = columns.used_levels(columns.as_levels(source), rows)
@@ -236,7 +253,7 @@ def learn_response(response, family, table):
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
 
 
-def code_response(response, table):
+def code_response(response, table, family):
     """The response of new data, (n,) float64, by the levels that are known."""
     n = table.n
     table, where = known_rows(table, factors.columns_of(response.key))
@@ -244,7 +261,7 @@ def code_response(response, table):
         return np.full(n, np.nan)
     source, rows = _source(response, table)
     if response.levels is None:
-        return expand_rows(_values(source, rows), where, n)
+        return expand_rows(_values(source, rows, family), where, n)
     y = columns.recode(source, response.levels, rows).astype(np.float64)
     return expand_rows(y, where, n)
 
@@ -259,14 +276,20 @@ def _source(response, table):
     return columns.Column(response.name, "number", values[:, 0]), ALL
 
 
-def _values(source, rows):
+def _values(source, rows, family):
     if source.kind == "level":
         raise DataError(
-            f"the response {source.name!r} holds {listing(source.levels, 3)}; family 'gaussian' "
+            f"the response {source.name!r} holds {listing(source.levels, 3)}; family {family!r} "
             "needs numbers (for classes, use family 'binomial' or 'multinomial')"
         )
     y = columns.take(source.values, rows).astype(np.float64)
     _check_size(y, f"the response {source.name!r}")
+    if family != "gaussian" and y.size and not (y > 0 if family == "gamma" else y >= 0).all():
+        allowed = "numbers above 0" if family == "gamma" else "counts, 0 or more"
+        raise DataError(
+            f"the response {source.name!r} reaches down to {y.min():g}; family {family!r} needs "
+            f"{allowed}"
+        )
     return y
 
 

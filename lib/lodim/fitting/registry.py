@@ -6,4 +6,5 @@ MODELS = {  # the module of each model's function, which has its name, and of fr
     "costnet": "lodim.models.costnet.model",
     "melm": "lodim.models.melm.model",
     "ripr": "lodim.models.ripr.model",
+    "glm": "lodim.models.glm.model",
 }

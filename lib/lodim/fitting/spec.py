@@ -16,7 +16,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 
-SHARED = ("family", "weights", "offset", "order", "standardize", "dtype")  # known to a design
+SHARED = ("family", "weights", "offset", "order", "clusters", "standardize", "dtype")  # of a design
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 LONG = 60  # characters of a dict that a printed call shows
 
@@ -139,6 +139,10 @@ class ModelSpec:
     cv_deviance : callable(family, y, weight, score) or None
         What choose() and cv() take for the deviance of each held-out row, where that of the family
         says little.
+    families : tuple of str
+        That it fits.
+    reference_levels : bool
+        Whether factors have a reference level, as least squares needs; see `Design.learn`.
     options, plots : tuples of Option and of kinds of plot, for the command line
     without : tuple of str
         Arguments that other models have, and this one lacks.
@@ -161,6 +165,8 @@ class ModelSpec:
     keeps_missing: bool = False
     cv_grid: Callable | None = None
     cv_deviance: Callable | None = None
+    families: tuple[str, ...] = ("gaussian", "binomial", "multinomial")
+    reference_levels: bool = False
     options: tuple[Option, ...] = ()
     plots: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -208,14 +214,21 @@ def prepare(model, formula, data, arguments, which=None):
     if unknown:
         allowed = ", ".join(sorted(names - set(arguments)))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
-    if spec.shared_setting and isinstance(
-        arguments[spec.shared_setting], tuple
-    ):  # several are for searches
-        given = arguments[spec.shared_setting]
+    if spec.shared_setting and isinstance(arguments[spec.shared_setting], tuple):
+        given = arguments[spec.shared_setting]  # several are for cross-validation alone
         raise ArgumentError(f"{spec.shared_setting} must be a number, not {given!r:.80}")
     settings = spec.settings(**arguments, **control)
+    families_here = (*spec.families, *(["none"] if spec.response_optional else []))
+    if isinstance(shared.get("family"), str) and shared["family"] not in families_here:
+        known = ", ".join(families_here)
+        raise ArgumentError(f"family is one of {known}, not {shared['family']!r}")
     design, batch = Design.learn(
-        formula, data, **shared, keeps_missing=spec.keeps_missing, which=which
+        formula,
+        data,
+        **shared,
+        keeps_missing=spec.keeps_missing,
+        reference_levels=spec.reference_levels,
+        which=which,
     )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
@@ -229,7 +242,7 @@ def prepare(model, formula, data, arguments, which=None):
     )
     given = arguments | shared | {"control": control or None}
     problem = Problem(
-        model, spec, design, batch, family, settings, shared["standardize"], _kept(given)
+        model, spec, design, batch, family, settings, shared.get("standardize", True), _kept(given)
     )
     return spec.validate(problem) if spec.validate else problem
 

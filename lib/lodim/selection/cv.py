@@ -63,7 +63,9 @@ def quick_splits(problem, draws=1):
 
 def side_by_side(problem):
     """Number of settings or folds to fit at a time, each on a thread of its own."""
-    return 1 if problem.batch.n <= FEW_ROWS else problem.settings.threads or available_threads()
+    if problem.batch.n <= FEW_ROWS:
+        return 1
+    return getattr(problem.settings, "threads", None) or available_threads()
 
 
 def choose(problem, grid):
@@ -358,7 +360,9 @@ def _shown(value):
 
 
 def _penalties(problem, n):
-    """The first penalty as given among the arguments, else n values of it."""
+    """The first penalty as given among the arguments, else n values; nothing without a penalty."""
+    if not problem.spec.penalties:
+        return {}
     penalty = next(iter(problem.spec.penalties))
     value = problem.arguments[penalty]
     fixed = isinstance(value, int | float)

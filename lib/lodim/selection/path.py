@@ -27,6 +27,8 @@ def lambda_grid(problem, penalty, n, ratio=None):
 def penalty_of(spec, name):
     """The penalty to walk along: the one of that name, or the spec's first."""
     names = tuple(spec.penalties)
+    if not names:
+        raise ArgumentError(f"{spec.name} has no penalty, and so no path")
     name = names[0] if name is None else name
     one_of("penalty", name, names)
     return name

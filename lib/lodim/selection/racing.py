@@ -129,7 +129,8 @@ class StageLosses:
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.draws = draws
-        settings = replace(settings, threads=1)
+        if hasattr(settings, "threads"):
+            settings = replace(settings, threads=1)
         self.fits = [
             problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
             for train, test in splits

@@ -1,0 +1,63 @@
+"""Analysis of deviance: two nested fits by their likelihoods."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lodim.errors import ArgumentError
+from lodim.models.glm.likelihood import DISPERSED
+
+
+def compare(one, other):
+    """The frame of `GlmFit.anova`."""
+    small, large = sorted((one, other), key=lambda fit: fit.df) if _is_fit(one, other) else ()
+    _check(small, large)
+    df = large.df - small.df
+    fall = max(small.log["deviance"] - large.log["deviance"], 0.0)
+    dispersed = large.family.name in DISPERSED
+    if dispersed:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.divide(fall / df, large.dispersion)
+        p = stats.f.sf(value, df, large.df_resid)
+    else:
+        value, p = fall, stats.chi2.sf(fall, df)
+    fits = (small, large)
+    return pd.DataFrame(
+        {
+            "formula": [fit.design.formula for fit in fits],
+            "df_resid": [fit.df_resid for fit in fits],
+            "deviance": [fit.log["deviance"] for fit in fits],
+            "df": [np.nan, df],
+            "F" if dispersed else "LR": [np.nan, value],
+            "p_value": [np.nan, p],
+        }
+    )
+
+
+def _is_fit(one, other):
+    if type(other) is not type(one):
+        raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
+    return True
+
+
+def _check(small, large):
+    """Raise unless two fits are nested, and of the same rows."""
+    of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
+    if of[0] != of[1]:
+        raise ArgumentError(f"the fits are of other responses or families: {of[0]}, {of[1]}")
+    same = np.isclose(small.null_deviance, large.null_deviance, rtol=1e-9, atol=0.0)
+    if small.n != large.n or not same:
+        raise ArgumentError(
+            f"the fits are of other rows ({small.n} and {large.n}), weights or offsets: fit both "
+            "to the rows that are complete in all columns"
+        )
+    if small.df == large.df or not set(small.design.term_names) <= set(large.design.term_names):
+        raise ArgumentError(
+            f"the fits are not nested: {small.design.formula!r}, {large.design.formula!r}"
+        )
+    for fit in (small, large):
+        if fit.log["covariance"] != "nonrobust":
+            raise ArgumentError(
+                f"a likelihood ratio takes the model for true; covariance="
+                f"{fit.log['covariance']!r} does not: fit without it"
+            )

@@ -1,0 +1,70 @@
+"""From estimates to a GlmFit, and from a saved state to one."""
+
+import numpy as np
+
+from lodim import forms
+from lodim.errors import warn_not_converged
+from lodim.fitting.fit import shared
+from lodim.models.glm.estimates import Diagnostics, Estimates
+from lodim.models.glm.fit import GlmFit
+from lodim.models.glm.settings import COVARIANCES, Settings
+
+
+def assemble(problem, estimates, log, selection, for_path):
+    """The fit of estimates."""
+    log = dict(log)
+    fit = GlmFit(
+        **problem.common(selection),
+        estimates=estimates,
+        diagnostics=log.pop("diagnostics"),
+        log=log,
+        null_deviance=problem.null_deviance(),
+    )
+    if fit.separated:
+        warn_not_converged(
+            f"the response is separated: no finite estimate exists for {', '.join(fit.separated)}; "
+            "the values are where the iterations stopped"
+        )
+    elif not fit.converged:
+        warn_not_converged("glm did not converge: raise control={'max_iter': ...}")
+    return fit
+
+
+def from_state(state):
+    """The fit that `GlmFit._to_state` has written."""
+    common = shared(state, "glm")
+    estimates = Estimates(**state["estimates"])
+    estimates.check(len(common["design"].names), common["family"].n_scores)
+    count, number = forms.whole(), forms.real(nan=True)
+    log = {
+        "converged": forms.flags(),
+        "n_iter": count,
+        "n": forms.whole(least=1),
+        "df_resid": count,
+        "dispersion": forms.squares(nan=True),
+        "deviance": forms.squares(),
+        "log_likelihood": forms.squares(),
+        "sum_weights": number,
+        "covariance": forms.choice(*COVARIANCES),
+        "n_clusters": count,
+    }
+    row = {"position": forms.whole("r")}
+    row |= {name: forms.real("r", nan=True, least=-np.inf, most=np.inf) for name in ROW}
+    known = {
+        "log": forms.part(log),
+        "null_deviance": forms.squares(),
+        "diagnostics": forms.optional(forms.part(row)),
+    }
+    forms.check(state, known)
+    kept = state["diagnostics"]
+    return GlmFit(
+        settings=Settings(**state["settings"]),
+        estimates=estimates,
+        log=state["log"],
+        null_deviance=state["null_deviance"],
+        diagnostics=None if kept is None else Diagnostics(**kept),
+        **common,
+    )
+
+
+ROW = ("fitted", "residual", "leverage", "cook")  # of Diagnostics, beside the position

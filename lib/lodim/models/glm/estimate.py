@@ -1,0 +1,144 @@
+"""Fitting: which columns can be estimated, coefficients, their covariance, diagnostics."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine import row_keys, tiles
+from lodim.engine.blocks import single_blas
+from lodim.errors import ArgumentError
+from lodim.models.glm import covariance, solvers
+from lodim.models.glm.aliasing import independent
+from lodim.models.glm.estimates import Diagnostics, Estimates
+from lodim.models.glm.likelihood import DISPERSED, log_likelihood, pearson
+from lodim.models.glm.separation import separated
+
+N_CLASSES = {"binomial": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The n rows of weight above zero.
+
+    X : (n, 1 + p), the constant first; y, weight : (n,); offset : (n, K)
+    clusters : (n,) codes, or None; position : (n,) in the data; batch_row : (n,) in the batch
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+    clusters: np.ndarray | None
+    position: np.ndarray
+    batch_row: np.ndarray
+
+    @classmethod
+    def from_batch(cls, batch, family):
+        at = batch.positive_weight
+        return cls(
+            X=np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])[at],
+            y=batch.y[at],
+            weight=np.ones(len(at)) if batch.weights is None else batch.weights[at],
+            offset=batch.offset_matrix(family.n_scores)[at],
+            clusters=None if batch.clusters is None else batch.clusters[at],
+            position=batch.rows[at],
+            batch_row=at,
+        )
+
+
+def fit_stages(batch, family, settings, eval_batch=None):
+    """Fit: yields (Estimates, log, scores (n, K) of rows held out)."""
+    with single_blas():
+        rows = Rows.from_batch(batch, family)
+        estimates, log = _fit(rows, family, settings, batch)
+        yield estimates, log, None if eval_batch is None else scores(estimates, eval_batch, family)
+
+
+def combine(parts):
+    """What the one stage has found."""
+    return parts[-1]
+
+
+def scores(estimates, batch, family):
+    """Scores (n, K) of the rows of a batch, its offset included."""
+    linear = estimates.linear(estimates.columns(batch), family)
+    return linear + batch.offset_matrix(family.n_scores)
+
+
+def _fit(rows, family, settings, batch):
+    kept, combination = independent(np.sqrt(rows.weight)[:, None] * rows.X)
+    X = rows.X[:, kept]
+    coef, converged, n_iter = solvers.maximize(
+        family, X, rows.y, rows.weight, rows.offset, settings.max_iter
+    )
+    found = Estimates(kept, combination, coef, np.zeros((0, 0)), np.zeros((0, 0), bool))
+    score = rows.offset + found.linear(X, family)
+    mean = family.mean(score)
+    df_resid = len(X) - coef.size
+    dispersion = _dispersion(family, rows, mean, df_resid)
+    kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
+    _check_covariance(kind, family, rows.clusters)
+    B, residual, h = covariance.model_parts(family, X, rows.y, rows.weight, score)
+    if kind == "nonrobust":
+        cov = dispersion * B
+    else:
+        cov = covariance.robust(kind, X, B, residual, h, rows.clusters)
+    infinite = separated(family, X, rows.y, mean, converged)
+    log = {
+        "converged": converged,
+        "n_iter": n_iter,
+        "n": len(X),
+        "df_resid": df_resid,
+        "dispersion": dispersion,
+        "deviance": float(rows.weight @ family.deviance(rows.y, score)),
+        "log_likelihood": log_likelihood(family, rows.y, rows.weight, score, dispersion),
+        "covariance": kind,
+        "sum_weights": float(rows.weight.sum()),
+        "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
+        "diagnostics": None,
+    }
+    if h is not None and settings.diagnostic_rows:
+        at = _shown(batch, family, rows, settings.diagnostic_rows)
+        log["diagnostics"] = _diagnostics(family, rows, score, dispersion, h, at)
+    return Estimates(kept, combination, coef, cov, infinite), log
+
+
+def _dispersion(family, rows, mean, df_resid):
+    """Pearson's estimate of phi (McCullagh & Nelder 1989, Sect. 2.2.5); 1 where it is known."""
+    if family.name not in DISPERSED:
+        return 1.0
+    squares = rows.weight @ pearson(family, rows.y, mean) ** 2
+    return float(squares / df_resid) if df_resid else np.nan
+
+
+def _check_covariance(kind, family, clusters):
+    if family.name == "multinomial" and kind in ("HC2", "HC3"):
+        raise ArgumentError(
+            f"covariance={kind!r} divides by leverages, which a response of more than two classes "
+            "lacks: choose 'HC0', 'HC1' or clusters"
+        )
+    if kind == "cluster" and clusters is None:
+        raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
+    if kind != "cluster" and clusters is not None:
+        raise ArgumentError(f"clusters are of covariance='cluster'; it is {kind!r}")
+    if kind == "cluster" and len(np.unique(clusters)) < 2:
+        raise ArgumentError("clusters has one value in all rows; a covariance needs two or more")
+
+
+def _shown(batch, family, rows, most):
+    """Positions of the rows whose diagnostics are kept: all, or `most` drawn by their contents."""
+    if len(rows.y) <= most:
+        return np.arange(len(rows.y))
+    key, _ = row_keys.of_batch(batch, N_CLASSES.get(family.name, 0))
+    return np.sort(row_keys.drawn(key[rows.batch_row], most, 0))
+
+
+def _diagnostics(family, rows, score, dispersion, h, at):
+    rank = max(round(h.sum()), 1)  # the trace of the hat matrix
+    y, weight, score, h = rows.y[at], rows.weight[at], score[at], h[at]
+    mean, sd = family.mean(score), np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        residual = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
+        standard = np.sqrt(weight) * pearson(family, y, mean) / sd
+        cook = standard**2 * h / (1.0 - h) / rank
+    return Diagnostics(rows.position[at], mean, residual, h, cook)

@@ -1,0 +1,344 @@
+"""GlmFit: what glm() returns."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lodim.checks import one_of
+from lodim.errors import ArgumentError
+from lodim.fitting.fit import Fit
+from lodim.models.glm import intervals, report
+from lodim.models.glm.likelihood import DISPERSED
+
+LEVEL = 0.95
+
+
+class GlmFit(Fit):
+    """A generalized linear model, fitted by maximum likelihood, with its inference.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        Coefficients on centred and scaled features and their covariance; `tidy` has them in units
+        of the data.
+    n : int
+        Rows of weight above zero.
+    df, df_resid : int
+        Coefficients estimated, and rows (times scores) less these.
+    dispersion : float
+        Pearson's estimate for gaussian (the residual variance) and gamma, 1 else.
+    log_likelihood, aic, bic : float
+        As R's logLik, AIC and BIC: the dispersion counts as a parameter where it is estimated.
+    null_deviance : float
+        Mean deviance of the model with an intercept alone.
+    converged : bool
+    aliased : dict of str to str
+        Terms that are left out as linear combinations of those before them: "x2": "x1".
+    separated : list of str
+        Terms whose maximum likelihood estimate is infinite.
+    """
+
+    name = "glm"
+    estimate_name = "coefficient"
+
+    def __init__(self, *, log, null_deviance, diagnostics, **shared):
+        super().__init__(**shared)
+        self.log, self.null_deviance, self._diagnostics = log, null_deviance, diagnostics
+
+    # The contract of Fit -----------------------------------------------------------------------
+
+    @property
+    def types(self):
+        """Types that predict() knows for the family."""
+        if self.levels is None:
+            return ("response", "link", "interval")
+        classes = ("response", "link", "class", "prob")
+        return classes if len(self.levels) > 2 else (*classes, "interval")
+
+    def _score(self, batch):
+        linear = self.estimates.linear(self.estimates.columns(batch), self.family)
+        return linear + batch.offset_matrix(self.family.n_scores)
+
+    def predict(
+        self, data: Any, type: str = "response", *, offset: Any = None, level: float | None = None
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns of the formula's right side (and an offset, if one was
+            used).
+        type : str
+            "response": mean of the response, for two classes the probability of the second level,
+            for more a column a class. "link": scores. "class": most probable class. "prob": a
+            column for the probability of each class. "interval" (but for more than two classes):
+            columns fit, lower and upper, the confidence interval of the mean, and for numbers
+            new_lower and new_upper, an interval that holds a new observation (of weight one).
+        offset : array (n,) or column name, optional
+        level : float
+            Of type="interval": confidence; 0.95 by default.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError, DataError
+
+        Notes
+        -----
+        Intervals of the mean are symmetric on the scale of the link. A new observation's is exact
+        for a gaussian family; for poisson and gamma it has the quantiles of the distributions
+        mixed over the normal distribution of the score.
+        """
+        one_of("type", type, self.types)
+        if type != "interval":
+            if level is not None:
+                raise ArgumentError(f"level is for type='interval', not {type!r}")
+            return super().predict(data, type, offset=offset)
+        level = _share(LEVEL if level is None else level)
+        batch = self.design.apply(data, offset=offset)
+        X = self.estimates.columns(batch)
+        score = (self.estimates.linear(X, self.family) + batch.offset_matrix(1))[:, 0]
+        error, df = self.estimates.standard_error(X), self._df_of_t
+        parts = [self.family.mean(score[:, None])[:, None]]
+        parts.append(intervals.of_mean(self.family, score, error, level, df))
+        names = ["fit", "lower", "upper"]
+        if self.levels is None:
+            limits = intervals.of_observation(self.family, score, error, level, df, self.dispersion)
+            parts.append(limits)
+            names += ["new_lower", "new_upper"]
+        return self._spread(batch, np.hstack(parts), names)
+
+    def tidy(self, level: float = LEVEL) -> pd.DataFrame:
+        """A row a coefficient, in units of the data, with its inference.
+
+        Parameters
+        ----------
+        level : float
+            Of the confidence limits.
+
+        Returns
+        -------
+        DataFrame
+            level (the class, where there are more than two: its score against that of the first),
+            term, estimate, std_error, statistic (t where the dispersion is estimated, else z),
+            p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
+            aliased, and but for the estimate where it is separated.
+        """
+        level = _share(level)
+        design, e = self.design, self.estimates
+        coef, cov = e.in_units_of_data(design.mean, design.scale)
+        error = np.sqrt(np.maximum(np.diag(cov), 0.0)).reshape(coef.T.shape).T
+        error[e.infinite] = np.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = coef / error
+        df = self._df_of_t
+        p = 2.0 * (
+            stats.t.sf(np.abs(statistic), df)
+            if np.isfinite(df)
+            else stats.norm.sf(np.abs(statistic))
+        )
+        reach = intervals.critical(level, df) * error
+        columns = {
+            "estimate": coef,
+            "std_error": error,
+            "statistic": statistic,
+            "p_value": p,
+            "conf_low": coef - reach,
+            "conf_high": coef + reach,
+        }
+        terms = ["(Intercept)", *design.names]
+        frames = []
+        for s in range(coef.shape[1]):
+            frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
+            frame.index = [terms[k] for k in e.kept]
+            frame = frame.reindex(terms).rename_axis("term").reset_index()
+            if coef.shape[1] > 1:
+                frame.insert(0, "level", self.levels[s + 1])
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def glance(self) -> pd.DataFrame:
+        """One row: family, sizes, df, mean deviances, likelihood, AIC, BIC, dispersion."""
+        row = {
+            "family": self.family.name,
+            "n": self.n,
+            "n_dropped": self.design.n_dropped,
+            "p": len(self.design.names),
+            "df": self.df,
+            "df_resid": self.df_resid,
+            "deviance": self.deviance,
+            "null_deviance": self.null_deviance,
+            "dev_ratio": self.dev_ratio,
+            "log_likelihood": self.log_likelihood,
+            "aic": self.aic,
+            "bic": self.bic,
+            "dispersion": self.dispersion,
+            "converged": self.converged,
+        }
+        return pd.DataFrame([row])
+
+    def _summary(self, full):
+        return report.summary(self, full)
+
+    def _listing(self):
+        return report.listing(self)
+
+    def _to_state(self):
+        kept = self._diagnostics
+        return self._shared_state() | {
+            "settings": vars(self.settings),
+            "estimates": vars(self.estimates),
+            "log": self.log,
+            "null_deviance": self.null_deviance,
+            "diagnostics": None if kept is None else vars(kept),
+        }
+
+    def plot(self, kind=None, ax=None, **arguments):
+        """Draw on matplotlib Axes and return them.
+
+        Parameters
+        ----------
+        kind : str
+            "coefficients" (default; top=20, level=0.95): estimates per standard deviation with
+            confidence intervals. "residuals": deviance residuals against fitted values. "qq": their
+            quantiles against those of the normal distribution. "leverage": residuals against
+            leverages, with Cook's distance. Each names the `named` (3) rows that stand out.
+        ax : Axes, optional
+
+        Returns
+        -------
+        Axes
+        """
+        from lodim.models.glm import plots
+
+        return plots.draw(self, kind, ax, **arguments)
+
+    # What only glm has -------------------------------------------------------------------------
+
+    def covariance(self) -> pd.DataFrame:
+        """Covariance of the coefficients in units of the data, of those that are estimated."""
+        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        terms = ["(Intercept)", *self.design.names]
+        names = pd.Index([terms[k] for k in self.estimates.kept], name="term")
+        if coef.shape[1] > 1:
+            names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])
+        return pd.DataFrame(cov, index=names, columns=names)
+
+    def anova(self, other: "GlmFit") -> pd.DataFrame:
+        """Test a fit against one with more terms, by their likelihoods.
+
+        Parameters
+        ----------
+        other : GlmFit
+            Of the same response, family and rows, whose terms contain those of this fit, or the
+            other way round.
+
+        Returns
+        -------
+        DataFrame
+            A row a fit, the smaller first: formula, df_resid, deviance (the sum over rows), df, the
+            statistic and p_value. Of a gaussian or gamma family F, the fall of the deviance by
+            df over the dispersion of the larger fit; else LR, the fall itself, against chi-square
+            (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+
+        Raises
+        ------
+        ArgumentError
+            The fits are not nested, or of other rows, or their errors are robust.
+        """
+        from lodim.models.glm.anova import compare
+
+        return compare(self, other)
+
+    @property
+    def n(self):
+        """Rows of weight above zero."""
+        return self.log["n"]
+
+    @property
+    def df(self):
+        """Number of coefficients that are estimated, intercepts among them."""
+        return self.estimates.coef.size
+
+    @property
+    def df_resid(self):
+        """Rows (times scores, of several classes one fewer than these) less coefficients."""
+        return self.log["df_resid"]
+
+    @property
+    def dispersion(self):
+        """Pearson's estimate of the dispersion; 1 where the family knows it."""
+        return self.log["dispersion"]
+
+    @property
+    def deviance(self):
+        """Mean deviance of the training rows."""
+        return self.log["deviance"] / self.log["sum_weights"]
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained; R2 of a gaussian family."""
+        return float(self._explained(self.deviance))
+
+    @property
+    def log_likelihood(self):
+        """Log-likelihood of the training rows."""
+        return self.log["log_likelihood"]
+
+    @property
+    def _n_parameters(self):
+        return self.df + (self.family.name in DISPERSED)
+
+    @property
+    def aic(self):
+        """Akaike's criterion, 2 parameters - 2 log-likelihood."""
+        return 2.0 * self._n_parameters - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self):
+        """Schwarz's criterion, log(n) parameters - 2 log-likelihood."""
+        return np.log(self.n) * self._n_parameters - 2.0 * self.log_likelihood
+
+    @property
+    def converged(self):
+        """Whether the iterations ended at the maximum, and it is finite."""
+        return self.log["converged"] and not self.separated
+
+    @property
+    def aliased(self):
+        """Terms left out as linear combinations of those before them, and of which."""
+        terms = ["(Intercept)", *self.design.names]
+        kept = self.estimates.kept
+        out = np.setdiff1d(np.arange(len(terms)), kept)
+        made = self.estimates.combination
+        return {
+            terms[j]: ", ".join(
+                terms[i] for i, c in zip(kept, column, strict=True) if abs(c) > 1e-6
+            )
+            for j, column in zip(out, made.T, strict=True)
+        }
+
+    @property
+    def separated(self):
+        """Terms without a finite maximum likelihood estimate."""
+        terms = ["(Intercept)", *self.design.names]
+        infinite = self.estimates.infinite.any(axis=1)
+        return [terms[k] for k, none in zip(self.estimates.kept, infinite, strict=True) if none]
+
+    @property
+    def _df_of_t(self):
+        return float(self.df_resid) if self.family.name in DISPERSED else np.inf
+
+
+def _share(level):
+    real = isinstance(level, int | float | np.number) and not isinstance(level, bool)
+    if not real or not 0.0 < level < 1.0:
+        raise ArgumentError(f"level must be between 0 and 1, not {level!r:.80}")
+    return float(level)

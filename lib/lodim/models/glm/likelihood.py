@@ -1,0 +1,56 @@
+"""What covariances and tests need of a family: weights, score residuals, log-likelihood.
+
+Dispersion phi is one but for gaussian and gamma, where it is estimated (McCullagh & Nelder 1989,
+Sect. 2.2 and 8.3).
+"""
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+DISPERSED = ("gaussian", "gamma")  # families whose dispersion is estimated: t and F, not z
+
+
+def variance(family, mean):
+    """Variance function V(mu), (n,)."""
+    if family.name == "binomial":
+        return mean * (1.0 - mean)
+    return mean ** {"gaussian": 0, "poisson": 1, "gamma": 2}[family.name]
+
+
+def slope(family, mean):
+    """Derivative of the mean by the score, (n,)."""
+    return mean if family.name == "gamma" else variance(family, mean)
+
+
+def working_weights(family, weight, mean):
+    """Expected curvature of the negative log-likelihood times phi, by the score, (n,)."""
+    return weight * (1.0 if family.name == "gamma" else slope(family, mean))
+
+
+def score_residuals(family, y, weight, mean):
+    """Slope of the log-likelihood times phi, by the score of each row, (n,)."""
+    return weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
+
+
+def pearson(family, y, mean):
+    """Pearson residuals (y - mu) / sqrt(V(mu)), (n,)."""
+    return (y - mean) / np.sqrt(np.maximum(variance(family, mean), 1e-300))
+
+
+def log_likelihood(family, y, weight, score, dispersion):
+    """Log-likelihood of all rows at their scores (n, K).
+
+    Of a gaussian family at the dispersion that maximizes it, the mean squared residual; of a gamma
+    family at the one given.
+    """
+    n, mean = len(y), family.mean(score)
+    if family.name in ("binomial", "multinomial"):
+        return -0.5 * float(weight @ family.deviance(y, score))
+    if family.name == "poisson":
+        return float(weight @ (xlogy(y, mean) - mean - gammaln(y + 1.0)))
+    if family.name == "gaussian":
+        spread = weight @ family.deviance(y, score) / n
+        return float(0.5 * np.log(weight).sum() - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
+    shape = weight / dispersion
+    ratio = y / mean
+    return float((shape * (np.log(shape * ratio) - ratio) - np.log(y) - gammaln(shape)).sum())

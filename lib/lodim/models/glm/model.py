@@ -1,0 +1,127 @@
+"""glm(): a generalized linear model, from a formula to a fit."""
+
+from typing import Any
+
+from lodim.fitting.spec import ModelSpec, Option, prepare
+from lodim.models.glm.assemble import assemble, from_state
+from lodim.models.glm.estimate import combine, fit_stages
+from lodim.models.glm.fit import GlmFit
+from lodim.models.glm.settings import Settings
+
+__all__ = ["from_state", "glm"]
+
+
+def glm(
+    formula: str,
+    data: Any,
+    *,
+    family: str | None = None,
+    weights: Any = None,
+    offset: Any = None,
+    covariance: str | None = None,
+    clusters: Any = None,
+    control: dict[str, Any] | None = None,
+) -> GlmFit:
+    """Generalized linear model by maximum likelihood, with its inference.
+
+    g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic, multinomial logistic,
+    Poisson and gamma regression by statsmodels, behind the formulas of lodim.
+
+    Parameters
+    ----------
+    formula : str
+        Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
+        column for each level but the first, the reference; C(x, Treatment("b")) names another.
+        In an interaction it has all levels where the margin is not in the formula, as in R.
+    data : frame
+        pandas, polars, or a dict of columns.
+    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
+        Identity link; logit of the second of two classes; scores of K classes against the first;
+        log link of counts; log link of numbers above 0. Default: one of the first three, by the
+        response.
+    weights : column name or array (n,), optional
+        Prior weights, as R's: the variance of a row is dispersion times V(mean) over its weight;
+        a class or a count of weight 2 says as much as two rows. Rows of weight 0 do not count.
+    offset : column name or array (n,), optional
+        A known part of the score (an array (n, K) for K classes).
+    covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
+        Of the coefficients: of the model; robust to variances that differ between rows; robust
+        to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
+    clusters : column name or array (n,), optional
+        Which rows belong together; a `.` in the formula leaves the column out.
+    control : dict, optional
+        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots).
+
+    Returns
+    -------
+    GlmFit
+
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+
+    Warns
+    -----
+    ConvergenceWarning
+        The iterations did not converge, or the response is separated: then the terms are named
+        that have no finite estimate.
+
+    Notes
+    -----
+    Columns that are linear combinations of those before them are left out and named, as R's glm
+    does (tolerance 1e-7): `fit.aliased`. Coefficients are found on centred and scaled features,
+    which changes nothing but the rounding. Standard errors, p-values and limits take t where the
+    dispersion is estimated (gaussian, gamma), else the normal distribution; the dispersion is
+    Pearson's X2 over the residual degrees of freedom.
+
+    A saved fit holds, of single training rows, mean, residual, leverage and Cook's distance of at
+    most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.
+
+    References
+    ----------
+    McCullagh & Nelder (1989). Generalized Linear Models, 2nd ed.
+    MacKinnon & White (1985). Some heteroskedasticity-consistent covariance matrix estimators with
+    improved finite sample properties.
+    Seabold & Perktold (2010). statsmodels: econometric and statistical modeling with Python.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + origin", cars)
+    >>> fit.tidy()[["term", "estimate", "std_error", "p_value"]].round(3)
+                term  estimate  std_error  p_value
+    0    (Intercept)    44.911      0.926    0.000
+    1         weight    -0.007      0.000    0.000
+    2  origin[Japan]     1.140      0.707    0.107
+    3    origin[USA]    -1.215      0.652    0.063
+    >>> fit.predict(cars.head(2), "interval").round(2)
+         fit  lower  upper  new_lower  new_upper
+    0  19.09  18.54  19.63      10.64      27.53
+    1  17.76  17.19  18.33       9.31      26.20
+    >>> ld.glm("mpg ~ weight", cars).anova(fit).round(3)
+                     formula  df_resid  deviance   df      F  p_value
+    0           mpg ~ weight       396  7474.814  NaN    NaN      NaN
+    1  mpg ~ weight + origin       394  7239.311  2.0  6.409    0.002
+    """
+    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
+    return SPEC.run(prepare(glm, formula, data, arguments))
+
+
+SPEC = ModelSpec(
+    name="glm",
+    title="generalized linear model: unpenalized, with standard errors and p-values",
+    settings=Settings,
+    fit_stages=fit_stages,
+    combine=combine,
+    assemble=assemble,
+    penalties={},
+    families=("gaussian", "binomial", "multinomial", "poisson", "gamma"),
+    reference_levels=True,
+    options=(
+        Option("--covariance", "covariance", str, "nonrobust (default), HC0 to HC3, or cluster"),
+        Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
+    ),
+    plots=("coefficients", "residuals", "qq", "leverage"),
+    without=("seed",),
+)

@@ -1,0 +1,109 @@
+"""What each kind of plot of a GlmFit shows."""
+
+import numpy as np
+from scipy import stats
+
+from lodim.errors import ArgumentError
+from lodim.plot import axes
+from lodim.report.phrases import brief
+
+CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
+
+
+def draw(fit, kind, ax, **arguments):
+    """Draw a kind of plot on ax and return the Axes."""
+    kinds = {"coefficients": coefficients, "residuals": residuals, "qq": qq, "leverage": leverage}
+    return axes.draw(kinds, kind, fit, ax, arguments)
+
+
+def coefficients(fit, ax, *, top=20, level=0.95):
+    """Estimates per standard deviation of the feature, with confidence intervals, largest above."""
+    frame = fit.tidy(level)
+    scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
+    frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]
+    if frame.empty:
+        raise ArgumentError("the model has an intercept alone: there is no coefficient to draw")
+    per_sd = frame["term"].map(scale)
+    size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:]
+    frame, per_sd = frame.loc[size], per_sd.loc[size]
+    labels = frame["term"]
+    if "level" in frame:
+        labels = labels + " (" + frame["level"].map(str) + ")"
+    ax = axes.ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(frame), 8)))
+    place = np.arange(len(frame))
+    low, high = frame["conf_low"] * per_sd, frame["conf_high"] * per_sd
+    ax.hlines(place, low, high, color=axes.BLUE, lw=1.5)
+    ax.plot(frame["estimate"] * per_sd, place, "o", color=axes.BLUE, ms=5)
+    ax.axvline(0.0, color="black", lw=0.5)
+    ax.set_yticks(place, brief(list(labels), axes.LONGEST))
+    ax.set_xlabel(f"coefficient per SD, with {100.0 * level:g} % interval")
+    return axes.tidy(ax)
+
+
+def residuals(fit, ax, *, named=3):
+    """Deviance residuals against fitted values."""
+    rows = _kept(fit)
+    ax = _points(ax, rows.fitted, rows.residual)
+    ax.axhline(0.0, color="black", lw=0.5)
+    ax.set_xlabel("fitted value")
+    return _finish(ax, rows, rows.fitted, np.abs(rows.residual), named)
+
+
+def qq(fit, ax, *, named=3):
+    """Quantiles of the deviance residuals against those of the normal distribution."""
+    rows = _kept(fit)
+    order = np.argsort(rows.residual, kind="stable")
+    quantile = np.empty(len(order))
+    quantile[order] = stats.norm.ppf((np.arange(len(order)) + 0.5) / len(order))
+    ax = _points(ax, quantile, rows.residual)
+    ax.axline((0.0, 0.0), slope=1.0, color="black", lw=0.5)
+    ax.set_xlabel("quantile of the normal distribution")
+    return _finish(ax, rows, quantile, np.abs(rows.residual), named)
+
+
+def leverage(fit, ax, *, named=3):
+    """Residuals against leverages, with lines of equal Cook's distance."""
+    rows = _kept(fit)
+    ax = _points(ax, rows.leverage, rows.residual)
+    ax.axhline(0.0, color="black", lw=0.5)
+    top, (low, high) = rows.leverage.max(), ax.get_ylim()
+    h = np.linspace(1e-3 * top, min(1.05 * top, 0.999), 200)
+    for distance in CONTOURS:
+        edge = np.sqrt(distance * fit.df * (1.0 - h) / h)
+        for sign in (1.0, -1.0):
+            ax.plot(h, sign * edge, color=axes.RED, lw=0.8, ls="--")
+        if edge[-1] < high:
+            ax.annotate(f"{distance:g}", (h[-1], edge[-1]), color=axes.RED, fontsize=8)
+    ax.set_ylim(low, high)
+    ax.set_xlabel("leverage (dashed: Cook's distance)")
+    return _finish(ax, rows, rows.leverage, rows.cook, named)
+
+
+def _kept(fit):
+    if fit._diagnostics is None:
+        raise ArgumentError(
+            "this fit keeps no residuals: those of more than two classes are not drawn, and "
+            "control={'diagnostic_rows': 0} keeps none"
+        )
+    return fit._diagnostics
+
+
+def _points(ax, x, y):
+    ax = axes.ensure_axes(ax)
+    ax.plot(x, y, "o", color=axes.BLUE, ms=3.5, alpha=0.6, mew=0)
+    return ax
+
+
+def _finish(ax, rows, x, size, named):
+    """Names of the rows of largest size, by their position in the data."""
+    ax.set_ylabel("standardized deviance residual")
+    size = np.where(np.isfinite(size), size, -1.0)
+    for k in np.argsort(-size, kind="stable")[:named]:
+        ax.annotate(
+            str(rows.position[k]),
+            (x[k], rows.residual[k]),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    return axes.tidy(ax)

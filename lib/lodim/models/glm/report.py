@@ -1,0 +1,131 @@
+"""What a GlmFit prints."""
+
+import numpy as np
+
+from lodim.models.glm.likelihood import DISPERSED
+from lodim.report import phrases
+from lodim.report.tables import Report, Table, significant
+
+COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
+LEAST_P = 2e-16  # as R: smaller ones are rounding
+
+
+def listing(fit):
+    """Lines and table of the short print, as R's."""
+    log = fit.log
+    lines = [
+        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        phrases.rows(fit),
+        f"Residual deviance: {significant(log['deviance'])} on {fit.df_resid} degrees of freedom, "
+        f"AIC: {significant(fit.aic, 5)}",
+        *_warnings(fit),
+    ]
+    return lines, _coefficients(fit, "", inference=False)
+
+
+def summary(fit, full):
+    """Header, coefficients with their inference, and what to know of them."""
+    return Report(
+        title="Generalized Linear Model Results",
+        header=_header(fit),
+        tables=(_coefficients(fit, "Coefficients"),),
+        notes=_notes(fit),
+        full=full,
+    )
+
+
+def _header(fit):
+    log = fit.log
+    null = fit.null_deviance * log["sum_weights"]
+    last = ("Dispersion", significant(fit.dispersion))
+    if fit.family.name == "gaussian":
+        last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
+    return phrases.header(
+        fit,
+        ("Df residuals", str(fit.df_resid)),
+        ("Link", fit.family.link),
+        ("Df model", str(fit.df - fit.estimates.coef.shape[1])),
+        ("Null deviance", significant(null)),
+        ("Log-likelihood", significant(fit.log_likelihood, 5)),
+        ("Residual deviance", significant(log["deviance"])),
+        ("AIC", significant(fit.aic, 5)),
+        last,
+        ("BIC", significant(fit.bic, 5)),
+    )
+
+
+def _coefficients(fit, title, inference=True):
+    frame = fit.tidy()
+    table = frame[["level"]].rename(columns={"level": "Level"}) if "level" in frame else frame[[]]
+    table = table.assign(Estimate=frame["estimate"])
+    formats = {"Estimate": significant}
+    if inference:
+        t = "t" if fit.family.name in DISPERSED else "z"
+        formats |= {"Std. error": significant, t: ".2f", f"P>|{t}|": _p_value}
+        table = table.assign(
+            **{
+                "Std. error": frame["std_error"],
+                t: frame["statistic"],
+                f"P>|{t}|": frame["p_value"],
+                "95% interval": _limits(frame),
+            }
+        )
+    return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
+
+
+def _limits(frame):
+    """Confidence limits as text."""
+    limits = zip(frame["conf_low"], frame["conf_high"], strict=True)
+    return ["" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in limits]
+
+
+def _p_value(p):
+    """A p-value as R prints it."""
+    return f"<{LEAST_P:g}" if p < LEAST_P else significant(p, 3)
+
+
+def _warnings(fit):
+    if fit.separated:
+        return ["Warning: the response is separated, some estimates are infinite; see summary()"]
+    if not fit.converged:
+        return ["Warning: the iterations did not converge; see summary()"]
+    return []
+
+
+def _notes(fit):
+    log, kind = fit.log, fit.log["covariance"]
+    of = COVARIANCES.get(kind, f"robust ({kind})")
+    if kind == "cluster":
+        of += f" ({log['n_clusters']} of them)"
+    law = "the normal distribution"
+    if fit.family.name in DISPERSED:
+        law = f"the t distribution with {fit.df_resid} degrees of freedom"
+    notes = [
+        f"Standard errors {of}; p-values and intervals by {law}.",
+        f"Fitted by {_method(fit)}.",
+    ]
+    if len(fit.levels or ()) > 2:
+        notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
+    if fit.separated:
+        notes.append(
+            f"SEPARATED: no finite maximum likelihood estimate exists for "
+            f"{', '.join(fit.separated)}: larger ones always fit better. What is shown is where "
+            "the iterations stopped. A penalized model, or fewer terms, has an answer."
+        )
+    elif not fit.converged:
+        notes.append("NOT converged: raise control={'max_iter': ...}.")
+    if fit.aliased:
+        names = "; ".join(
+            f"{term} ({f'made of {of}' if of else 'constant'})" for term, of in fit.aliased.items()
+        )
+        notes.append(f"Not estimated, as linear combinations of terms before them: {names}.")
+    if fit.design.left_out:
+        notes += phrases.without_effect(fit.design)[-1:]
+    return tuple(notes)
+
+
+def _method(fit):
+    if fit.family.name == "gaussian":
+        return "least squares"
+    how = "Newton's method" if fit.family.name == "multinomial" else "reweighted least squares"
+    return f"{how} in {fit.log['n_iter']} iterations"

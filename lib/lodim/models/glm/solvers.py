@@ -1,0 +1,116 @@
+"""Maximum likelihood by statsmodels; importing it takes a second, so that it is done here alone."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from lodim.family import RAREST
+
+TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
+
+
+def maximize(family, X, y, weight, offset, max_iter):
+    """Maximum likelihood estimates.
+
+    Parameters
+    ----------
+    family : Gaussian, Binomial, Multinomial, Poisson or Gamma
+    X : (n, q)
+        The constant and the features, none of them aliased.
+    y, weight : (n,)
+    offset : (n, K)
+
+    Returns
+    -------
+    coef : (q, S)
+        Of one score, or of the scores of all classes but the first.
+    converged : bool
+    n_iter : int
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # what they say of convergence and separation, glm says
+        if family.name == "gaussian":
+            return _least_squares(X, y - offset[:, 0], weight)
+        if family.name == "multinomial":
+            return _multinomial(X, y, weight, offset, max_iter)
+        return _irls(family, X, y, weight, offset[:, 0], max_iter)
+
+
+def _least_squares(X, y, weight):
+    from statsmodels.regression.linear_model import WLS
+
+    return WLS(y, X, weights=weight).fit(method="qr").params[:, None], True, 1
+
+
+def _irls(family, X, y, weight, offset, max_iter):
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
+
+    known = {
+        "binomial": families.Binomial,
+        "poisson": families.Poisson,
+        "gamma": lambda: families.Gamma(families.links.Log()),
+    }
+    model = GLM(y, X, family=known[family.name](), offset=offset, var_weights=weight)
+    fit = model.fit(
+        maxiter=max_iter, tol_criterion="params", tol=TOLERANCE, rtol=TOLERANCE, wls_method="qr"
+    )
+    return fit.params[:, None], bool(fit.converged), int(fit.fit_history["iteration"])
+
+
+def _multinomial(X, y, weight, offset, max_iter):
+    """Of the classes that are there; the intercept of another is as if its share were RAREST."""
+    K = offset.shape[1]
+    seen, code = np.unique(y.astype(int), return_inverse=True)
+    coef = np.zeros((X.shape[1], K))
+    coef[0] = np.log(RAREST)
+    coef[:, seen] = 0.0
+    converged, n_iter = True, 0
+    if len(seen) > 1:
+        beside = offset[:, seen[1:]] - offset[:, seen[:1]]
+        model = _weighted_multinomial()(code, X, weight, beside)
+        fit = model.fit(
+            method="newton", maxiter=max_iter, tol=TOLERANCE, disp=False, skip_hessian=True
+        )
+        coef[:, seen[1:]] = fit.params
+        converged, n_iter = bool(fit.mle_retvals["converged"]), int(fit.mle_retvals["iterations"])
+    return coef[:, 1:] - coef[:, :1], converged, n_iter
+
+
+@cache
+def _weighted_multinomial():
+    """statsmodels' multinomial logit with weights and an offset, which it lacks."""
+    from statsmodels.discrete.discrete_model import MNLogit
+
+    class WeightedMNLogit(MNLogit):
+        def __init__(self, y, X, weight, offset):
+            super().__init__(y, X)
+            self.weight, self.offset = weight / weight.mean(), offset
+
+        def _probabilities(self, params):
+            beta = params.reshape(self.K, -1, order="F")
+            score = np.column_stack([np.zeros(len(self.exog)), self.exog @ beta + self.offset])
+            score -= score.max(axis=1, keepdims=True)
+            p = np.exp(score)
+            return p / p.sum(axis=1, keepdims=True)
+
+        def loglike(self, params):
+            p = self._probabilities(params)
+            return float(self.weight @ np.log((self.wendog * p).sum(axis=1)))
+
+        def score(self, params):
+            rest = self.weight[:, None] * (self.wendog - self._probabilities(params))[:, 1:]
+            return (rest.T @ self.exog).ravel()
+
+        def hessian(self, params):
+            p = self._probabilities(params)[:, 1:]
+            S, q = p.shape[1], self.exog.shape[1]
+            out = np.empty((S, q, S, q))
+            for k in range(S):
+                for j in range(S):
+                    curvature = self.weight * p[:, k] * ((k == j) - p[:, j])
+                    out[k, :, j, :] = -self.exog.T @ (curvature[:, None] * self.exog)
+            return out.reshape(S * q, S * q)
+
+    return WeightedMNLogit

@@ -1,0 +1,459 @@
+"""glm beside statsmodels, R's printed examples, and formulas coded naively."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from scipy import stats
+
+import lodim as ld
+
+FAMILIES = {
+    "gaussian": sm.families.Gaussian(),
+    "binomial": sm.families.Binomial(),
+    "poisson": sm.families.Poisson(),
+    "gamma": sm.families.Gamma(sm.families.links.Log()),
+}
+RIGHT = "x1 * g + x2 + h:x2"
+N = 400
+
+
+@pytest.fixture(scope="module")
+def df():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(
+        {
+            "x1": rng.normal(size=N),
+            "x2": rng.normal(5.0, 3.0, N),
+            "g": rng.choice(list("abc"), N),
+            "h": rng.choice(["u", "v"], N),
+            "w": rng.integers(1, 4, N).astype(float),
+            "o": 0.1 * rng.normal(size=N),
+            "clinic": rng.choice([f"c{i}" for i in range(20)], N),
+        }
+    )
+    eta = 0.3 * df["x1"] - 0.1 * df["x2"] + 0.4 * (df["g"] == "b")
+    df["gaussian"] = eta + rng.normal(size=N)
+    df["binomial"] = (rng.random(N) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
+    df["poisson"] = rng.poisson(np.exp(eta)).astype(float)
+    df["gamma"] = rng.gamma(2.0, np.exp(eta) / 2.0)
+    df["multinomial"] = rng.choice(list("pqr"), N)
+    return df
+
+
+def by_term(values):
+    """A statsmodels result by lodim's names of terms."""
+    names = {"Intercept": "(Intercept)"}
+    return pd.Series(
+        {names.get(k, k).replace("[T.", "["): v for k, v in values.items()}, dtype=float
+    )
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize("offset", [None, "o"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_against_statsmodels(df, family, weights, offset):
+    fit = ld.glm(f"{family} ~ {RIGHT}", df, family=family, weights=weights, offset=offset)
+    beside = {"var_weights": None if weights is None else df["w"]}
+    beside["offset"] = None if offset is None else df["o"]
+    other = smf.glm(f"{family} ~ x1 * g + x2 + h:x2", df, family=FAMILIES[family], **beside)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = other.fit(tol=1e-14, tol_criterion="params", maxiter=100)
+    tidy = fit.tidy().set_index("term")
+    # patsy writes the interaction the other way round, and R's rule of margins drops x2:h[u].
+    names = {"x2:h[v]": "h[v]:x2", "h[v]:x2": "h[v]:x2"}
+    for column, values in (("estimate", other.params), ("std_error", other.bse)):
+        expected = by_term(values).rename(names)
+        got = tidy[column].rename(names)
+        np.testing.assert_allclose(got[expected.index], expected, rtol=1e-8, atol=1e-8)
+    assert len(tidy) == len(other.params)
+    np.testing.assert_allclose(fit.predict(df), other.fittedvalues, rtol=1e-8)
+    assert fit.log_likelihood == pytest.approx(other.llf, rel=1e-10)
+    assert fit.df_resid == other.df_resid
+    assert fit.dispersion == pytest.approx(other.scale, rel=1e-8)
+    null = fit.null_deviance * (N if weights is None else df["w"].sum())
+    assert null == pytest.approx(other.null_deviance, rel=1e-8)
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+def test_classes_against_statsmodels_and_repeated_rows(df, weights):
+    rows = df if weights is None else df.loc[df.index.repeat(df["w"].astype(int))]
+    X = pd.get_dummies(rows[["x1", "x2", "g"]], drop_first=True, dtype=float)
+    other = sm.MNLogit(rows["multinomial"], sm.add_constant(X)).fit(disp=False)
+    fit = ld.glm("multinomial ~ x1 + x2 + g", df, weights=weights)
+    tidy = fit.tidy()
+    np.testing.assert_allclose(tidy["estimate"], other.params.to_numpy().T.ravel(), atol=1e-8)
+    np.testing.assert_allclose(tidy["std_error"], other.bse.to_numpy().T.ravel(), atol=1e-7)
+    np.testing.assert_allclose(fit.predict(df).loc[rows.index], other.predict(), atol=1e-8)
+    assert fit.log_likelihood == pytest.approx(other.llf, rel=1e-10)
+    assert list(tidy["level"].unique()) == ["q", "r"]
+
+
+def test_an_offset_of_classes_is_that_of_the_scores(df):
+    offset = np.random.default_rng(1).normal(size=(N, 3))
+    fit = ld.glm("multinomial ~ x1 + g", df, offset=offset)
+    prob = fit.predict(df, offset=offset).to_numpy()
+    observed = np.equal.outer(df["multinomial"].to_numpy(), np.array(list("pqr")))
+    X = np.column_stack([np.ones(N), df["x1"], df["g"] == "b", df["g"] == "c"])
+    assert np.abs(X.T @ (observed - prob)).max() < 1e-6  # the score equations
+
+
+def test_the_example_of_glm_in_r():
+    """Dobson (1990), p. 93, as example(glm) of R prints it."""
+    df = pd.DataFrame(
+        {
+            "counts": [18, 17, 15, 20, 10, 20, 25, 13, 12],
+            "outcome": list("123") * 3,
+            "treatment": list("111222333"),
+        }
+    )
+    fit = ld.glm("counts ~ outcome + treatment", df, family="poisson")
+    tidy = fit.tidy().round(4)
+    assert tidy["estimate"].tolist() == [3.0445, -0.4543, -0.293, 0.0, 0.0]
+    assert tidy["std_error"].tolist() == [0.1709, 0.2022, 0.1927, 0.2, 0.2]
+    assert tidy["statistic"].round(3).tolist()[:3] == [17.815, -2.247, -1.52]
+    assert tidy["p_value"].round(4).tolist()[1:3] == [0.0246, 0.1285]
+    glance = fit.glance().iloc[0]
+    assert round(9 * glance["null_deviance"], 4) == 10.5814
+    assert round(9 * glance["deviance"], 4) == 5.1291 and glance["df_resid"] == 4
+    assert round(glance["aic"], 2) == 56.76
+
+
+def test_the_example_of_lm_in_r():
+    """Plant weights (Dobson 1990, p. 9), as example(lm) of R prints them."""
+    control = [4.17, 5.58, 5.18, 6.11, 4.50, 4.61, 5.17, 4.53, 5.33, 5.14]
+    treated = [4.81, 4.17, 4.41, 3.59, 5.87, 3.83, 6.03, 4.89, 4.32, 4.69]
+    df = pd.DataFrame({"weight": control + treated, "group": ["Ctl"] * 10 + ["Trt"] * 10})
+    fit = ld.glm("weight ~ group", df)
+    tidy = fit.tidy().round(4)
+    assert tidy["estimate"].tolist() == [5.032, -0.371]
+    assert tidy["std_error"].tolist() == [0.2202, 0.3114]
+    assert tidy["statistic"].round(3).tolist() == [22.85, -1.191]
+    assert tidy["p_value"].round(3).tolist() == [0.0, 0.249]
+    assert round(np.sqrt(fit.dispersion), 4) == 0.6964 and round(fit.dev_ratio, 5) == 0.07308
+
+
+# Coding of factors -----------------------------------------------------------------------------
+
+FORMULAS = [
+    "g", "x1:g", "x1*g", "g:h", "g*h", "g + g:h", "h + g:h:x1", "x1 + g:h:x1",
+    'C(g, Treatment("b"))', 'C(g, Treatment("b")) * x1', 'C(g, Treatment("b")):x1',
+    "C(g, Sum) * h", 'C(g, levels=["c", "a", "b"])', "g*h*x1 - g:h",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("right", FORMULAS)
+def test_factors_span_what_r_and_patsy_span(df, right):
+    fit = ld.glm(f"gaussian ~ {right}", df)
+    other = smf.ols(f"gaussian ~ {right}", df).fit()
+    # As in R, where neither margin is there all levels are coded, and the last is aliased.
+    assert list(fit.aliased) == {
+        "g:h": ["g[c]:h[v]"],
+        "x1 + g:h:x1": ["g[c]:h[v]:x1"],
+    }.get(right, [])
+    assert fit.df == np.linalg.matrix_rank(other.model.exog)
+    np.testing.assert_allclose(fit.predict(df), other.fittedvalues, rtol=1e-8, atol=1e-8)
+    if ":" not in right and "*" not in right:
+        expected = sorted(other.params.to_numpy())
+        np.testing.assert_allclose(sorted(fit.coef()), expected, rtol=1e-8)
+
+
+def test_the_first_level_is_the_reference(df):
+    assert list(ld.glm("gaussian ~ g", df).coef().index) == ["(Intercept)", "g[b]", "g[c]"]
+    order = df.assign(g=pd.Categorical(df["g"], ["b", "c", "a"]))
+    assert list(ld.glm("gaussian ~ g", order).coef().index) == ["(Intercept)", "g[c]", "g[a]"]
+    crossed = ld.glm("gaussian ~ g:h", df).design.names
+    assert len(crossed) == 6 and "g[a]:h[u]" in crossed
+    penalized = ld.gbmap("gaussian ~ g", df, m=1, lambda_=0.1)
+    assert penalized.design.names == ("g[a]", "g[b]", "g[c]")
+
+
+# What cannot be estimated ----------------------------------------------------------------------
+
+
+def test_aliased_columns_are_left_out_and_named(df):
+    data = df.assign(copy=df["x1"], total=df["x1"] + df["x2"], one=3.0)
+    fit = ld.glm("gaussian ~ x1 + x2 + copy + total + one + g", data)
+    other = smf.ols("gaussian ~ x1 + x2 + g", df).fit()
+    assert fit.aliased == {"copy": "x1", "total": "x1, x2", "one": ""}
+    coef = fit.coef()
+    assert coef[["copy", "total", "one"]].isna().all()
+    expected = by_term(other.params)
+    np.testing.assert_allclose(coef[expected.index], expected, rtol=1e-8)
+    assert fit.df == 5 and fit.df_resid == N - 5
+    report = " ".join(str(fit.summary()).split())
+    assert "copy (made of x1); total (made of x1, x2); one (constant)" in report
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(10, 20))).add_prefix("x").assign(y=rng.normal(size=10))
+    fit = ld.glm("y ~ .", df)
+    assert fit.df == 10 and fit.df_resid == 0 and len(fit.aliased) == 11
+    np.testing.assert_allclose(fit.predict(df), df["y"], atol=1e-8)
+    assert fit.tidy()["std_error"].isna().all() and "NaN" in str(fit.summary())
+
+
+@pytest.mark.parametrize(
+    "data, formula, family, infinite",
+    [
+        ({"x": range(8), "y": [0, 0, 0, 0, 1, 1, 1, 1]}, "y ~ x", None, ["(Intercept)", "x"]),
+        ({"x": list("aabbbb"), "y": [1, 1, 0, 1, 0, 1]}, "y ~ x", None, None),
+        ({"x": list("aabbb"), "y": [0, 0, 3, 1, 2]}, "y ~ x", "poisson", None),
+        (
+            {"x": [0, 1, 2, 3, 4, 5, 6, 7.0], "y": list("aabbabcc")},
+            "y ~ x",
+            None,
+            ["(Intercept)", "x"],
+        ),
+    ],
+)
+def test_separation_is_said_in_words(data, formula, family, infinite):
+    with pytest.warns(ld.ConvergenceWarning, match="separated: no finite estimate exists for"):
+        fit = ld.glm(formula, pd.DataFrame(data), family=family)
+    assert fit.separated and not fit.converged
+    if infinite is not None:
+        assert fit.separated == infinite
+    assert "SEPARATED" in str(fit.summary()) and "separated" in str(fit)
+    tidy = fit.tidy()
+    at = tidy["term"].isin(fit.separated)
+    assert tidy.loc[at, "estimate"].notna().all() and tidy["p_value"].isna().any()
+
+
+def test_nearly_separated_data_have_finite_estimates():
+    df = pd.DataFrame({"x": range(40), "y": [0] * 19 + [1, 0] + [1] * 19})
+    fit = ld.glm("y ~ x", df)
+    assert fit.converged and not fit.separated
+    other = sm.Logit(df["y"], sm.add_constant(df["x"])).fit(disp=False, maxiter=100)
+    np.testing.assert_allclose(fit.coef(), other.params, rtol=1e-6)
+
+
+# Covariances -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["HC0", "HC1", "HC2", "HC3"])
+def test_robust_covariances_of_least_squares(df, kind):
+    fit = ld.glm("gaussian ~ x1 + x2 + g", df, covariance=kind)
+    other = smf.ols("gaussian ~ x1 + x2 + g", df).fit(cov_type=kind)
+    names = list(by_term(other.params).index)
+    got = fit.covariance().loc[names, names]
+    np.testing.assert_allclose(got, other.cov_params(), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
+def test_clustered_covariances(df, family):
+    fit = ld.glm(f"{family} ~ x1 + x2 + g", df, family=family, clusters="clinic")
+    groups = {"groups": df["clinic"].astype("category").cat.codes}
+    other = smf.glm(f"{family} ~ x1 + x2 + g", df, family=FAMILIES[family])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = other.fit(
+            cov_type="cluster", cov_kwds=groups, tol=1e-14, tol_criterion="params", maxiter=100
+        )
+    names = list(by_term(other.params).index)
+    np.testing.assert_allclose(
+        fit.covariance().loc[names, names], other.cov_params(), rtol=1e-6, atol=1e-10
+    )
+    by_array = ld.glm(
+        f"{family} ~ x1 + x2 + g", df, family=family, clusters=df["clinic"].to_numpy()
+    )
+    np.testing.assert_array_equal(by_array.covariance(), fit.covariance())
+    assert "by clusters (20 of them)" in str(fit.summary())
+
+
+@pytest.mark.parametrize("kind, power", [("HC0", 0), ("HC2", 1), ("HC3", 2)])
+def test_robust_covariance_of_a_logistic_model_by_its_formula(df, kind, power):
+    """The sandwich of Zeileis (2004), with the leverages of the last weighted least squares."""
+    fit = ld.glm("binomial ~ x1 + x2", df, covariance=kind)
+    X = np.column_stack([np.ones(N), df["x1"], df["x2"]])
+    p = fit.predict(df).to_numpy()
+    bread = np.linalg.inv(X.T @ ((p * (1 - p))[:, None] * X))
+    root = np.sqrt(p * (1 - p))[:, None] * X
+    h = np.diag(root @ bread @ root.T)
+    u = (df["binomial"] - p) ** 2 / (1.0 - h) ** power
+    expected = bread @ X.T @ (u.to_numpy()[:, None] * X) @ bread
+    np.testing.assert_allclose(fit.covariance(), expected, rtol=1e-6)
+
+
+def test_clustered_covariance_of_a_gamma_model_by_its_formula(df):
+    """With the expected information, as R's sandwich has it; statsmodels takes the observed one."""
+    fit = ld.glm("gamma ~ x1 + x2", df, family="gamma", clusters="clinic")
+    X = np.column_stack([np.ones(N), df["x1"], df["x2"]])
+    mean = fit.predict(df)
+    slopes = pd.DataFrame(X * ((df["gamma"] - mean) / mean).to_numpy()[:, None])
+    summed = slopes.groupby(df["clinic"].to_numpy()).sum().to_numpy()
+    bread = np.linalg.inv(X.T @ X)
+    expected = 20 / 19 * (N - 1) / (N - 3) * bread @ summed.T @ summed @ bread
+    np.testing.assert_allclose(fit.covariance(), expected, rtol=1e-6)
+
+
+def test_rows_without_a_cluster_are_left_out(df):
+    data = df.assign(clinic=df["clinic"].where(df.index > 9))
+    fit = ld.glm("gaussian ~ .", data[["gaussian", "x1", "clinic"]], clusters="clinic")
+    assert fit.n == N - 10 and list(fit.coef().index) == ["(Intercept)", "x1"]
+
+
+# Inference -------------------------------------------------------------------------------------
+
+
+def test_intervals_of_least_squares(df):
+    fit = ld.glm("gaussian ~ x1 + g", df)
+    other = smf.ols("gaussian ~ x1 + g", df).fit().get_prediction(df).summary_frame(alpha=0.1)
+    got = fit.predict(df, "interval", level=0.9)
+    expected = other[["mean", "mean_ci_lower", "mean_ci_upper", "obs_ci_lower", "obs_ci_upper"]]
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+    assert list(got) == ["fit", "lower", "upper", "new_lower", "new_upper"]
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "gamma"])
+def test_intervals_of_the_mean_by_the_link(df, family):
+    fit = ld.glm(f"{family} ~ x1 + x2", df, family=family)
+    got = fit.predict(df, "interval")
+    X = np.column_stack([np.ones(N), df["x1"], df["x2"]])
+    error = np.sqrt(np.einsum("ij,jk,ik->i", X, fit.covariance().to_numpy(), X))
+    df_t = fit.df_resid if family == "gamma" else np.inf
+    reach = stats.t.ppf(0.975, df_t) * error
+    eta = fit.predict(df, "link")
+    inverse = (lambda z: 1.0 / (1.0 + np.exp(-z))) if family == "binomial" else np.exp
+    np.testing.assert_allclose(got["lower"], inverse(eta - reach), rtol=1e-8)
+    np.testing.assert_allclose(got["upper"], inverse(eta + reach), rtol=1e-8)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
+def test_intervals_hold_new_observations(family):
+    """Of 60 rows, so that the estimates are uncertain too: drawn anew, 90 % of 20,000 are held."""
+    rng = np.random.default_rng(4)
+    held = []
+    for _ in range(20):
+        x, new = rng.normal(size=60), rng.normal(size=1000)
+        draw = {
+            "gaussian": lambda m: rng.normal(m, 2.0),
+            "poisson": lambda m: rng.poisson(np.exp(1.5 + 0.5 * m)),
+            "gamma": lambda m: rng.gamma(3.0, np.exp(m) / 3.0),
+        }[family]
+        fit = ld.glm("y ~ x", {"x": x, "y": draw(x).astype(float)}, family=family)
+        limits = fit.predict({"x": new}, "interval", level=0.9)
+        y = draw(new)
+        held.append(np.mean((y >= limits["new_lower"]) & (y <= limits["new_upper"])))
+    # Counts are whole: what holds 90 % of them holds more.
+    assert 0.88 < np.mean(held) < (0.96 if family == "poisson" else 0.92)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_anova(df, family):
+    small = ld.glm(f"{family} ~ x1", df, family=family)
+    large = ld.glm(f"{family} ~ x1 + g + x2", df, family=family)
+    table = small.anova(large)
+    pd.testing.assert_frame_equal(table, large.anova(small))
+    fall = N * (small.deviance - large.deviance)
+    row = table.iloc[1]
+    assert row["df"] == 3 and row["df_resid"] == N - 5
+    if family in ("gaussian", "gamma"):
+        assert row["F"] == pytest.approx(fall / 3 / large.dispersion)
+        assert row["p_value"] == pytest.approx(stats.f.sf(row["F"], 3, N - 5))
+    else:
+        assert row["LR"] == pytest.approx(2 * (large.log_likelihood - small.log_likelihood))
+        assert row["p_value"] == pytest.approx(stats.chi2.sf(fall, 3))
+
+
+def test_anova_of_least_squares_is_that_of_statsmodels(df):
+    table = ld.glm("gaussian ~ x1", df).anova(ld.glm("gaussian ~ x1 + g", df))
+    models = [smf.ols(f"gaussian ~ {right}", df).fit() for right in ("x1", "x1 + g")]
+    other = sm.stats.anova_lm(*models)
+    np.testing.assert_allclose(table["F"], other["F"], rtol=1e-8)
+    np.testing.assert_allclose(table["p_value"], other["Pr(>F)"], rtol=1e-8)
+
+
+def test_anova_refuses_what_it_cannot_compare(df):
+    fit = ld.glm("gaussian ~ x1", df)
+    for other, words in (
+        (ld.glm("poisson ~ x1 + g", df, family="poisson"), "other responses or families"),
+        (ld.glm("gaussian ~ x1 + g", df[:200]), "other rows"),
+        (ld.glm("gaussian ~ g", df), "not nested"),
+        (ld.glm("gaussian ~ x1 + g", df, covariance="HC3"), "takes the model for true"),
+        (7, "two fits of glm"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=words):
+            fit.anova(other)
+
+
+def test_limits_and_their_level(df):
+    fit = ld.glm("gaussian ~ x1 + g", df)
+    other = smf.ols("gaussian ~ x1 + g", df).fit().conf_int(0.2)
+    tidy = fit.tidy(level=0.8).set_index("term")
+    expected = by_term(other[0]), by_term(other[1])
+    for name, limit in zip(("conf_low", "conf_high"), expected, strict=True):
+        np.testing.assert_allclose(tidy[name][limit.index], limit, rtol=1e-8)
+    for level in (0, 1, "x", True):
+        with pytest.raises(ld.ArgumentError, match="level must be between 0 and 1"):
+            fit.tidy(level=level)
+
+
+# The rest --------------------------------------------------------------------------------------
+
+
+def test_cross_validation_without_a_setting(df):
+    cv = ld.cv(ld.glm, "gaussian ~ x1 + g", df, folds=np.arange(N) % 4)
+    fold, losses = np.arange(N) % 4, []
+    for k in range(4):
+        fit = ld.glm("gaussian ~ x1 + g", df[fold != k])
+        losses.append(fit.evaluate(df[fold == k])["deviance"][0])
+    assert cv.tidy()["mean"][0] == pytest.approx(np.mean(losses), rel=1e-10)
+    with pytest.raises(ld.ArgumentError, match="glm has no penalty, and so no path"):
+        ld.path(ld.glm, "gaussian ~ x1", df)
+
+
+def test_residuals_leverages_and_cooks_distances(df):
+    fit = ld.glm("gaussian ~ x1 + g", df)
+    influence = smf.ols("gaussian ~ x1 + g", df).fit().get_influence()
+    rows = fit._diagnostics
+    np.testing.assert_allclose(rows.leverage, influence.hat_matrix_diag, rtol=1e-8)
+    np.testing.assert_allclose(rows.residual, influence.resid_studentized_internal, rtol=1e-8)
+    np.testing.assert_allclose(rows.cook, influence.cooks_distance[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["coefficients", "residuals", "qq", "leverage"])
+def test_plots(df, axes, kind):
+    fit = ld.glm("gaussian ~ x1 + g", df)
+    assert fit.plot(kind, ax=axes) is axes and axes.has_data()
+    classes = ld.glm("multinomial ~ x1", df)
+    if kind == "coefficients":
+        assert len(classes.plot(kind).get_yticklabels()) == 2
+    else:
+        with pytest.raises(ld.ArgumentError, match="more than two classes"):
+            classes.plot(kind)
+
+
+def test_rows_kept_for_the_plots_are_few_and_drawn_by_content(df):
+    control = {"diagnostic_rows": 50}
+    one = ld.glm("gaussian ~ x1", df, control=control)._diagnostics
+    turned = ld.glm("gaussian ~ x1", df[::-1], control=control)._diagnostics
+    assert len(one.position) == 50
+    np.testing.assert_allclose(sorted(one.fitted), sorted(turned.fitted), rtol=1e-9)
+    none = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 0})
+    with pytest.raises(ld.ArgumentError, match="keeps no residuals"):
+        none.plot("qq")
+
+
+def test_weights_of_zero_do_not_count(df):
+    weights = (df.index % 3 > 0).astype(float)
+    fit = ld.glm("gaussian ~ x1 + g", df, weights=weights)
+    part = ld.glm("gaussian ~ x1 + g", df[weights > 0])
+    pd.testing.assert_frame_equal(fit.tidy(), part.tidy(), rtol=1e-9)
+    assert fit.n == part.n and fit.aic == pytest.approx(part.aic)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "multinomial"])
+def test_saved_fits_say_the_same(df, family, tmp_path):
+    fit = ld.glm(f"{family} ~ x1 + g", df, family=family)
+    fit.save(tmp_path / "fit")
+    back = ld.load(tmp_path / "fit")
+    assert str(back.summary()) == str(fit.summary())
+    pd.testing.assert_frame_equal(back.tidy(), fit.tidy())
+    types = [t for t in fit.types if t not in ("class",)]
+    for type_ in types:
+        assert back.predict(df, type_).equals(fit.predict(df, type_))
