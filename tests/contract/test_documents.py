@@ -26,6 +26,8 @@ from lodim.fitting.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+BASICS = (ROOT / "vignettes/basics.py").read_text()
+PAGES = README + re.sub("^# ?", "", BASICS, flags=re.M)  # what is said of all models
 VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
 
 # Numbers are the same if they differ by no more than this share and one unit of the last digit
@@ -37,7 +39,18 @@ WORK_COLUMNS = ("Iter.", "Eval.")
 WORK_FACTOR = 3.0
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
-FORMULAS = {"C", "I", "Q", "bs", "cr", "cc", "te", "center", "scale"}  # what only these may call
+FORMULAS = {
+    "C",
+    "I",
+    "Q",
+    "Treatment",
+    "bs",
+    "cr",
+    "cc",
+    "te",
+    "center",
+    "scale",
+}  # what only these may call
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 
@@ -134,10 +147,15 @@ def test_what_is_not_the_same(a, b):
 # What the prose says of results, and whether it is so once the code that follows has run.
 CLAIMS = {
     "README": {
+        "17 of 569 rows, compared with others in 5 of 30 features":
+            "(len(fit.estimates), fit.n, fit.df, len(fit.design.names)) == (17, 569, 5, 30)",
         "Of thirteen measurements four tell the cultivar, in two views":
             "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 4, 2)",
-        "`path` fits 100 decreasing penalties": "len(path.fits) == 100",
-        "`cv` tries 25 penalties by 10 folds": "len(cv.frame) == 25",
+    },
+    "glm": {
+        "The curvature in weight is there": "line.anova(curve)['p_value'][1] < 1e-6",
+        "little more than half of its degrees of freedom":
+            "0.5 < rings.log['deviance'] / rings.df_resid < 0.65",
     },
     "gbmap": {
         "`m` (10 by default)": "path.fits[0].settings.m == 10",
@@ -232,8 +250,8 @@ def write_readme():
 
 
 def commands():
-    """The commands of README.md that are lodim's, as lists of words."""
-    lines = "".join(code for kind, code in BLOCK.findall(README) if kind == "sh").splitlines()
+    """The commands of the pages that are lodim's, as lists of words."""
+    lines = "".join(code for kind, code in BLOCK.findall(PAGES) if kind == "sh").splitlines()
     words = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
     return [w[3:] for w in words if w[0].endswith("python") and w[1:3] == ["-m", "lodim"]]
 
@@ -257,12 +275,12 @@ def test_commands_run(argv, tmp_path, monkeypatch, capsys, axes):
 
 
 def test_the_commands_are_found():
-    assert len(commands()) == 8 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
+    assert len(commands()) == 9 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
 
 
 def spans():
-    """What README.md has in backquotes outside of its blocks."""
-    return re.findall(r"`` ?(.+?) ?``|`(.+?)`", BLOCK.sub("", README))
+    """What the pages have in backquotes outside of their blocks."""
+    return re.findall(r"`` ?(.+?) ?``|`(.+?)`", BLOCK.sub("", PAGES))
 
 
 def calls():
@@ -300,7 +318,7 @@ def test_every_call_named_in_the_readme_is_there():
         any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
         assert any_name or set(keywords) <= {p.name for p in parameters}, text
         seen.add(function)
-    assert {"fit.plot", "ld.cv", "prices", "drift_threshold", "votes"} <= seen
+    assert {"fit.plot", "ld.active", "prices", "drift_threshold", "votes"} <= seen
 
 
 # Vignettes --------------------------------------------------------------------------------------

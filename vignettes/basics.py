@@ -1,0 +1,235 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What all models share
+#
+# Formulas, predictions, plots, regularization path, cross-validation, files and the command line
+# are the same for all models. This document lists them; the vignettes of the models say what each
+# is for.
+#
+# ## Formulas
+#
+# | formula | means |
+# |---|---|
+# | `y ~ .` | all columns other than the response, the columns used as `weights=` or `offset=`, and answers that `augment()` has put there (`.fitted`, `.resid`, ...) |
+# | `y ~ . - id` | without `id` |
+# | `y ~ a + b` | two columns |
+# | `y ~ a:b`, `y ~ a*b` | the product; `a + b + a:b` |
+# | `y ~ (a + b + c)**2`, `y ~ .**2` | main effects and all products of two |
+# | `np.log(y) ~ .` | a transformed response; predictions are of `np.log(y)` |
+# | `I(y > 25) ~ .` | a condition as the response: two classes |
+# | `y ~ . + I(a**2) + np.sqrt(b)` | arithmetic stands inside of `I()`; numpy's elementary functions |
+# | `y ~ C(code)` | numbers as categories |
+# | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
+# | `y ~ center(a) + scale(b)` | with the mean (and standard deviation) of the training data |
+# | `` y ~ Q("model year") `` | a column whose name is not a Python name |
+# | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
+#
+# Text columns are categories; each level gets a column of its own, which the penalty allows (`glm`,
+# which has none, leaves out the first level, as R does; `C(x, Treatment("b"))` names another). The
+# intercept is always there. A formula is a closed language: it runs no other code, and takes no
+# name from the caller's variables. Names may be of any script; where Python would take two columns'
+# names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
+# limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
+# refused before it is made; R's ways of writing (`^`, `poly`, `s`, `offset`) are answered with the
+# way that is taken here. Rows with a missing value in anything that is used are left out, and
+# counted in the print; `ripr` uses them as far as they go.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import lodim as ld
+
+cars = ld.data("autompg")
+fit = ld.gbmap("np.log(mpg) ~ . - acceleration + bs(model_year, df=4)", data=cars, m=3, lambda_=0.1)
+fit
+
+# %%
+fit.update(cars, formula=". ~ . - origin").design.names
+
+# %% [markdown]
+# ## Predictions
+#
+# `fit.predict(data, type)`:
+#
+# | type | gives | for |
+# |---|---|---|
+# | `"response"` | mean of the response; probability of the second level; a column for each of several classes | all |
+# | `"link"` | score f(x): identity, logit, or one a class | all |
+# | `"class"` | most probable class | classes |
+# | `"prob"` | a column with the probability of each class | classes |
+# | `"cost"` | what must be paid for a row | `costnet` |
+# | `"familiarity"` | the weight of all prototypes at x; near zero where nothing is like x | `proset` |
+# | `"variance"`, `"interval"`, `"quantile"` | of a numeric response: `level=0.9`, `quantiles=[0.05, 0.5, 0.95]` | `proset` |
+# | `"interval"` | confidence interval of the mean, and an interval of a new observation: `level=0.95` | `glm` |
+# | `"projection"` | coordinates x1, ..., xk in the view | `melm` |
+# | `"density"` | logarithm of the density of each class in the view | `melm` |
+# | `"view"` | the view that serves the row | `ripr` |
+# | `"cluster"` | of `"~ ."`: view and cluster, such as `"2.1"` | `ripr` |
+# | `"embedding"` | (f_1(x), ..., f_m(x)) | `gbmap` |
+# | `"local"` | gradient of f at x, per unit of each feature | `gbmap` |
+
+# %%
+fit.predict(cars.head(3))
+
+# %%
+fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
+
+# %% [markdown]
+# ## Plots
+#
+# `fit.plot(kind)`, which draws on `ax=` or on Axes of its own and returns them:
+#
+# | kind | of `gbmap` shows |
+# |---|---|
+# | `"loss"` | training loss after each boost (the default) |
+# | `"effects"` | mean local coefficient of each feature, per standard deviation |
+# | `"local"` | the local coefficients of one row: `fit.plot("local", data=df, row=0)` |
+# | `"embedding"` | first two principal components of the embedding, coloured by the response |
+# | `"drift"` | drift indicator against loss, and ROC: `fit.plot("drift", data=new)` |
+#
+# | kind | of `proset` shows |
+# |---|---|
+# | `"weights"` | feature weights by batch (the default) |
+# | `"map"` | prototypes by weighted principal components, with the rows of `data=` and one `row=` |
+# | `"scatter"` | prototypes in two active features |
+# | `"surface"` | estimates over two active features |
+# | `"shapley"` | Shapley values of one row: `fit.plot("shapley", data=df, row=0)` |
+#
+# | kind | of `costnet` shows |
+# |---|---|
+# | `"cost"` | deviance explained against the price, the lasso's curve, the cross-validation (the default) |
+# | `"graph"` | what is bought, and at which price it comes in |
+# | `"path"` | coefficients of the penalty along lambda |
+#
+# | kind | of `melm` shows |
+# |---|---|
+# | `"view"` | rows, densities of classes, decision boundary, and loadings as arrows (the default; of three dimensions rows and arrows alone); new rows by `data=` |
+# | `"loadings"` | the largest loadings, or with `of="correlations"` correlations, by dimension |
+# | `"starts"` | the divergence that each start of the search reached |
+#
+# | kind | of `ripr` shows |
+# |---|---|
+# | `"data"` | the views side by side: rows that a view serves solid, the others faint, one `row=` as a star (the default) |
+# | `"shares"` | share of the rows and error of each view |
+# | `"objective"` | what the search minimizes, round by round |
+#
+# | kind | of `glm` shows |
+# |---|---|
+# | `"coefficients"` | estimates per standard deviation, with confidence intervals (the default) |
+# | `"residuals"`, `"qq"`, `"leverage"` | residuals against fitted values, against normal quantiles, and against leverages with Cook's distance |
+#
+# Further: `tidy()`, `glance()`, `augment(data)` as in broom; `evaluate(data)`; `coef()`,
+# `learners()`, `projections()`; `update(data, ...)`; and of `gbmap` `distance()`, `neighbours()`,
+# `regions()`, `drift()`, `drift_threshold()`, `staged()`, `first(m)`; of `proset` `export()`,
+# `explain(row)`, `familiarity(data, quantile=True)`, `shapley(data)`, `reference()`, `shrink()`,
+# `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)`; of `costnet`
+# `prices()`, `bought(budget)`, `at(budget)`, `staged(data)`, `path()`, `inputs`; of `melm`
+# `pairs()`, `starts()`; of `ripr` `explain(row)`, `votes(data)`, `assignment()`, `clusters()`; of
+# `glm` `anova(other)`, `covariance()`, `aliased`, `separated`.
+
+# %%
+fit.plot("effects")
+
+# %% [markdown]
+# ## Path and cross-validation
+#
+#
+# `path` fits 100 decreasing penalties, `path.at(1.0)` is the fit of the nearest one, and its plot
+# shows mean local coefficients against log(lambda). `cv` tries 25 penalties by 10 folds: `min` is
+# the point of least mean held-out loss, `1se` the largest penalty within one standard error of it.
+# `cv.best` is refitted with the former, or with the latter by `rule="1se"`. A grid tries other
+# settings, here with each of the 25 penalties, since `lambda_` is not given:
+#
+#
+# Of `costnet`, `cv` gives error against price, and `rule="1se"` the cheapest model within one
+# standard error; `path` the fits of single penalties.
+#
+# `proset` has two penalties, `lambda_v` of features and `lambda_w` of prototypes:
+# `ld.path(ld.proset, ..., penalty="lambda_w")`, and `grid={"lambda_v": [...], "lambda_w": [...],
+# "n_batches": [1, 2, 3]}` for `cv`.
+#
+# `melm` is smoother the larger its `gamma` is, which stands in the place of a penalty; `grid={"k":
+# [1, 2, 3], "gamma": [0.5, 1, 2]}` compares dimensions, and `grid={"gamma": [0.5, 1, 2],
+# "covariance": ["pooled", "ledoit-wolf"]}` chooses the covariance of a class too.
+
+# %%
+path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)
+path.plot()
+
+# %%
+cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars, grid={"m": [2, 5], "lambda_": [0.01, 0.1, 1]})
+cv
+
+# %%
+cv.plot()
+
+# %% [markdown]
+# ## Files
+#
+#
+# The file is a zip of JSON and plain arrays; loading runs no code from it. It holds checksums, so
+# that a file that was damaged or edited is refused; they are no signature, and who wants to deceive
+# can make them anew. Saving over a file keeps its mode, and of a symbolic link writes the target. A
+# fit with an estimator of another library in it cannot be saved.
+#
+# What is in a file that may be private: the names of columns, the levels of categories, means and
+# standard deviations, the outermost values of what a spline was fitted to, and of single training
+# rows:
+#
+# | model | training rows in its file | to keep none |
+# |---|---|---|
+# | `costnet` | none | |
+# | `gbmap` | response and embedding of at most 10,000 rows, for `neighbours()` and `drift()`; with as many learners as features, these can be computed from it | `control={"reference_rows": 0}` |
+# | `proset` | the prototypes and a typical row: row labels, values of the active features, responses of the prototypes | not possible |
+# | `glm` | mean, residual, leverage and Cook's distance of at most 10,000 rows, for the diagnostic plots | `control={"diagnostic_rows": 0}` |
+# | `melm` | class and coordinates of all rows; of a class of more than 32,768 rows means of small cells, and some rows; with as many dimensions as features, these can be computed from them | not possible |
+# | `ripr` | all rows: row labels, responses, weights, values of the features that the views use | not possible |
+#
+# Row labels are those of the data's index: `df.reset_index(drop=True)` leaves names out. Where no
+# folder can be written, as in a container with read-only packages, compiled kernels are cached in a
+# temporary folder of the user's own, or not at all; a line of the log says so, and
+# `NUMBA_CACHE_DIR` names another place.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder) / "cars.lodim"
+    fit.save(file)
+    back = ld.load(file)
+back.predict(cars).equals(fit.predict(cars))
+
+# %% [markdown]
+# ## Data sets
+#
+# `ld.data()` lists the data sets that come with lodim, `ld.data("german_credit")` reads one;
+# sources and licences are in [data/README.md](../data/README.md). Synthetic data: `synth_cos_r`,
+# `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`, `informative_views`,
+# `informative_views_r`, and `monitoring`, features with prices that are computed from each other.
+
+# %%
+ld.data()
+
+# %% [markdown]
+# ## Command line
+#
+# ```sh
+# python -m lodim data                                     # list the data sets
+# python -m lodim gbmap "mpg ~ ." cars.csv                 # print the summary of a CSV file
+# python -m lodim gbmap "mpg ~ ." cars.csv --predict new.csv --output predicted.csv
+# python -m lodim proset "diagnosis ~ ." breast_cancer --lambda-v 0.03 --cv --plots out
+# python -m lodim melm "cultivar ~ ." wine --starts 5 --plots out
+# python -m lodim glm "disease ~ age + sex" heart --covariance HC3
+# python -m lodim ripr "strength ~ ." concrete --max-dim 3 --plots out
+# python -m lodim gbmap --help
+# ```
