@@ -205,6 +205,6 @@ def make(name, n_levels):
     return {family.name: family for family in known}[name]
 
 
-def of(design):
+def family_of(design):
     """Family of a design's response."""
     return make(design.family, len(design.levels or ()))

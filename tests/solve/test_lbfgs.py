@@ -262,7 +262,7 @@ def test_in_a_race_the_hopeless_leave_and_the_winner_is_the_same():
     starts = rng.normal(size=(2, d))
     options = {"tol": 1e-9, "ftol": 0.0, "max_iter": 500}
     alone_, raced = Scaled([low, high], d), Scaled([low, high], d)
-    both, race = lbfgs(alone_, starts, **options), lbfgs(raced, starts, **options, race=True)
+    both, race = lbfgs(alone_, starts, **options), lbfgs(raced, starts, **options, best_only=True)
     assert both.converged.all() and race.converged.tolist() == [True, False]
     assert raced.calls[1] < alone_.calls[1]
     np.testing.assert_array_equal(race.theta[0], both.theta[0])
@@ -281,5 +281,5 @@ def test_in_a_race_one_that_may_still_win_goes_on():
     """It begins far above the other's minimum, and ends below it."""
     f = lambda x: (0.5 * x @ x, x)  # noqa: E731
     g = lambda x: (0.5 * (x - 50.0) @ (x - 50.0) - 1.0, x - 50.0)  # noqa: E731
-    end = lbfgs(Scaled([f, g], 3), np.zeros((2, 3)) + 1e-3, tol=1e-9, race=True)
+    end = lbfgs(Scaled([f, g], 3), np.zeros((2, 3)) + 1e-3, tol=1e-9, best_only=True)
     assert end.converged[1] and end.value[1] == pytest.approx(-1.0)

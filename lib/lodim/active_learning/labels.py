@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.report.phrases import listed
+from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
@@ -60,7 +60,7 @@ def check_labels(labels, learner, new):
     if len(unseen) and not new:
         raise DataError(
             f"row {plain(unseen.index[0])!r} is said to be {plain(unseen.iloc[0])!r}, and "
-            f"labelled rows are {listed([repr(plain(c)) for c in known])}; new=True "
+            f"labelled rows are {join_words([repr(plain(c)) for c in known])}; new=True "
             "takes other classes"
         )
     return labels

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError, MissingExtraError
-from lodim.formula.formula import listing, near_matches
+from lodim.text import first_few, near_matches
 
 READABLE = "a pandas or polars DataFrame, or a dict of columns"
 
@@ -167,7 +167,7 @@ def read_column(frame, name):
     """
     if name not in frame.keys:
         near = " or ".join(map(repr, near_matches(name, frame.names)))
-        hint = f"did you mean {near}?" if near else f"it has {listing(frame.names)}"
+        hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
         raise DataError(f"there is no column {name!r} in the data; {hint}")
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")
@@ -327,6 +327,6 @@ def recode(column, levels, rows):
         level = column.levels[codes[int(positions.argmin())]]
         raise DataError(
             f"column {column.name!r} has the level {level!r}, which is not among those the model "
-            f"knows: {listing([*levels])}"
+            f"knows: {first_few([*levels])}"
         )
     return positions

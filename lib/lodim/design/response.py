@@ -12,7 +12,7 @@ from lodim.design.column_kernels import ALL, read_only, scan
 from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.errors import DataError
-from lodim.formula.formula import listing
+from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
@@ -279,7 +279,7 @@ def _source(response, table):
 def _values(source, rows, family):
     if source.kind == "level":
         raise DataError(
-            f"the response {source.name!r} holds {listing(source.levels, 3)}; family {family!r} "
+            f"the response {source.name!r} holds {first_few(source.levels, 3)}; family {family!r} "
             "needs numbers (for classes, use family 'binomial' or 'multinomial')"
         )
     y = columns.take(source.values, rows).astype(np.float64)
@@ -319,5 +319,5 @@ def _check_levels(name, levels, y, family, positive_weight):
     if family == "binomial" and len(levels) > 2:
         raise DataError(
             f"family 'binomial' takes two classes, and the response {name!r} has {len(levels)}: "
-            f"{listing(levels)}; use family 'multinomial'"
+            f"{first_few(levels)}; use family 'multinomial'"
         )

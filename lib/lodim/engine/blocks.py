@@ -36,7 +36,7 @@ def place(X, engine, large=None):
         return X
     problem, cuda = _device(X)
     if problem is None:
-        return cuda.DeviceTiles.of(X)
+        return cuda.DeviceTiles.from_tiles(X)
     if engine == "auto":
         return X
     raise problem

@@ -38,8 +38,8 @@ def room():
 class DeviceTiles:
     """Tiles of X, (n_tiles, p, 64), in the memory of the GPU; kernels find them by this type.
 
-    The CUDA twin of a kernel in `models/x/kernels.py` is the function of the same name in
-    `models/x/cuda_kernels.py`: called with these tiles and the kernel's further arguments, it
+    The CUDA twin of a kernel in `models/<model>/kernels/cpu.py` is the function of the same name in
+    `kernels/cuda.py` beside it: called with these tiles and the kernel's further arguments, it
     returns the sum of the partials, or fills its last argument.
     """
 
@@ -48,7 +48,7 @@ class DeviceTiles:
         self._scratch = {}
 
     @classmethod
-    def of(cls, X):
+    def from_tiles(cls, X):
         """The copy of X on the GPU, the same one for as long as X lives: a path moves X once."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))

@@ -370,7 +370,7 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     if selection is not None:
         _check_selection(selection, state["chosen"], state["settings"])
     return {
-        "design": design, "family": families.of(design),
+        "design": design, "family": families.family_of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
         "call": state["call"], "arguments": state["arguments"],
         "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},

@@ -234,7 +234,7 @@ def prepare(model, formula, data, arguments, which=None):
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
-    family = families.of(design)
+    family = families.family_of(design)
     n = max(1, len(batch.positive_weight))
     automatic = spec.auto_settings(family, n) if spec.auto_settings else {}
     settings = dataclasses.replace(

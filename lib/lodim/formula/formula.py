@@ -4,7 +4,6 @@ The text is read by `parser`; what a formula may say is in `language` and `terms
 knows data but by the names of their columns.
 """
 
-import difflib
 import re
 from dataclasses import dataclass
 
@@ -12,8 +11,7 @@ from lodim.errors import FormulaError
 from lodim.formula import idioms, terms
 from lodim.formula.language import ALLOWED, RESERVED, canonical, functions, quote
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
-
-COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
+from lodim.text import first_few, near_matches
 
 # What augment() and its like put beside the columns of the data: answers, not features.
 ANSWERS = re.compile(
@@ -251,22 +249,9 @@ class _Names:
             return f"{message}; did you mean {' or '.join(map(repr, near))}?"
         if name in idioms.NAMES:
             return f"{message}; for R's {name} write {idioms.NAMES[name]}"
-        return f"{message}; {ALLOWED if name in RESERVED else f'it has {listing(self.names)}'}"
+        return f"{message}; {ALLOWED if name in RESERVED else f'it has {first_few(self.names)}'}"
 
 
 def _spelt(name):
     """A name with its characters' numbers, for names that look alike."""
     return repr(name) if name.isascii() else f"{name!r} ({name!a})"
-
-
-def near_matches(name, names):
-    """At most three names that look like this one, letter case aside."""
-    lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}
-    matches = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
-    return [lower[key] for key in matches]
-
-
-def listing(names, most=8):
-    """The first few names, in words."""
-    shown = ", ".join(f"{name!r:.100}" for name in names[:most]) or "no columns"
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

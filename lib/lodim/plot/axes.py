@@ -8,7 +8,7 @@ import pandas as pd
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
 from lodim.plot.lettering import literal
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
 # Okabe and Ito's colours, which colour-blind readers tell apart, each with a mark of its own.
@@ -69,8 +69,8 @@ def rgb(colour):
 
 def class_labels(name, labels, room):
     """Texts such as "species = setosa", a name and each label in at most `room` characters."""
-    name = brief([name], room)[0]
-    return [f"{name} = {label}" for label in brief(labels, room)]
+    name = shorten([name], room)[0]
+    return [f"{name} = {label}" for label in shorten(labels, room)]
 
 
 def spread_labels(heights, gap):

@@ -5,7 +5,7 @@ import numpy as np
 from lodim.plot.axes import BESIDE, BLUE, GREY, RED, colour, ensure_axes, tidy
 from lodim.plot.legend import INK, mark
 from lodim.plot.points import class_style
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 LONGEST = 36  # characters of a name beside a mark
 
@@ -75,7 +75,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
             values[:, j], height, s=26, color=colour(j), marker=mark(j), label=labels[j], zorder=3
         )
     ax.axvline(0.0, color=INK, lw=0.6)
-    ax.set_yticks(y, brief(names, LONGEST))
+    ax.set_yticks(y, shorten(names, LONGEST))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:

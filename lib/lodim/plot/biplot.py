@@ -7,7 +7,7 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
 from lodim.plot.legend import FEW, INK, NARROW, ROOM, key, mark, write
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
@@ -22,7 +22,7 @@ class Rows:
     xy: np.ndarray
     code: np.ndarray
 
-    def of(self, k):
+    def of_class(self, k):
         """Coordinates of the rows of class k."""
         return self.xy[self.code == k]
 
@@ -147,7 +147,7 @@ def _contours(ax, ground, legend):
     Of many classes the inner line alone, and their names where they are densest.
     """
     C = ground.density.shape[2]
-    named = brief(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
+    named = shorten(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
     for k in range(C):
         Z, levels = ground.density[..., k], np.unique(ground.levels[k])
         levels = levels[(levels > Z.min()) & (levels < Z.max())][-1 if C > FEW else 0 :]
@@ -178,7 +178,7 @@ def _arrows(ax, arrows, ends):
     style = {"zorder": 6, "annotation_clip": False, "arrowprops": ARROW | {"mutation_scale": 9}}
     for tip in tips:
         ax.annotate("", tip, origin, **style)
-    _name_tips(ax, brief(arrows.names, ROOM), tips, origin)
+    _name_tips(ax, shorten(arrows.names, ROOM), tips, origin)
 
 
 def stretch(to, origin, ends):
@@ -241,7 +241,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
         entries += ax.plot(x, density[:, k], color=colour(k), lw=1.6, label=label)
-        x_k = rows.of(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
+        x_k = rows.of_class(k)[:, 0] if legend.labels is not None else rows.xy[:, 0]
         height = np.full(len(x_k), -0.03 * top * (k + 1))
         style = {"color": colour(k), "ms": 7, "rasterized": len(x_k) > 3000}
         ax.plot(x_k, height, "|", alpha=min(1.0, 150.0 / max(len(x_k), 1) + 0.15), **style)
@@ -283,7 +283,7 @@ def _bars_below(ax, arrows, floor, top, x):
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
     style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "va": "center"}
     props = ARROW | {"mutation_scale": 8}
-    for name, length in zip(brief(arrows.names, ROOM), to * room, strict=True):
+    for name, length in zip(shorten(arrows.names, ROOM), to * room, strict=True):
         floor -= 0.062 * top
         tip, (ha, gap) = (middle + length, floor), ("left", 4) if length >= 0.0 else ("right", -4)
         ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
@@ -313,7 +313,7 @@ def space(rows, legend, names, ax=None, *, arrows=None, title=None):
     if arrows is not None and len(arrows.names):
         origin = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, ends.mean(axis=0))
         tips = origin + stretch(arrows.to, origin, ends) * arrows.to
-        for name, tip in zip(brief(arrows.names, ROOM), tips, strict=True):
+        for name, tip in zip(shorten(arrows.names, ROOM), tips, strict=True):
             ax.plot(*np.stack([origin, tip]).T, color=INK, lw=1.0)
             ax.text(*(origin + 1.08 * (tip - origin)), name, fontsize=8, color=INK, zorder=10)
     for axis, name in zip("xyz", names, strict=True):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lodim.plot import lettering
 from lodim.plot.axes import COLOURS, GREY, MARKS, class_labels, colour
 from lodim.plot.points import legend_mark
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 INK = "#202020"
 FEW = 5  # classes whose contours can be told apart
@@ -63,12 +63,12 @@ def write(ax, entries, legend, inside=False):
         lines = max(3, int(height / TIGHT) - 4)  # the last entries have several lines
         if n > lines:
             style["ncols"] = 2
-            named = brief(legend.labels, NARROW)
+            named = shorten(legend.labels, NARROW)
             for entry, text in zip(entries, named, strict=False):
                 entry.set_label(text)
             entries, left = _those_with_room(entries, C, 2 * lines)
             more = f"\n(the first {C - left} of {C})" if left else ""
-            style |= {"title": brief([legend.name], ROOM)[0] + more, "title_fontsize": 7}
+            style |= {"title": shorten([legend.name], ROOM)[0] + more, "title_fontsize": 7}
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, 1.0) if inside else (1.01, 1.0)}
     lettering.legend(ax, entries, frameon=False, **style, **place)
 

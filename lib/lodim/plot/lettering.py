@@ -6,7 +6,7 @@ from functools import lru_cache, wraps
 import numpy as np
 
 from lodim.errors import ArgumentError, MissingExtraError
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 LINE, LINES = 80, 6  # characters of a line, and lines, that a text has room for
 TICK = 40  # characters of a name on an axis
@@ -71,7 +71,7 @@ def _texts(figure):
 
 def _cut(texts, room):
     """Texts that there is room for, different where they were; themselves where all are short."""
-    return brief(texts, room) if max(map(len, texts), default=0) > room else texts
+    return shorten(texts, room) if max(map(len, texts), default=0) > room else texts
 
 
 def _settle(text):

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.plot.axes import BLUE, GREY, LONGEST, ensure_axes, spread_labels, tidy
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
@@ -43,7 +43,7 @@ def name_ends(ax, x, ends):
     labels = [name if isinstance(name, str) else " ".join(map(str, name)) for name in order]
     style = {"textcoords": ax.get_yaxis_transform(), "fontsize": 8, "va": "center"}
     style |= {"arrowprops": {"arrowstyle": "-", "lw": 0.4, "color": GREY}, "annotation_clip": False}
-    for name, label, height in zip(order, brief(labels, LONGEST), heights, strict=True):
+    for name, label, height in zip(order, shorten(labels, LONGEST), heights, strict=True):
         end, color = ends[name]
         ax.annotate(label, (x, end), xytext=(1.02, height), color=color, **style)
     tidy(ax)

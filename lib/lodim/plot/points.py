@@ -65,7 +65,7 @@ class Key:
         return class_labels(self.name, self.labels or (), LONGEST)
 
     @classmethod
-    def of(cls, name, labels, values, size=""):
+    def from_response(cls, name, labels, values, size=""):
         """The key that shows all values."""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)

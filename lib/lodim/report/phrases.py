@@ -1,8 +1,7 @@
 """Words that the reports of all models share."""
 
-from itertools import zip_longest
-
 from lodim.report.numbers import significant
+from lodim.text import join_words
 
 
 def levels(fit, numeric=""):
@@ -49,12 +48,6 @@ def rows(fit, detail=""):
     return f"Rows: {fit.n}{left_out}{detail}, features: {len(d.names)}{constant}{answers}"
 
 
-def listed(names):
-    """Names joined as in a sentence: a, b and c."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def choice(fit, detail=""):
     """How cross-validation chose, as a list of one note, empty where it chose nothing."""
     if fit.selection is None or not fit.chosen:
@@ -62,7 +55,7 @@ def choice(fit, detail=""):
     points = fit.selection
     rule = " (the centre of those that cannot be told apart)" if "weight" in points else ""
     return [
-        f"{listed(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
+        f"{join_words(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
         f"least mean held-out loss {significant(points['mean'].min())}.{_by_draw(fit)}"
     ]
 
@@ -70,7 +63,7 @@ def choice(fit, detail=""):
 def _by_draw(fit):
     """What each draw of the folds would have chosen alone, which shows how seeds differ."""
     choices = [
-        listed(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
+        join_words(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
         for values in zip(*fit.chosen.values(), strict=True)
     ]
     return f" Each draw of the folds alone would choose {'; '.join(choices)}." if choices else ""
@@ -85,21 +78,3 @@ def without_effect(design):
         left_out = ", ".join(design.left_out)
         notes.append(f"Left out of '.', as answers that augment() has added: {left_out}.")
     return notes
-
-
-def brief(names, room):
-    """Names in at most `room` characters each, different where the names are."""
-    names = list(map(str, names))
-    out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
-    for text in {t for t in out if out.count(t) > 1}:
-        alike = [k for k, t in enumerate(out) if t == text]
-        # What they begin with says nothing: from where they differ on.
-        columns = enumerate(zip_longest(*(names[k] for k in alike)))
-        apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
-        rest = min(room // 2, max(len(names[k]) - apart for k in alike))
-        for k in alike:
-            out[k] = f"{names[k][: room - 3 - rest]}...{names[k][apart : apart + rest]}"
-    for text in {t for t in out if out.count(t) > 1}:
-        for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
-            out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
-    return out

@@ -12,7 +12,7 @@ ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # steps that `bounded` remembers
 CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
-HOPE = 10.0  # times what its gradient promises that a problem of a race is thought able to gain
+HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _advance(
             status[c] = CONVERGED
 
 
-def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, race=False):
+def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, best_only=False):
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
 
     Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
@@ -199,7 +199,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
         Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
         steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
         the quadratic model promises no more than that.
-    race : bool
+    best_only : bool
         Only the lowest end is wanted of a scaled objective: a problem leaves, not converged, where
         ten times what its gradient promises would not bring it below the lowest value. (The
         quadratic model of an objective that is not scaled promises far too little where features
@@ -226,7 +226,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, rac
             trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
             promise, flat, n_iter, status,
         )  # fmt: skip
-        if race and objective.scaled:
+        if best_only and objective.scaled:
             status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)

@@ -209,7 +209,7 @@ def _refine(objective, sampled, theta, stop, exact):
     while True:
         scaled = Preconditioned(objective, sampled.hessian(theta))
         limits = stop | {"max_iter": min(left, most)}
-        end = lbfgs(scaled, scaled.to(theta), **limits, race=not exact)
+        end = lbfgs(scaled, scaled.to(theta), **limits, best_only=not exact)
         theta, n_iter = scaled.back(end.theta), n_iter + end.n_iter
         n_eval, left = n_eval + end.n_eval, left - end.n_eval
         if left <= 0 or not exact or end.converged.all():

@@ -10,8 +10,8 @@ from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, one_ro
 from lodim.plot.axes import draw as draw_kind
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
-from lodim.report.phrases import brief
 from lodim.report.tables import significant
+from lodim.text import shorten
 
 
 def draw(fit, kind, ax, **arguments):
@@ -132,9 +132,9 @@ def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
     else:
         entries = [
             ax.scatter(*xy[colour == k].T, s=12, alpha=0.7, lw=0, label=label)
-            for k, label in enumerate(brief(labels, LONGEST))
+            for k, label in enumerate(shorten(labels, LONGEST))
         ]
-        legend(ax, entries, title=brief([name], LONGEST)[0], frameon=False, fontsize=8)
+        legend(ax, entries, title=shorten([name], LONGEST)[0], frameon=False, fontsize=8)
     ax.set_xlabel(axis_names[0])
     ax.set_ylabel(axis_names[1])
     return tidy(ax)

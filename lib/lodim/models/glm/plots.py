@@ -5,7 +5,7 @@ from scipy import stats
 
 from lodim.errors import ArgumentError
 from lodim.plot import axes
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
 
@@ -35,7 +35,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     ax.hlines(place, low, high, color=axes.BLUE, lw=1.5)
     ax.plot(frame["estimate"] * per_sd, place, "o", color=axes.BLUE, ms=5)
     ax.axvline(0.0, color="black", lw=0.5)
-    ax.set_yticks(place, brief(list(labels), axes.LONGEST))
+    ax.set_yticks(place, shorten(list(labels), axes.LONGEST))
     ax.set_xlabel(f"coefficient per SD, with {100.0 * level:g} % interval")
     return axes.tidy(ax)
 

@@ -5,6 +5,7 @@ import pandas as pd
 
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
+from lodim.text import shorten
 
 MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of that of the short print
@@ -101,7 +102,7 @@ def _loadings(fit, most):
 
 def _shortened(table):
     """The table with its index in at most LABEL characters, different where the names are."""
-    return table.set_axis(phrases.brief(table.index, LABEL), axis=0)
+    return table.set_axis(shorten(table.index, LABEL), axis=0)
 
 
 def _loading_table(fit, full):
@@ -134,7 +135,7 @@ def _pair_table(fit):
         "balanced_accuracy": "Bal. acc. >=",
     }
     longest = sum(sorted(len(str(level)) for level in fit.levels)[-2:])
-    labels = phrases.brief(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
+    labels = shorten(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
     label = dict(zip(fit.levels, labels, strict=True))
     pairs = zip(frame["first"], frame["second"], strict=True)
     table = frame[list(columns)].rename(columns=columns)

@@ -115,7 +115,7 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     if data is not None:
         x, y = _rows(fit, data)
         faint, shown = points.Points(to_plane(x), y), np.concatenate([values, y])
-    key = points.Key.of(fit.design.response.name, levels, shown, meaning)
+    key = points.Key.from_response(fit.design.response.name, levels, shown, meaning)
     largest = np.argsort(-size, kind="stable")[:named]
     tags = {int(k): str(fit.labels[of[k]]) for k in largest}
     prototypes = points.Points(to_plane(t.x[of]), values, size)
@@ -240,7 +240,7 @@ def _one_surface(fit, Z, level):
     if fit.levels is None:
         if level is not None:
             raise ArgumentError("level is for classes; this response is numeric")
-        return Z[..., 0], points.Key.of(name, None, Z[..., 0].ravel(), "weight"), None
+        return Z[..., 0], points.Key.from_response(name, None, Z[..., 0].ravel(), "weight"), None
     k = among("level", fit.levels[-1] if level is None else level, fit.levels)
     key = points.Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
     return Z[..., k], key, 0.5

@@ -7,6 +7,7 @@ from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
+from lodim.text import join_words
 
 MOST_FEATURES = 20  # rows of the features' table
 MOST_NAMES = 10  # of features without weight
@@ -134,7 +135,7 @@ def _notes(fit):
 
 
 def _chosen(fit):
-    return f" ({phrases.listed(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
+    return f" ({join_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
 
 
 def _loss(fit):

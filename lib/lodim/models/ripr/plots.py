@@ -117,4 +117,4 @@ def _key(fit, value):
     """How the rows are coloured."""
     if fit.estimates.task == CLUSTERS:
         return Key("cluster", tuple(cluster_names(fit.estimates)), 0.0, 1.0)
-    return Key.of(fit.design.response.name, fit.levels, value)
+    return Key.from_response(fit.design.response.name, fit.levels, value)

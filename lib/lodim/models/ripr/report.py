@@ -6,6 +6,7 @@ from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
+from lodim.text import join_words
 
 MOST_NAMES = 12  # of features in no view
 ERROR = {
@@ -190,7 +191,7 @@ def _feature_notes(fit):
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
         notes.append(
-            f"A few values set the standard deviation of {phrases.listed(flat)}: distances hardly "
+            f"A few values set the standard deviation of {join_words(flat)}: distances hardly "
             "see the others; a logarithm or ranks would help."
         )
     used = {name for names in fit.view_features for name in names}

@@ -8,9 +8,9 @@ import numpy as np
 
 from lodim.design import factors
 from lodim.errors import ArgumentError
-from lodim.formula.formula import listing, near_matches
 from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.graph.parse import LARGEST, is_price
+from lodim.text import first_few, near_matches
 
 MOST_NODES = 20_000  # copies of what needs alternatives included
 CHECKED = 50  # names of a chain along which a cost function is looked at
@@ -140,7 +140,7 @@ class _NameFinder:
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?"
             if near
-            else f"there is {listing(known)}"
+            else f"there is {first_few(known)}"
         )
         raise ArgumentError(
             f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} "
@@ -271,8 +271,8 @@ def _prices(graph, names, costs):
         near = near_matches(missing[0], [name for name in price if name not in graph.columns])
         hint = f" (they have {' and '.join(map(repr, near))})" if near else ""
         raise ArgumentError(
-            f"costs lack {listing(missing, SHOWN)}{hint}: every column that the formula uses needs "
-            "a price, 0 if it is free"
+            f"costs lack {first_few(missing, SHOWN)}{hint}: every column that the formula uses "
+            "needs a price, 0 if it is free"
         )
     return [price.get(name, 0.0) for name in graph.columns], None
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodim.report.phrases import brief
+from lodim.text import shorten
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,10 @@ from lodim.report.phrases import brief
     ],
 )
 def test_names_are_cut_where_they_are_alike(names, room, expected):
-    assert brief(names, room) == expected
+    assert shorten(names, room) == expected
 
 
 @given(st.lists(st.text("ab .", max_size=40), unique=True, max_size=12), st.integers(12, 30))
 def test_different_names_stay_different_in_the_room_there_is(names, room):
-    short = brief(names, room)
+    short = shorten(names, room)
     assert len(set(short)) == len(names) and max(map(len, short), default=0) <= room

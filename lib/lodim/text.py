@@ -1,0 +1,43 @@
+"""Names and words as text: strings alone, no pandas."""
+
+import difflib
+from itertools import zip_longest
+
+COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
+
+
+def near_matches(name, names):
+    """At most three names that look like this one, letter case aside."""
+    lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}
+    matches = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
+    return [lower[key] for key in matches]
+
+
+def first_few(names, most=8):
+    """The first few names, in words."""
+    shown = ", ".join(f"{name!r:.100}" for name in names[:most]) or "no columns"
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def join_words(names):
+    """Names joined as in a sentence: a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def shorten(names, room):
+    """Names in at most `room` characters each, different where the names are."""
+    names = list(map(str, names))
+    out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
+    for text in {t for t in out if out.count(t) > 1}:
+        alike = [k for k, t in enumerate(out) if t == text]
+        # What they begin with says nothing: from where they differ on.
+        columns = enumerate(zip_longest(*(names[k] for k in alike)))
+        apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
+        rest = min(room // 2, max(len(names[k]) - apart for k in alike))
+        for k in alike:
+            out[k] = f"{names[k][: room - 3 - rest]}...{names[k][apart : apart + rest]}"
+    for text in {t for t in out if out.count(t) > 1}:
+        for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
+            out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
+    return out
