@@ -309,11 +309,12 @@ def test_an_export_with_other_data():
             fit.export(other)
 
 
-@models
+@pytest.mark.parametrize(
+    "model", [m for m in MODELS if contract_of(m).penalty], ids=lambda m: m.__name__
+)
 @pytest.mark.parametrize("value", [1e101, 1e308, np.inf, -1.0, (), (0.1,)], ids=str)
 def test_penalties_that_none_can_have(model, value):
-    name = {ld.melm: "gamma", ld.costnet: "budget"}.get(model, "lambda_")
-    name = "lambda_v" if model is ld.proset else name
+    name = "budget" if model is ld.costnet else contract_of(model).penalty
     with pytest.raises(ld.ArgumentError, match=name):
         model("k ~ a + b + c", frame(), **contract_of(model).cheap | {name: value})
 

@@ -273,7 +273,9 @@ def test_without_scaling_nobody_leaves_a_race():
     rng = np.random.default_rng(7)
     functions = [quadratic(rng, 6, 1e6)[0], quadratic(rng, 6, 10.0)[0]]
     starts, options = rng.normal(size=(2, 6)), {"tol": 1e-8, "ftol": 0.0, "max_iter": 3000}
-    ends = [lbfgs(Functions(functions, 6), starts, **options, race=race) for race in (False, True)]
+    ends = [
+        lbfgs(Functions(functions, 6), starts, **options, best_only=race) for race in (False, True)
+    ]
     np.testing.assert_array_equal(ends[0].theta, ends[1].theta)
 
 
