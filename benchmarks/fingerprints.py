@@ -31,6 +31,8 @@ FITS = {
     "ripr numbers": ("ripr", "mpg ~ .", "autompg", {"max_dim": 3}),
     "ripr clusters": ("ripr", "~ sepal_length + petal_length", "iris", {"n_clusters": 3}),
     "ripr several": ("ripr", "mpg + horsepower ~ weight + displacement", "autompg", {}),
+    "glm numbers": ("glm", "mpg ~ weight * origin", "autompg", {"covariance": "HC3"}),
+    "glm classes": ("glm", "cultivar ~ alcohol + hue", "wine", {}),
     "costnet numbers": ("costnet", "mpg ~ .", "autompg", {}),
     "costnet classes": ("costnet", "species ~ .", "iris", {}),
     "costnet priced": ("costnet", "disease ~ .", "heart", {"lambda_": 0.05}),
@@ -55,7 +57,8 @@ def main():
             formula = formula.replace("y", df.columns[-1], 1) if "y" not in df else formula
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ld.ConvergenceWarning)
-            fit = getattr(ld, model)(formula, df, threads=1, **arguments)
+            one = {} if model == "glm" else {"threads": 1}
+            fit = getattr(ld, model)(formula, df, **one, **arguments)
         predictions = fit.predict(df).to_numpy(float).tobytes()
         said = f"{fit}\n{fit.summary()}\n{fit.tidy()}\n{fit.glance()}".encode()
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ logistic regression, its penalty by cross-validation), 10 nearest neighbours, a 
 boosted trees (histograms); features of the peers are one-hot, standardized.
 
 A row for each set, split and model: accuracy or R2; log-loss of classes; expected calibration
-error (ten bins of the largest probability); seconds; features used; parts (prototypes, views, boosts).
+error (ten bins of the largest probability); seconds; features used; parts (prototypes, views).
 """
 
 import argparse

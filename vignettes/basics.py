@@ -14,8 +14,8 @@
 # # What all models share
 #
 # Formulas, predictions, plots, regularization path, cross-validation, files and the command line
-# are the same for all models. This document lists them; the vignettes of the models say what each
-# is for.
+# are the same for all models (`glm` has no penalty, and so no path). This document lists them; the
+# vignettes of the models say what each is for.
 #
 # ## Formulas
 #
@@ -131,7 +131,7 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 # | `"residuals"`, `"qq"`, `"leverage"` | residuals against fitted values, against normal quantiles, and against leverages with Cook's distance |
 #
 # Further: `tidy()`, `glance()`, `augment(data)` as in broom; `evaluate(data)`; `coef()`,
-# `learners()`, `projections()`; `update(data, ...)`; and of `gbmap` `distance()`, `neighbours()`,
+# `update(data, ...)`; and of `gbmap` `learners()`, `projections()`, `distance()`, `neighbours()`,
 # `regions()`, `drift()`, `drift_threshold()`, `staged()`, `first(m)`; of `proset` `export()`,
 # `explain(row)`, `familiarity(data, quantile=True)`, `shapley(data)`, `reference()`, `shrink()`,
 # `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)`; of `costnet`
@@ -145,13 +145,12 @@ fit.plot("effects")
 # %% [markdown]
 # ## Path and cross-validation
 #
-#
 # `path` fits 100 decreasing penalties, `path.at(1.0)` is the fit of the nearest one, and its plot
 # shows mean local coefficients against log(lambda). `cv` tries 25 penalties by 10 folds: `min` is
 # the point of least mean held-out loss, `1se` the largest penalty within one standard error of it.
 # `cv.best` is refitted with the former, or with the latter by `rule="1se"`. A grid tries other
-# settings, here with each of the 25 penalties, since `lambda_` is not given:
-#
+# settings, such as `grid={"m": [2, 5, 10], "beta": [1, 10]}`, each with the 25 penalties where
+# `lambda_` is not given.
 #
 # Of `costnet`, `cv` gives error against price, and `rule="1se"` the cheapest model within one
 # standard error; `path` the fits of single penalties.
@@ -177,7 +176,6 @@ cv.plot()
 
 # %% [markdown]
 # ## Files
-#
 #
 # The file is a zip of JSON and plain arrays; loading runs no code from it. It holds checksums, so
 # that a file that was damaged or edited is refused; they are no signature, and who wants to deceive

@@ -131,7 +131,7 @@ rings.summary()
 
 # %% [markdown]
 # The residual deviance is little more than half of its degrees of freedom: rings vary less than
-# Poisson counts do, and these errors are too large. Robust ones say by how much:
+# Poisson counts do. Robust errors do not hang on that; as shares of those above:
 
 # %%
 robust = rings.update(abalone, covariance="HC1")

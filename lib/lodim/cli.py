@@ -23,7 +23,6 @@ MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing value
 
 
 SHARED = (
-    Option("--family", "family", str, "gaussian, binomial, multinomial; default: by the response"),
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
@@ -80,7 +79,7 @@ def _add_model(commands, spec):
     one.add_argument(
         "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
     )
-    one.add_argument("--cv", action="store_true", help="print the cross-validation over penalties")
+    one.add_argument("--cv", action="store_true", help="print the cross-validation")
     one.add_argument(
         "--plots",
         metavar="DIR",
@@ -103,8 +102,9 @@ def _add_model(commands, spec):
 
 
 def _options(spec):
+    family = f"{', '.join(spec.families)}; default: by the response"
     shared = (option for option in SHARED if option.name not in spec.without)
-    return (*shared, *spec.options)
+    return (Option("--family", "family", str, family), *shared, *spec.options)
 
 
 def _separator(text):
@@ -136,7 +136,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if spec.penalties:
         arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
     cv = None
-    if args.cv or args.plots:
+    if args.cv or (args.plots and spec.penalties):
         cv = lodim.cv(model, args.formula, data, **arguments)
     if args.cv:
         print(f"\n{cv_report(cv)}")

@@ -162,7 +162,7 @@ def _log_mean(weight, x):
 
 
 def hits(y, score):
-    """Whether the class of the largest score is that of y, (n,); of k that share it, 1/k."""
+    """Whether the class of the largest score is that of y, (n,); 1/k where k classes are tied."""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)

@@ -155,7 +155,7 @@ def several(size: int | str | None, inner: Form = text) -> Form:
 
 
 def modest(value: Any, where: str, sizes: dict | None = None) -> None:
-    """Plain values and lists and dicts of them, no number beyond what can be computed with."""
+    """Plain values, and lists and dicts of them, with numbers of at most LARGEST in size."""
     if isinstance(value, dict | list | tuple):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             modest(one, f"{where}[{key!r}]")

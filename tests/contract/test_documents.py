@@ -114,8 +114,8 @@ Dev. ratio:  0.9119
 2  -0.32  4.4      50
 ---------------------
 x  0.0025  1e-08   60
-Optimizer: 741 passes over the data, 74
-    iterations at most, largest gradient 0.00021."""
+Optimizer: 741 passes over the data, at
+    most 74 iterations in a boost, largest gradient 0.00021."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The house's walls: who may import what, found by scanning the imports (DESIGN's table)."""
+"""Who may import what, found by scanning the imports."""
 
 import ast
 import inspect
@@ -221,7 +221,7 @@ def test_models_do_not_know_each_other(name):
 
 
 @pytest.mark.parametrize("name", files("models/*/model.py"))
-def test_recipes_do_no_numerics(name):
+def test_specs_do_no_numerics(name):
     assert not uses(name, "numba", "scipy", *SOLVERS)
 
 

@@ -233,7 +233,7 @@ def _area(n, values):
 
 
 def _standard_error(values):
-    """Of the mean over the first axis; NaN of a single one."""
+    """Standard error of the mean over the first axis; NaN of a single value."""
     n = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
 
@@ -249,7 +249,7 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """p of the exact sign test over rows that one alone gets right, and whose they are, (T,)."""
+    """p-value of the exact sign test over the rows that one of two gets right, (T,), and whose."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

@@ -39,7 +39,7 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """One evaluation: where its columns are, and the states it learns or uses up."""
+    """One evaluation: its columns, and the states that it learns or takes in order."""
 
     table: Table
     code: str  # for messages

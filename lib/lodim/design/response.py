@@ -311,6 +311,13 @@ def _check_varies(y, name, positive_weight):
         raise DataError(f"the response {name!r} is {used[0]:g} in every row; nothing to explain")
 
 
+def _as_condition(name, levels):
+    """How to make two classes of a number, in words; nothing of other levels."""
+    if not all(isinstance(level, int | float) for level in levels):
+        return ""
+    return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
+
+
 def _check_levels(name, levels, y, family, positive_weight):
     used = np.unique(y if positive_weight is None else y[positive_weight])
     if len(used) < 2:
@@ -319,5 +326,5 @@ def _check_levels(name, levels, y, family, positive_weight):
     if family == "binomial" and len(levels) > 2:
         raise DataError(
             f"family 'binomial' takes two classes, and the response {name!r} has {len(levels)}: "
-            f"{first_few(levels)}; use family 'multinomial'"
+            f"{first_few(levels)}; use family 'multinomial'{_as_condition(name, levels)}"
         )

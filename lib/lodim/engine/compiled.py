@@ -1,4 +1,4 @@
-"""njit as numba's, for places where nothing can be written: no cache is no reason for no fit.
+"""numba's njit, which works without a cache where no folder can be written.
 
 numba caches kernels where NUMBA_CACHE_DIR says, beside the code, or in the user's own cache folder,
 and raises where it can write to none of them, as in a container with read-only packages.

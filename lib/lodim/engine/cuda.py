@@ -1,4 +1,4 @@
-"""Arrays and kernels on a GPU. The only importer of numba.cuda, itself imported by `engine` alone
+"""Arrays and kernels on a GPU. The only importer of numba.cuda, itself imported by `blocks` alone
 (and by the kernels it launches), and only once a GPU is asked for.
 """
 
@@ -99,7 +99,7 @@ def limit_registers(count):
 
 
 def launch(kernel, grid, threads, *args):
-    """Start a CUDA kernel; the wish for larger grids is not for the user of few rows."""
+    """Start a CUDA kernel, without numba's warning about small grids."""
     with _TURN:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Grid size")

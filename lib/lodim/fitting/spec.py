@@ -219,7 +219,7 @@ def prepare(model, formula, data, arguments, which=None):
         raise ArgumentError(f"{spec.shared_setting} must be a number, not {given!r:.80}")
     settings = spec.settings(**arguments, **control)
     families_here = (*spec.families, *(["none"] if spec.response_optional else []))
-    if isinstance(shared.get("family"), str) and shared["family"] not in families_here:
+    if shared.get("family") is not None and not _one_of(shared["family"], families_here):
         known = ", ".join(families_here)
         raise ArgumentError(f"family is one of {known}, not {shared['family']!r}")
     design, batch = Design.learn(
@@ -245,6 +245,10 @@ def prepare(model, formula, data, arguments, which=None):
         model, spec, design, batch, family, settings, shared.get("standardize", True), _kept(given)
     )
     return spec.validate(problem) if spec.validate else problem
+
+
+def _one_of(value, texts):
+    return isinstance(value, str) and value in texts
 
 
 def _complete(model, arguments):

@@ -314,9 +314,10 @@ class CV:
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
-        value = getattr(self.best.settings, names[0] or "", None)
+        value = getattr(self.best.settings, next(iter(names), None) or "", None)
         if value is None:
-            raise ArgumentError(f"this cv was over {' and '.join(self.grid)}")
+            tried = " and ".join(self.grid) or "no setting: the model has none to choose"
+            raise ArgumentError(f"this cv was over {tried}")
         return float(value)
 
     def tidy(self) -> pd.DataFrame:

@@ -10,6 +10,8 @@ from lodim.plot.lettering import literal
 from lodim.plot.lines import against_log
 from lodim.report.tables import significant
 
+FEW_PLACES = 12  # values of a setting that are each a tick
+
 
 @literal
 def path(path, ax=None, top=10):
@@ -33,6 +35,8 @@ def path(path, ax=None, top=10):
 @literal
 def cv_curve(cv, ax=None):
     """Held-out loss with one standard error against the grid's first setting."""
+    if not cv.grid:
+        raise ArgumentError("this cv has one point: there is no curve to draw")
     ax = ensure_axes(ax)
     name, others = cv.grid[0], list(cv.grid[1:])
     frame = cv.frame.dropna(subset=[name])
@@ -51,6 +55,8 @@ def cv_curve(cv, ax=None):
     for row, style in ((cv.index_min, "--"), (cv.index_1se, ":")):
         if row in frame.index:
             ax.axvline(place[row], color="black", lw=0.8, ls=style)
+    if numeric and not penalty and frame[name].nunique() <= FEW_PLACES:
+        ax.set_xticks(sorted(frame[name].unique()))
     if penalty:
         ax.invert_xaxis()
         if not others and cv.stages in frame:
@@ -67,7 +73,7 @@ def _several_series(ax, cv, frame, place, others, numeric):
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]
         if numeric:  # side by side: the bars of one would hide those of another
-            x = x + 0.5 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
+            x = x + 0.2 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
         label = ", ".join(f"{n}={significant(v)}" for n, v in zip(others, values, strict=True))
         bars = ax.errorbar(x, mean, part["se"], fmt="o", ms=4, lw=0.8, capsize=2, label=label)
         if numeric:

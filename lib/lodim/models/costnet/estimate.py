@@ -45,7 +45,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def combine(parts):
-    """The last of several parts, whose estimates serve all budgets."""
+    """(estimates, log) of the last budget, whose estimates serve all."""
     return parts[-1]
 
 

@@ -51,6 +51,31 @@ class GbmapFit(Fit):
         score = self.estimates.score(batch.X, batch.n, self._threads, self._engine)
         return score + batch.offset_matrix(self.family.n_scores)
 
+    def predict(
+        self, data: Any, type: str = "response", *, offset: Any = None
+    ) -> pd.Series | pd.DataFrame:
+        """Predictions with one row for each row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data, offset
+            As `Fit.predict` takes them.
+        type : str
+            "response", "link", "class", "prob": as of all models. "embedding": the learners'
+            values f_1(x), ..., f_m(x), whose L1 distance is the model's (Eq. 5). "local": the
+            gradient of the score at x, per unit of each feature.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+
+        Raises
+        ------
+        ArgumentError, DataError
+        """
+        return super().predict(data, type, offset=offset)
+
     def _predict(self, batch, type):
         if type == "embedding":
             return self._embed(batch), self._coordinates

@@ -68,7 +68,7 @@ def gbmap(
         Starts followed for each sign: hinges that promise most, along directions found in the data
         (the slope of the loss, principal Hessian directions, mixtures of rows).
     weights, offset : column name or array (n,), optional
-        Row weights; f_0, a known part of the score (an array (n, K) for K classes).
+        Row weights; a known part of the score (an array (n, K) for K classes).
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}
@@ -86,11 +86,11 @@ def gbmap(
         the CPU; `predict` then stays on the CPU, since it reads new rows once. The GPU's kernels
         have been compared with the CPU's in Numba's simulator, not yet on hardware.
     control : dict, optional
-        max_iter (500), tol and ftol (a boost is done where the largest gradient is at most tol, or
-        the curvature, or where it is not taken two steps in a row, promise a fall of the objective
-        by no more than ftol, relative to it but for losses below 1; 1e-8 and 1e-12 up to 65,536
-        rows, of which ftol is 1e-8 with an L1 penalty or over 510 features; 1e-5 and 1e-6 of more
-        rows; 1e-8 and 1e-13 with the identity activation),
+        max_iter (500, iterations of a boost at most), tol and ftol (a boost ends where no gradient
+        is above tol, or where it can lower the objective by no more than the share ftol, as two
+        steps in a row and the curvature say; 1e-8 and 1e-12 up to 65,536 rows, ftol 1e-8 there with
+        an L1 penalty or over 510 features; 1e-5 and 1e-6 of more rows; 1e-8 and 1e-13 with the
+        identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (50, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),

@@ -104,7 +104,7 @@ def _notes(fit):
         ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
     notes = [
         f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "
-        f"{int(log['n_iter'].max())} iterations at most, largest gradient "
+        f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
     notes += phrases.choice(fit, _range(fit))

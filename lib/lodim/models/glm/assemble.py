@@ -47,8 +47,9 @@ def from_state(state):
         "sum_weights": number,
         "covariance": forms.choice(*COVARIANCES),
         "n_clusters": count,
+        "whole": forms.flags(),
     }
-    row = {"position": forms.whole("r")}
+    row = {"label": forms.several("r", forms.plain)}
     row |= {name: forms.real("r", nan=True, least=-np.inf, most=np.inf) for name in ROW}
     known = {
         "log": forms.part(log),
@@ -67,4 +68,4 @@ def from_state(state):
     )
 
 
-ROW = ("fitted", "residual", "leverage", "cook")  # of Diagnostics, beside the position
+ROW = ("fitted", "deviance", "pearson", "leverage", "cook")  # of Diagnostics, beside the label

@@ -7,6 +7,7 @@ import numpy as np
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
+from lodim.fitting.storage import plain_label
 from lodim.models.glm import covariance, solvers
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Diagnostics, Estimates
@@ -21,7 +22,7 @@ class Rows:
     """The n rows of weight above zero.
 
     X : (n, 1 + p), the constant first; y, weight : (n,); offset : (n, K)
-    clusters : (n,) codes, or None; position : (n,) in the data; batch_row : (n,) in the batch
+    clusters : (n,) codes, or None; batch_row : (n,) positions in the batch
     """
 
     X: np.ndarray
@@ -29,7 +30,6 @@ class Rows:
     weight: np.ndarray
     offset: np.ndarray
     clusters: np.ndarray | None
-    position: np.ndarray
     batch_row: np.ndarray
 
     @classmethod
@@ -41,7 +41,6 @@ class Rows:
             weight=np.ones(len(at)) if batch.weights is None else batch.weights[at],
             offset=batch.offset_matrix(family.n_scores)[at],
             clusters=None if batch.clusters is None else batch.clusters[at],
-            position=batch.rows[at],
             batch_row=at,
         )
 
@@ -74,7 +73,7 @@ def _fit(rows, family, settings, batch):
     found = Estimates(kept, combination, coef, np.zeros((0, 0)), np.zeros((0, 0), bool))
     score = rows.offset + found.linear(X, family)
     mean = family.mean(score)
-    df_resid = len(X) - coef.size
+    df_resid = len(X) * coef.shape[1] - coef.size
     dispersion = _dispersion(family, rows, mean, df_resid)
     kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
     _check_covariance(kind, family, rows.clusters)
@@ -94,12 +93,15 @@ def _fit(rows, family, settings, batch):
         "log_likelihood": log_likelihood(family, rows.y, rows.weight, score, dispersion),
         "covariance": kind,
         "sum_weights": float(rows.weight.sum()),
+        "whole": family.name != "poisson" or bool((rows.y == np.round(rows.y)).all()),
         "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
         "diagnostics": None,
     }
     if h is not None and settings.diagnostic_rows:
         at = _shown(batch, family, rows, settings.diagnostic_rows)
-        log["diagnostics"] = _diagnostics(family, rows, score, dispersion, h, at)
+        labels = [plain_label(label) for label in batch.index[batch.rows[rows.batch_row[at]]]]
+        residuals = _residuals(family, rows, score, dispersion, h, at)
+        log["diagnostics"] = Diagnostics(labels, **residuals)
     return Estimates(kept, combination, coef, cov, infinite), log
 
 
@@ -133,12 +135,14 @@ def _shown(batch, family, rows, most):
     return np.sort(row_keys.drawn(key[rows.batch_row], most, 0))
 
 
-def _diagnostics(family, rows, score, dispersion, h, at):
+def _residuals(family, rows, score, dispersion, h, at):
+    """Fitted values, residuals, leverages and Cook's distances of some rows, all (r,)."""
     rank = max(round(h.sum()), 1)  # the trace of the hat matrix
     y, weight, score, h = rows.y[at], rows.weight[at], score[at], h[at]
     mean, sd = family.mean(score), np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        residual = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
-        standard = np.sqrt(weight) * pearson(family, y, mean) / sd
-        cook = standard**2 * h / (1.0 - h) / rank
-    return Diagnostics(rows.position[at], mean, residual, h, cook)
+        deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
+        standardized = np.sqrt(weight) * pearson(family, y, mean) / sd
+        cook = standardized**2 * h / (1.0 - h) / rank
+    named = {"fitted": mean, "deviance": deviance, "pearson": standardized}
+    return named | {"leverage": h, "cook": cook}

@@ -77,15 +77,16 @@ class Estimates:
 class Diagnostics:
     """Training rows, as the diagnostic plots show them; all (r,).
 
-    position : of the row in the data of the fit
+    label : labels of the rows
     fitted : mean
-    residual : deviance residual over its standard deviation sqrt(phi (1 - h))
+    deviance, pearson : residuals over their standard deviation sqrt(phi (1 - h))
     leverage : h, diagonal of the hat matrix
     cook : Cook's distance
     """
 
-    position: np.ndarray
+    label: list
     fitted: np.ndarray
-    residual: np.ndarray
+    deviance: np.ndarray
+    pearson: np.ndarray
     leverage: np.ndarray
     cook: np.ndarray

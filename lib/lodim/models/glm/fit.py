@@ -74,8 +74,8 @@ class GlmFit(Fit):
         type : str
             "response": mean of the response, for two classes the probability of the second level,
             for more a column a class. "link": scores. "class": most probable class. "prob": a
-            column for the probability of each class. "interval" (but for more than two classes):
-            columns fit, lower and upper, the confidence interval of the mean, and for numbers
+            column for the probability of each class. "interval" (of numbers and of two classes):
+            columns fit, lower and upper, the confidence interval of the mean, and of numbers also
             new_lower and new_upper, an interval that holds a new observation (of weight one).
         offset : array (n,) or column name, optional
         level : float
@@ -208,8 +208,9 @@ class GlmFit(Fit):
         kind : str
             "coefficients" (default; top=20, level=0.95): estimates per standard deviation with
             confidence intervals. "residuals": deviance residuals against fitted values. "qq": their
-            quantiles against those of the normal distribution. "leverage": residuals against
-            leverages, with Cook's distance. Each names the `named` (3) rows that stand out.
+            quantiles against those of the normal distribution. "leverage": Pearson residuals
+            against leverages, with lines of Cook's distance 0.5 and 1 where rows are near. Each
+            shows the labels of the `named` (3) rows that stand out.
         ax : Axes, optional
 
         Returns
@@ -334,7 +335,10 @@ class GlmFit(Fit):
 
     @property
     def _df_of_t(self):
-        return float(self.df_resid) if self.family.name in DISPERSED else np.inf
+        """Degrees of freedom of t; infinite where the normal distribution serves."""
+        if self.family.name not in DISPERSED:
+            return np.inf
+        return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)
 
 
 def _share(level):

@@ -71,11 +71,12 @@ def glm(
     Columns that are linear combinations of those before them are left out and named, as R's glm
     does (tolerance 1e-7): `fit.aliased`. Coefficients are found on centred and scaled features,
     which changes nothing but the rounding. Standard errors, p-values and limits take t where the
-    dispersion is estimated (gaussian, gamma), else the normal distribution; the dispersion is
-    Pearson's X2 over the residual degrees of freedom.
+    dispersion is estimated (gaussian, gamma), with the residual degrees of freedom, or of G
+    clusters with G - 1; else the normal distribution. The dispersion is Pearson's X2 over the
+    residual degrees of freedom.
 
-    A saved fit holds, of single training rows, mean, residual, leverage and Cook's distance of at
-    most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.
+    A saved fit holds, of single training rows, label, mean, residuals, leverage and Cook's distance
+    of at most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.
 
     References
     ----------

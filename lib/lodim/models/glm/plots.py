@@ -43,40 +43,41 @@ def coefficients(fit, ax, *, top=20, level=0.95):
 def residuals(fit, ax, *, named=3):
     """Deviance residuals against fitted values."""
     rows = _kept(fit)
-    ax = _points(ax, rows.fitted, rows.residual)
+    ax = _points(ax, rows.fitted, rows.deviance, "standardized deviance residual")
     ax.axhline(0.0, color="black", lw=0.5)
     ax.set_xlabel("fitted value")
-    return _finish(ax, rows, rows.fitted, np.abs(rows.residual), named)
+    return _name(ax, rows, rows.fitted, rows.deviance, np.abs(rows.deviance), named)
 
 
 def qq(fit, ax, *, named=3):
     """Quantiles of the deviance residuals against those of the normal distribution."""
     rows = _kept(fit)
-    order = np.argsort(rows.residual, kind="stable")
+    order = np.argsort(rows.deviance, kind="stable")
     quantile = np.empty(len(order))
     quantile[order] = stats.norm.ppf((np.arange(len(order)) + 0.5) / len(order))
-    ax = _points(ax, quantile, rows.residual)
+    ax = _points(ax, quantile, rows.deviance, "standardized deviance residual")
     ax.axline((0.0, 0.0), slope=1.0, color="black", lw=0.5)
     ax.set_xlabel("quantile of the normal distribution")
-    return _finish(ax, rows, quantile, np.abs(rows.residual), named)
+    return _name(ax, rows, quantile, rows.deviance, np.abs(rows.deviance), named)
 
 
 def leverage(fit, ax, *, named=3):
-    """Residuals against leverages, with lines of equal Cook's distance."""
+    """Pearson residuals against leverages, with lines of equal Cook's distance where rows are."""
     rows = _kept(fit)
-    ax = _points(ax, rows.leverage, rows.residual)
+    ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)
-    top, (low, high) = rows.leverage.max(), ax.get_ylim()
-    h = np.linspace(1e-3 * top, min(1.05 * top, 0.999), 200)
+    most, (low, high) = np.nanmax(rows.leverage), ax.get_ylim()
+    h = np.linspace(1e-3, 1.0, 1000)[:-1] * min(1.05 * most, 0.999)
+    ax.set_xlabel("leverage")
     for distance in CONTOURS:
         edge = np.sqrt(distance * fit.df * (1.0 - h) / h)
-        for sign in (1.0, -1.0):
-            ax.plot(h, sign * edge, color=axes.RED, lw=0.8, ls="--")
-        if edge[-1] < high:
+        if edge[-1] < max(high, -low):
+            for sign in (1.0, -1.0):
+                ax.plot(h, sign * edge, color=axes.RED, lw=0.8, ls="--")
             ax.annotate(f"{distance:g}", (h[-1], edge[-1]), color=axes.RED, fontsize=8)
+            ax.set_xlabel("leverage (dashed: Cook's distance)")
     ax.set_ylim(low, high)
-    ax.set_xlabel("leverage (dashed: Cook's distance)")
-    return _finish(ax, rows, rows.leverage, rows.cook, named)
+    return _name(ax, rows, rows.leverage, rows.pearson, rows.cook, named)
 
 
 def _kept(fit):
@@ -88,22 +89,22 @@ def _kept(fit):
     return fit._diagnostics
 
 
-def _points(ax, x, y):
+def _points(ax, x, y, ylabel):
     ax = axes.ensure_axes(ax)
     ax.plot(x, y, "o", color=axes.BLUE, ms=3.5, alpha=0.6, mew=0)
+    ax.set_ylabel(ylabel)
     return ax
 
 
-def _finish(ax, rows, x, size, named):
-    """Names of the rows of largest size, by their position in the data."""
-    ax.set_ylabel("standardized deviance residual")
-    size = np.where(np.isfinite(size), size, -1.0)
-    for k in np.argsort(-size, kind="stable")[:named]:
-        ax.annotate(
-            str(rows.position[k]),
-            (x[k], rows.residual[k]),
-            xytext=(4, 4),
-            textcoords="offset points",
-            fontsize=8,
-        )
+def _name(ax, rows, x, y, size, named):
+    """Labels of the rows of largest size beside their points, moved apart."""
+    size = np.where(np.isfinite(size) & np.isfinite(y), size, -1.0)
+    largest = np.argsort(-size, kind="stable")[:named]
+    largest = largest[np.argsort(y[largest], kind="stable")]
+    low, high = ax.get_ylim()
+    heights = axes.spread_labels(y[largest], 0.04 * (high - low))
+    shown = shorten([str(rows.label[k]) for k in largest], axes.LONGEST)
+    for k, height, label in zip(largest, heights, shown, strict=True):
+        style = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 8, "va": "center"}
+        ax.annotate(label, (x[k], height), **style)
     return axes.tidy(ax)

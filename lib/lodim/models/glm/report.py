@@ -7,6 +7,7 @@ from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 
 COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
+FEW_CLUSTERS = 30
 LEAST_P = 2e-16  # as R: smaller ones are rounding
 
 
@@ -99,11 +100,20 @@ def _notes(fit):
         of += f" ({log['n_clusters']} of them)"
     law = "the normal distribution"
     if fit.family.name in DISPERSED:
-        law = f"the t distribution with {fit.df_resid} degrees of freedom"
+        law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
     notes = [
         f"Standard errors {of}; p-values and intervals by {law}.",
         f"Fitted by {_method(fit)}.",
     ]
+    if 0 < log["n_clusters"] < FEW_CLUSTERS:
+        notes.append(
+            f"Errors by {log['n_clusters']} clusters are too small: {FEW_CLUSTERS} or more are "
+            "wanted."
+        )
+    if not log["whole"]:
+        notes.append("The response is not of whole numbers: the errors take them for counts.")
+    if fit.df_resid == 0:
+        notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
     if len(fit.levels or ()) > 2:
         notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
     if fit.separated:

@@ -224,4 +224,5 @@ SPEC = ModelSpec(
         Option("--batches", "n_batches", int, "number of batches; default: 1"),
         Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
     ),
+    plots=("weights",),
 )

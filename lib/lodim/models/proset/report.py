@@ -121,7 +121,7 @@ def _notes(fit):
     )
     notes = [
         f"Optimizer: projected L-BFGS, {ended}; {int(log['n_eval'].sum())} evaluations, "
-        f"{int(log['n_iter'].max())} iterations at most, largest projected gradient "
+        f"at most {int(log['n_iter'].max())} iterations in a batch, largest projected gradient "
         f"{significant(log['grad_norm'].max(), 2)}. Converged: no projected gradient above "
         f"{significant(s.tol)}, or {PATIENCE} steps in a row that lower the objective by at most "
         f"{significant(s.ftol)} of its size each."

@@ -48,7 +48,7 @@ class MomentSolver:
 
 @dataclass(eq=False)
 class PathState:
-    """Where a path is.
+    """Current state of a path of penalties.
 
     w (K, A), b (K, F) : coefficients; f : scores, as tiles
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient

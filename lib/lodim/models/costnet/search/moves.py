@@ -45,7 +45,7 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search works with.
+    """Candidates, refits and criterion of a search for supports.
 
     space : SearchSpace
     refits : Refits of the rows that are searched; final : of all rows, mostly the same

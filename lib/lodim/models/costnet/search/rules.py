@@ -91,7 +91,7 @@ def reweighted_supports(search, batch, family, groups, proposals, penalty_path):
 
 
 def forward_proposals(search):
-    """Proposals of the cost-benefit"""
+    """Proposals of forward selection by gain per price."""
     return [Proposal(state, "greedy") for state in forward_selection(search)]
 
 

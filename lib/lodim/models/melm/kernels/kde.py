@@ -118,8 +118,9 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Tiles of rows u (n, k): U (T, k, 64), w (T, 64), and boxes low, high (T, k); the last row
-    fills up.
+    """Tiles of rows u (n, k): U (T, k, 64), w (T, 64), and boxes low, high (T, k).
+
+    The last row fills the last tile up.
     """
     n, k = u.shape
     count = -(-n // TILE)

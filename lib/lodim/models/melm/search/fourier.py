@@ -34,8 +34,7 @@ class NoGridError(Exception):
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes about rows projected to unit covariance within classes, and the modes of its Fourier
-    transform.
+    """Nodes of a grid over projected rows, and the modes of its Fourier transform.
 
     low : (k,) a node; step : distance of the nodes; nodes : (3,) their numbers along the axes
     inverse : (k, k) by which V'z is turned to have unit covariance within classes

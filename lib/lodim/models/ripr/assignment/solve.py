@@ -250,7 +250,7 @@ def _masses(first, second, share, weight, n_views):
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """F, see above."""
+    """Objective of the assignment: losses of the views chosen plus the penalty."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
