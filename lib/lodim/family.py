@@ -123,7 +123,8 @@ class Poisson:
 
     def null_score(self, y, weight, offset):
         """Score (n, 1) of the model with an intercept alone; weights sum to one."""
-        return offset + np.log(dot(weight, y)) - _log_mean(weight, offset[:, 0])
+        mean = max(dot(weight, y), RAREST)
+        return offset + np.log(mean) - _log_mean(weight, offset[:, 0])
 
 
 @dataclass(frozen=True)

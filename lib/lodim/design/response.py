@@ -127,13 +127,16 @@ def _codes(frame, clusters):
     """Codes of the clusters that a column or an array names, (n,) float64, NaN where missing."""
     if isinstance(clusters, str):
         column = columns.read_column(frame, clusters)
-        clusters = column.codes if column.kind == "level" else columns.as_float(column.values)
-        clusters = np.where(clusters < 0, np.nan, clusters) if column.kind == "level" else clusters
+        clusters = column.values
+        if column.kind == "level":
+            clusters = np.where(column.codes < 0, np.nan, column.codes)
     elif np.shape(clusters) != (len(frame.index),):
         raise DataError(
             f"clusters has shape {np.shape(clusters)}, and the data has {len(frame.index)} rows"
         )
-    codes = pd.factorize(np.asarray(clusters))[0]
+    elif isinstance(clusters, pd.Series) and not clusters.index.equals(frame.index):
+        raise DataError("clusters has other row labels than the data; give it in the data's order")
+    codes = pd.factorize(pd.Series(clusters))[0]  # in the kind of the values: no id is rounded
     return np.where(codes < 0, np.nan, codes)
 
 

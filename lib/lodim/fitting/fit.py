@@ -234,6 +234,8 @@ class Fit(ABC):
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
         # What is left of a response that does not vary is rounding, not deviance.
         rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
+        if self.levels is None and batch.offset is None and np.ptp(batch.y[weight > 0]) == 0:
+            rounding = np.inf
         ratio = 1.0 - deviance / null if null > rounding else np.nan
         row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         if self.levels is not None:

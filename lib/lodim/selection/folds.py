@@ -16,8 +16,8 @@ def assign(batch, folds, classes, seed):
     ----------
     batch : Batch
     folds : int or array (N,)
-        Number of folds, drawn at random and balanced within classes; or the fold of every row of
-        the data: rows of a value are held out together.
+        Number of folds, drawn at random and balanced within classes, of whole clusters where the
+        model has them; or the fold of every row of the data: rows of a value are held out together.
     classes : sequence or None
         Classes of the response.
     seed : int
@@ -41,6 +41,8 @@ def _assign(batch, folds, classes, seed):
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
+    if batch.clusters is not None:
+        return _whole_clusters(batch.clusters, key, folds, seed)
     order = row_keys.shuffled(key, seed)
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
@@ -52,6 +54,20 @@ def _assign(batch, folds, classes, seed):
     fold = np.empty(batch.n, np.int64)
     fold[order] = np.arange(batch.n) % folds
     return fold
+
+
+def _whole_clusters(clusters, key, folds, seed):
+    """Fold of each row, (n,), of whole clusters, each in the fold that is the smallest so far."""
+    names, code = np.unique(clusters, return_inverse=True)
+    if folds > len(names):
+        raise ArgumentError(f"folds={folds} is more than the {len(names)} clusters")
+    size = np.bincount(code)
+    of_cluster = np.bincount(code, key) / size
+    fold, filled = np.empty(len(names), np.int64), np.zeros(folds)
+    for k in row_keys.shuffled(of_cluster, seed):
+        fold[k] = filled.argmin()
+        filled[fold[k]] += size[k]
+    return fold[code]
 
 
 def _user_folds(batch, folds):

@@ -13,7 +13,10 @@ def compare(one, other):
     small, large = sorted((one, other), key=lambda fit: fit.df) if _is_fit(one, other) else ()
     _check(small, large)
     df = large.df - small.df
-    fall = max(small.log["deviance"] - large.log["deviance"], 0.0)
+    fall = small.log["deviance"] - large.log["deviance"]
+    if fall < -1e-7 * max(small.log["deviance"], 1e-300):
+        raise ArgumentError("the larger fit has the larger deviance: it has not converged")
+    fall = max(fall, 0.0)
     dispersed = large.family.name in DISPERSED
     if dispersed:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,11 +48,10 @@ def _check(small, large):
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         raise ArgumentError(f"the fits are of other responses or families: {of[0]}, {of[1]}")
-    same = np.isclose(small.null_deviance, large.null_deviance, rtol=1e-9, atol=0.0)
-    if small.n != large.n or not same:
+    if small.log["rows"] != large.log["rows"]:
         raise ArgumentError(
-            f"the fits are of other rows ({small.n} and {large.n}), weights or offsets: fit both "
-            "to the rows that are complete in all columns"
+            f"the fits are of other rows ({small.n} and {large.n}), or in another order, or of "
+            "other weights or offsets: fit both to the rows that are complete in all columns"
         )
     if small.df == large.df or not set(small.design.term_names) <= set(large.design.term_names):
         raise ArgumentError(

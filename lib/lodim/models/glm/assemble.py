@@ -7,6 +7,7 @@ from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.glm.estimates import Diagnostics, Estimates
 from lodim.models.glm.fit import GlmFit
+from lodim.models.glm.report import few
 from lodim.models.glm.settings import COVARIANCES, Settings
 
 
@@ -22,7 +23,7 @@ def assemble(problem, estimates, log, selection, for_path):
     )
     if fit.separated:
         warn_not_converged(
-            f"the response is separated: no finite estimate exists for {', '.join(fit.separated)}; "
+            f"the response is separated: no finite estimate exists for {few(fit.separated)}; "
             "the values are where the iterations stopped"
         )
     elif not fit.converged:
@@ -40,7 +41,9 @@ def from_state(state):
         "converged": forms.flags(),
         "n_iter": count,
         "n": forms.whole(least=1),
+        "df": count,
         "df_resid": count,
+        "rows": forms.text,
         "dispersion": forms.squares(nan=True),
         "deviance": forms.squares(),
         "log_likelihood": forms.squares(),

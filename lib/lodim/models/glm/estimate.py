@@ -1,5 +1,6 @@
 """Fitting: which columns can be estimated, coefficients, their covariance, diagnostics."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,9 @@ from lodim.fitting.storage import plain_label
 from lodim.models.glm import covariance, solvers
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Diagnostics, Estimates
-from lodim.models.glm.likelihood import DISPERSED, log_likelihood, pearson
-from lodim.models.glm.separation import separated
+from lodim.models.glm.likelihood import DISPERSED, log_likelihood, pearson, working_weights
+from lodim.models.glm.scoring import scores as scores_of
+from lodim.models.glm.separation import is_separated
 
 N_CLASSES = {"binomial": 2}
 
@@ -66,35 +68,39 @@ def scores(estimates, batch, family):
 
 def _fit(rows, family, settings, batch):
     kept, combination = independent(np.sqrt(rows.weight)[:, None] * rows.X)
-    X = rows.X[:, kept]
-    coef, converged, n_iter = solvers.maximize(
-        family, X, rows.y, rows.weight, rows.offset, settings.max_iter
-    )
-    found = Estimates(kept, combination, coef, np.zeros((0, 0)), np.zeros((0, 0), bool))
-    score = rows.offset + found.linear(X, family)
+    X, y, weight = rows.X[:, kept], rows.y, rows.weight
+    coef, converged, n_iter = solvers.maximize(family, X, y, weight, rows.offset, settings.max_iter)
+    score = rows.offset + scores_of(X @ coef, family)
     mean = family.mean(score)
-    df_resid = len(X) * coef.shape[1] - coef.size
+    absent = family.n_scores - len(np.unique(y)) if family.name == "multinomial" else 0
+    df = coef.size - absent * len(kept)
+    df_resid = len(X) * (coef.shape[1] - absent) - df
     dispersion = _dispersion(family, rows, mean, df_resid)
     kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
     _check_covariance(kind, family, rows.clusters)
-    B, residual, h = covariance.model_parts(family, X, rows.y, rows.weight, score)
-    if kind == "nonrobust":
-        cov = dispersion * B
-    else:
-        cov = covariance.robust(kind, X, B, residual, h, rows.clusters)
-    infinite = separated(family, X, rows.y, mean, converged)
+    separated = is_separated(family, X, y, weight, mean)
+    B, null = covariance.bread(family, X, weight, mean, separated)
+    h = None
+    if family.name != "multinomial":
+        h = covariance.leverage(X, B, working_weights(family, weight, mean))
+    cov = dispersion * B
+    if kind != "nonrobust":
+        slopes = covariance.slopes(family, y, weight, mean)
+        cov = covariance.robust(kind, X, B, slopes, h, rows.clusters)
     log = {
         "converged": converged,
         "n_iter": n_iter,
         "n": len(X),
+        "df": df,
         "df_resid": df_resid,
         "dispersion": dispersion,
-        "deviance": float(rows.weight @ family.deviance(rows.y, score)),
-        "log_likelihood": log_likelihood(family, rows.y, rows.weight, score, dispersion),
+        "deviance": float(weight @ family.deviance(y, score)),
+        "log_likelihood": log_likelihood(family, y, weight, score),
         "covariance": kind,
-        "sum_weights": float(rows.weight.sum()),
-        "whole": family.name != "poisson" or bool((rows.y == np.round(rows.y)).all()),
+        "sum_weights": float(weight.sum()),
+        "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
         "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
+        "rows": _fingerprint(y, weight, rows.offset),
         "diagnostics": None,
     }
     if h is not None and settings.diagnostic_rows:
@@ -102,7 +108,13 @@ def _fit(rows, family, settings, batch):
         labels = [plain_label(label) for label in batch.index[batch.rows[rows.batch_row[at]]]]
         residuals = _residuals(family, rows, score, dispersion, h, at)
         log["diagnostics"] = Diagnostics(labels, **residuals)
-    return Estimates(kept, combination, coef, cov, infinite), log
+    return Estimates(kept, combination, coef, cov, null), log
+
+
+def _fingerprint(*arrays):
+    """A short text that tells the rows of a fit from others, in order."""
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _dispersion(family, rows, mean, df_resid):
@@ -143,6 +155,6 @@ def _residuals(family, rows, score, dispersion, h, at):
     with np.errstate(invalid="ignore", divide="ignore"):
         deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
         standardized = np.sqrt(weight) * pearson(family, y, mean) / sd
-        cook = standardized**2 * h / (1.0 - h) / rank
+        cook = np.where(h < 1.0 - covariance.WHOLE, standardized**2 * h / (1.0 - h) / rank, np.nan)
     named = {"fitted": mean, "deviance": deviance, "pearson": standardized}
     return named | {"leverage": h, "cook": cook}

@@ -7,6 +7,9 @@ import numpy as np
 from lodim import forms
 from lodim.engine import tiles
 
+ALONG = 1e-5  # part of a direction that lies along a null one
+MADE = 1e-6  # what rounding leaves of a column that others make
+
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
@@ -16,14 +19,14 @@ class Estimates:
     combination : (q, 1 + p - q), how each of the other columns is made of those
     coef : (q, S)
     cov : (S q, S q), covariance of coef, score by score
-    infinite : (q, S) bool, coefficients without a finite estimate
+    null : (S q, k), directions along which separated data know nothing
     """
 
     kept: np.ndarray
     combination: np.ndarray
     coef: np.ndarray
     cov: np.ndarray
-    infinite: np.ndarray
+    null: np.ndarray
 
     def columns(self, batch):
         """The columns that have coefficients, (n, q), of the rows of a batch."""
@@ -41,18 +44,46 @@ class Estimates:
         return np.insert(scores, 0, 0.0, axis=1) if family.name == "multinomial" else scores
 
     def standard_error(self, X):
-        """Standard errors (n,) of the scores of a family that has one, of columns (n, q)."""
-        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", X, self.cov, X, optimize=True), 0.0))
+        """Standard errors (n,) of the scores of a family that has one, of columns (n, q).
+
+        Infinite along directions that nothing is known of.
+        """
+        variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
+        along = np.abs(X @ self.null).max(axis=1, initial=0.0)
+        size = np.abs(X).max(axis=1, initial=0.0)
+        return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
+
+    def is_estimable(self, batch):
+        """Whether the columns left out are in each row what they were in the training rows, (n,).
+
+        Else the row asks for a coefficient that could not be estimated.
+        """
+        if not self.combination.shape[1]:
+            return np.ones(batch.n, bool)
+        X = np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
+        left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
+        made = X[:, self.kept] @ self.combination
+        size = 1.0 + np.abs(made) + np.abs(X[:, self.kept]) @ np.abs(self.combination)
+        return (np.abs(X[:, left_out] - made) <= MADE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Coefficients (q, S) and their covariance per unit of the features, (S q, S q)."""
+        """Coefficients (q, S) per unit of the features, their covariance, and which are infinite.
+
+        Returns
+        -------
+        coef : (q, S)
+        cov : (S q, S q)
+        infinite : (q, S) bool, coefficients without a finite estimate
+        """
         q, S = self.coef.shape
         T = np.eye(q)
         features = self.kept[1:] - 1
         T[np.arange(1, q), np.arange(1, q)] = 1.0 / scale[features]
         T[0, 1:] = -mean[features] / scale[features]
         whole = np.kron(np.eye(S), T)
-        return T @ self.coef, whole @ self.cov @ whole.T
+        along = np.abs(whole @ self.null).max(axis=1, initial=0.0)
+        infinite = (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
+        return T @ self.coef, whole @ self.cov @ whole.T, infinite
 
     def check(self, p, n_scores):
         """Raise a ValueError unless the parts fit each other, p features and n_scores scores."""
@@ -65,7 +96,7 @@ class Estimates:
                 "combination": forms.real(q, 1 + p - q),
                 "coef": forms.real(q, S),
                 "cov": forms.real(S * q, S * q, nan=True),
-                "infinite": forms.flags(q, S),
+                "null": forms.real(S * q, "k"),
             },
             "estimates",
         )

@@ -55,10 +55,11 @@ class GlmFit(Fit):
         if self.levels is None:
             return ("response", "link", "interval")
         classes = ("response", "link", "class", "prob")
-        return classes if len(self.levels) > 2 else (*classes, "interval")
+        return classes if self.family.name == "multinomial" else (*classes, "interval")
 
     def _score(self, batch):
         linear = self.estimates.linear(self.estimates.columns(batch), self.family)
+        linear[~self.estimates.is_estimable(batch)] = np.nan
         return linear + batch.offset_matrix(self.family.n_scores)
 
     def predict(
@@ -84,7 +85,8 @@ class GlmFit(Fit):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing.
+            NaN (None for classes) in rows where an input is missing, or that ask for a coefficient
+            that could not be estimated: where an aliased column is not what it was in training.
 
         Raises
         ------
@@ -104,7 +106,7 @@ class GlmFit(Fit):
         level = _share(LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset)
         X = self.estimates.columns(batch)
-        score = (self.estimates.linear(X, self.family) + batch.offset_matrix(1))[:, 0]
+        score = self._score(batch)[:, 0]
         error, df = self.estimates.standard_error(X), self._df_of_t
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
@@ -133,9 +135,9 @@ class GlmFit(Fit):
         """
         level = _share(level)
         design, e = self.design, self.estimates
-        coef, cov = e.in_units_of_data(design.mean, design.scale)
+        coef, cov, infinite = e.in_units_of_data(design.mean, design.scale)
         error = np.sqrt(np.maximum(np.diag(cov), 0.0)).reshape(coef.T.shape).T
-        error[e.infinite] = np.nan
+        error[infinite] = np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = coef / error
         df = self._df_of_t
@@ -165,7 +167,11 @@ class GlmFit(Fit):
         return pd.concat(frames, ignore_index=True)
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, sizes, df, mean deviances, likelihood, AIC, BIC, dispersion."""
+        """One row: family, sizes, df, deviances, likelihood, AIC, BIC, dispersion.
+
+        deviance and null_deviance are means over (weighted) rows, as of all models;
+        residual_deviance is the sum, with df_resid degrees of freedom.
+        """
         row = {
             "family": self.family.name,
             "n": self.n,
@@ -179,6 +185,7 @@ class GlmFit(Fit):
             "log_likelihood": self.log_likelihood,
             "aic": self.aic,
             "bic": self.bic,
+            "residual_deviance": self.log["deviance"],
             "dispersion": self.dispersion,
             "converged": self.converged,
         }
@@ -225,7 +232,7 @@ class GlmFit(Fit):
 
     def covariance(self) -> pd.DataFrame:
         """Covariance of the coefficients in units of the data, of those that are estimated."""
-        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         terms = ["(Intercept)", *self.design.names]
         names = pd.Index([terms[k] for k in self.estimates.kept], name="term")
         if coef.shape[1] > 1:
@@ -266,7 +273,7 @@ class GlmFit(Fit):
     @property
     def df(self):
         """Number of coefficients that are estimated, intercepts among them."""
-        return self.estimates.coef.size
+        return self.log["df"]
 
     @property
     def df_resid(self):
@@ -330,8 +337,8 @@ class GlmFit(Fit):
     def separated(self):
         """Terms without a finite maximum likelihood estimate."""
         terms = ["(Intercept)", *self.design.names]
-        infinite = self.estimates.infinite.any(axis=1)
-        return [terms[k] for k, none in zip(self.estimates.kept, infinite, strict=True) if none]
+        *_, infinite = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        return [terms[k] for k in self.estimates.kept[infinite.any(axis=1)]]
 
     @property
     def _df_of_t(self):

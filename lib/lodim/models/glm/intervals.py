@@ -3,16 +3,17 @@
 import numpy as np
 from scipy import stats
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()  # of a standard normal variable
+LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
+WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
+NARROW = 8.0  # times that the score's error exceeds the spread of the logarithm of an observation
 HALVINGS = 60
+BLOCK = 2000  # rows at a time
 
 
 def critical(level, df):
     """The quantile of t with df degrees of freedom (of the normal, where infinite) for a level."""
-    return (
-        stats.t.ppf(0.5 + 0.5 * level, df) if np.isfinite(df) else stats.norm.ppf(0.5 + level / 2)
-    )
+    share = 0.5 + 0.5 * level
+    return stats.t.ppf(share, df) if np.isfinite(df) else stats.norm.ppf(share)
 
 
 def of_mean(family, score, error, level, df):
@@ -25,29 +26,50 @@ def of_observation(family, score, error, level, df, dispersion):
     """Limits (n, 2) that hold a new observation, of weight one, with probability `level`.
 
     Of a gaussian family exact: t, with the variances of score and observation added. Else the
-    quantiles of the mixture of distributions over the normal distribution of the score.
+    quantiles of the distributions of the family, mixed over the normal distribution of the score.
     """
     if family.name == "gaussian":
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
         return np.column_stack([score - reach, score + reach])
-    means = np.exp(np.minimum(score[:, None] + error[:, None] * NODES, 700.0))  # (n, nodes)
-    if family.name == "poisson":
-        law, whole = lambda y: stats.poisson.cdf(np.floor(y)[:, None], means), True
-    else:
-        a = 1.0 / dispersion
-        law, whole = lambda y: stats.gamma.cdf(y[:, None], a, scale=means / a), False
-    return np.column_stack(
-        [_quantile(law, means, share, whole) for share in (0.5 - level / 2, 0.5 + level / 2)]
-    )
+    out = np.full((len(score), 2), np.nan)
+    known = np.flatnonzero(np.isfinite(score) & np.isfinite(error))
+    for at in np.array_split(known, -(-len(known) // BLOCK) or 1):
+        for side, share in enumerate((0.5 - 0.5 * level, 0.5 + 0.5 * level)):
+            out[at, side] = _quantile(family, score[at], error[at], share, dispersion)
+    return out
 
 
-def _quantile(law, means, share, whole):
-    """Where the mixture's distribution function reaches a share, by bisection, (n,)."""
-    low, high = np.zeros(len(means)), means.max(axis=1, initial=1.0) + 1.0
-    while (law(high) @ WEIGHTS < share).any():
-        high = np.where(law(high) @ WEIGHTS < share, 2.0 * high, high)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        below = law(middle) @ WEIGHTS < share
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.floor(high + 1e-9) if whole else high
+def _quantile(family, score, error, share, dispersion):
+    """Quantiles (n,) of the mixture: where its distribution function reaches a share."""
+    counts = family.name == "poisson"
+    variance = np.exp(-np.clip(score, -LARGEST_LOG, LARGEST_LOG)) if counts else dispersion
+    spread = np.sqrt(np.broadcast_to(variance, score.shape))  # of the logarithm, nearly
+    # Where an observation varies next to nothing beside its mean, logarithms are normal.
+    z = stats.norm.ppf(share)
+    normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
+    mixed = np.flatnonzero(error < NARROW * spread)
+    if len(mixed):
+        normal[mixed] = _by_bisection(family, score[mixed], error[mixed], share, dispersion)
+    return np.floor(normal) if counts else normal
+
+
+def _by_bisection(family, score, error, share, dispersion):
+    """As `_quantile`, by bisection on the logarithm, with a sum over nodes for the mixture."""
+    u = np.linspace(-WIDE, WIDE, 1 + int(4.0 * WIDE * 2.0))  # eighths of its spread are resolved
+    weight = stats.norm.pdf(u) / stats.norm.pdf(u).sum()
+    eta = np.clip(score[:, None] + error[:, None] * u, -LARGEST_LOG, LARGEST_LOG)
+    means = np.exp(eta)
+
+    def below(log_y):
+        y = np.exp(np.clip(log_y, -LARGEST_LOG, LARGEST_LOG))[:, None]
+        if family.name == "poisson":
+            return stats.poisson.cdf(np.floor(y * (1.0 + 1e-12)), means) @ weight < share
+        return stats.gamma.cdf(y / means, 1.0 / dispersion, scale=dispersion) @ weight < share
+
+    low, high = np.full(len(score), -LARGEST_LOG), np.full(len(score), LARGEST_LOG)
+    with np.errstate(all="ignore"):
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            under = below(middle)
+            low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return np.exp(high) * (1.0 + 1e-9)

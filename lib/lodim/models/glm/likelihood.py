@@ -27,6 +27,17 @@ def working_weights(family, weight, mean):
     return weight * (1.0 if family.name == "gamma" else slope(family, mean))
 
 
+def newton_weights(family, y, weight, mean):
+    """Curvature of the negative log-likelihood times phi at the responses seen, (n,).
+
+    The expected one but for a gamma family, whose link is not canonical: steps by the expected one
+    then converge slowly, and this one is above zero too.
+    """
+    if family.name == "gamma":
+        return weight * y / mean
+    return working_weights(family, weight, mean)
+
+
 def score_residuals(family, y, weight, mean):
     """Slope of the log-likelihood times phi, by the score of each row, (n,)."""
     return weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
@@ -37,11 +48,11 @@ def pearson(family, y, mean):
     return (y - mean) / np.sqrt(np.maximum(variance(family, mean), 1e-300))
 
 
-def log_likelihood(family, y, weight, score, dispersion):
+def log_likelihood(family, y, weight, score):
     """Log-likelihood of all rows at their scores (n, K).
 
-    Of a gaussian family at the dispersion that maximizes it, the mean squared residual; of a gamma
-    family at the one given.
+    As R's logLik: of a gaussian family at the dispersion that maximizes it, the mean squared
+    residual; of a gamma family at the mean deviance.
     """
     n, mean = len(y), family.mean(score)
     if family.name in ("binomial", "multinomial"):
@@ -51,6 +62,7 @@ def log_likelihood(family, y, weight, score, dispersion):
     if family.name == "gaussian":
         spread = weight @ family.deviance(y, score) / n
         return float(0.5 * np.log(weight).sum() - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
-    shape = weight / dispersion
+    shape = weight.sum() / max(weight @ family.deviance(y, score), 1e-300)
     ratio = y / mean
-    return float((shape * (np.log(shape * ratio) - ratio) - np.log(y) - gammaln(shape)).sum())
+    log_density = shape * (np.log(shape * ratio) - ratio) - np.log(y) - gammaln(shape)
+    return float(weight @ log_density)

@@ -40,8 +40,9 @@ def glm(
         log link of counts; log link of numbers above 0. Default: one of the first three, by the
         response.
     weights : column name or array (n,), optional
-        Prior weights, as R's: the variance of a row is dispersion times V(mean) over its weight;
-        a class or a count of weight 2 says as much as two rows. Rows of weight 0 do not count.
+        Prior weights, as R's: the variance of a row is dispersion times V(mean) over its weight.
+        A class or a count of weight 2 gives the estimates, nonrobust errors and AIC of two rows; it
+        is one row for n, degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
     offset : column name or array (n,), optional
         A known part of the score (an array (n, K) for K classes).
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional

@@ -1,13 +1,17 @@
 """What a GlmFit prints."""
 
+from functools import partial
+
 import numpy as np
 
 from lodim.models.glm.likelihood import DISPERSED
-from lodim.report import phrases
-from lodim.report.tables import Report, Table, significant
+from lodim.report import phrases, tables
+from lodim.report.tables import Report, Table
 
 COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
 FEW_CLUSTERS = 30
+NAMED = 8  # terms that a note names
+significant = partial(tables.significant, noise=0.0)  # units may make estimates of any size
 LEAST_P = 2e-16  # as R: smaller ones are rounding
 
 
@@ -112,6 +116,8 @@ def _notes(fit):
         )
     if not log["whole"]:
         notes.append("The response is not of whole numbers: the errors take them for counts.")
+    if kind in ("HC2", "HC3") and fit.tidy()["std_error"].isna().all():
+        notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
     if fit.df_resid == 0:
         notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
     if len(fit.levels or ()) > 2:
@@ -119,19 +125,34 @@ def _notes(fit):
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "
-            f"{', '.join(fit.separated)}: larger ones always fit better. What is shown is where "
+            f"{few(fit.separated)}: larger ones always fit better. What is shown is where "
             "the iterations stopped. A penalized model, or fewer terms, has an answer."
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
     if fit.aliased:
-        names = "; ".join(
-            f"{term} ({f'made of {of}' if of else 'constant'})" for term, of in fit.aliased.items()
-        )
-        notes.append(f"Not estimated, as linear combinations of terms before them: {names}.")
+        shown = list(fit.aliased.items())[:NAMED]
+        names = "; ".join(f"{term} ({_made_of(of)})" for term, of in shown)
+        more = len(fit.aliased) - len(shown)
+        rest = f" and {more} more (fit.aliased)" if more else ""
+        notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
     if fit.design.left_out:
         notes += phrases.without_effect(fit.design)[-1:]
     return tuple(notes)
+
+
+def _made_of(terms):
+    """What an aliased term is made of, in words."""
+    names = terms.split(", ") if terms else []
+    if len(names) > NAMED:
+        names = [*names[:NAMED], f"{len(names) - NAMED} more"]
+    return f"made of {', '.join(names)}" if names else "constant"
+
+
+def few(names):
+    """The first of many names, in words."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _method(fit):

@@ -1,4 +1,4 @@
-"""Separation: coefficients without a finite maximum likelihood estimate (Albert & Anderson 1984).
+"""Separation: data whose likelihood has no maximum (Albert & Anderson 1984).
 
 Scores that can grow without end along a direction while no row's likelihood falls, and some row's
 rises, exist where a linear program has a solution above zero (Konis 2007, ch. 4).
@@ -8,37 +8,33 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
-EXTREME = 1e-7  # a fitted probability or mean beyond which separation is looked for
-LARGEST = 50_000_000  # numbers in the linear program; beyond it, extreme fits alone tell
+from lodim.models.glm.covariance import information
+
+FLAT = 1e-11  # share of the largest eigenvalue of the information that makes one look closer
+LARGEST = 20_000_000  # numbers in the linear program; beyond it, flat information alone tells
 
 
-def separated(family, X, y, mean, converged):
-    """Which coefficients have no finite estimate, (q, S) bool."""
-    S = max(family.n_scores - 1, 1)
-    nowhere = np.zeros((X.shape[1], S), bool)
-    if family.name in ("gaussian", "gamma") or (converged and not _extreme(family, y, mean)):
-        return nowhere
-    above, level = _rows(family, X, y)
-    if above.shape[0] * X.shape[1] > LARGEST:
-        return nowhere
+def is_separated(family, X, y, weight, mean):
+    """Whether the likelihood has no maximum."""
+    if family.name in ("gaussian", "gamma"):
+        return False
+    value = np.linalg.eigvalsh(information(family, X, weight, mean))
+    if value.min(initial=np.inf) > FLAT * value.max(initial=0.0):
+        return False
+    rising, level = _rows(family, X, y)
+    if rising.shape[0] * rising.shape[1] > LARGEST:
+        return True
+    none = level.shape[0] == 0
     found = linprog(
-        -above.sum(axis=0),
-        A_ub=-above,
-        b_ub=np.zeros(above.shape[0]),
-        A_eq=level if level.shape[0] else None,
-        b_eq=np.zeros(level.shape[0]) if level.shape[0] else None,
+        -rising.sum(axis=0),
+        A_ub=-rising,
+        b_ub=np.zeros(rising.shape[0]),
+        A_eq=None if none else level,
+        b_eq=None if none else np.zeros(level.shape[0]),
         bounds=(-1.0, 1.0),
         method="highs",
     )
-    if found.x is None or not -found.fun > 1e-6:
-        return nowhere
-    return np.abs(found.x.reshape(S, X.shape[1]).T) > 1e-6
-
-
-def _extreme(family, y, mean):
-    """Whether a fitted value is at the edge of what a response can be."""
-    least = mean.min(initial=1.0)
-    return least < EXTREME or (family.name == "binomial" and mean.max(initial=0.0) > 1 - EXTREME)
+    return found.x is not None and -found.fun > 1e-6
 
 
 def _rows(family, X, y):

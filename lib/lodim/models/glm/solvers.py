@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 from lodim.family import RAREST
+from lodim.models.glm.scoring import refine
 
 TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
 
@@ -32,9 +33,15 @@ def maximize(family, X, y, weight, offset, max_iter):
         warnings.simplefilter("ignore")  # what they say of convergence and separation, glm says
         if family.name == "gaussian":
             return _least_squares(X, y - offset[:, 0], weight)
-        if family.name == "multinomial":
-            return _multinomial(X, y, weight, offset, max_iter)
-        return _irls(family, X, y, weight, offset[:, 0], max_iter)
+        try:
+            if family.name == "multinomial":
+                coef, n_iter = _multinomial(X, y, weight, offset, max_iter)
+            else:
+                coef, n_iter = _irls(family, X, y, weight, offset[:, 0], max_iter)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # the iterations went astray
+            coef, n_iter = np.full((X.shape[1], max(family.n_scores - 1, 1)), np.nan), 0
+        coef, converged, more = refine(family, X, y, weight, offset, coef, max_iter)
+        return coef, converged, n_iter + more
 
 
 def _least_squares(X, y, weight):
@@ -56,7 +63,7 @@ def _irls(family, X, y, weight, offset, max_iter):
     fit = model.fit(
         maxiter=max_iter, tol_criterion="params", tol=TOLERANCE, rtol=TOLERANCE, wls_method="qr"
     )
-    return fit.params[:, None], bool(fit.converged), int(fit.fit_history["iteration"])
+    return fit.params[:, None], int(fit.fit_history["iteration"])
 
 
 def _multinomial(X, y, weight, offset, max_iter):
@@ -66,16 +73,15 @@ def _multinomial(X, y, weight, offset, max_iter):
     coef = np.zeros((X.shape[1], K))
     coef[0] = np.log(RAREST)
     coef[:, seen] = 0.0
-    converged, n_iter = True, 0
+    n_iter = 0
     if len(seen) > 1:
         beside = offset[:, seen[1:]] - offset[:, seen[:1]]
         model = _weighted_multinomial()(code, X, weight, beside)
-        fit = model.fit(
-            method="newton", maxiter=max_iter, tol=TOLERANCE, disp=False, skip_hessian=True
-        )
+        how = {"method": "newton", "maxiter": max_iter, "tol": TOLERANCE, "ridge_factor": 0.0}
+        fit = model.fit(**how, disp=False, skip_hessian=True)
         coef[:, seen[1:]] = fit.params
-        converged, n_iter = bool(fit.mle_retvals["converged"]), int(fit.mle_retvals["iterations"])
-    return coef[:, 1:] - coef[:, :1], converged, n_iter
+        n_iter = int(fit.mle_retvals["iterations"])
+    return coef[:, 1:] - coef[:, :1], n_iter
 
 
 @cache
