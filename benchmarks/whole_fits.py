@@ -1,6 +1,6 @@
 """Whole fits of two installations of lodim in turn: is one slower than the other?
 
-    python benchmarks/whole_fits.py OTHER_PYTHON [--rounds 5] [--out FILE]
+    python benchmarks/whole_fits.py OTHER_PYTHON [--rounds 5] [--cases melm,import] [--out FILE]
 
 Each round runs every case once with this Python and once with the other, each in a process of its
 own that has fitted once before, so that kernels are compiled. Printed are the least seconds of both
@@ -77,10 +77,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--out")
     args = parser.parse_args()
     rows = []
-    for name in CASES:
+    for name in args.cases.split(","):
         pairs = [
             [seconds(p, name) for p in (sys.executable, args.other)] for _ in range(args.rounds)
         ]
