@@ -86,6 +86,12 @@ def _add_model(commands, spec):
         type=Path,
         help=f"save {', '.join([*spec.plots, *(['path', 'cv'] if spec.penalties else [])])} as PNG",
     )
+    _add_files(one)
+    one.set_defaults(run=fit_model, spec=spec)
+
+
+def _add_files(one):
+    """Options for what is written and read beside the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
     one.add_argument(
@@ -98,7 +104,6 @@ def _add_model(commands, spec):
         help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "
         "a spreadsheet would run as formulas; without it, texts are written as they are",
     )
-    one.set_defaults(run=fit_model, spec=spec)
 
 
 def _options(spec):

@@ -81,7 +81,16 @@ def test_few_arguments(name):
 def test_what_is_public_is_for_users(name):
     """No method of a batch of numbers, of states, or of what the machinery shares."""
     public = [key for key in dir(CLASSES[name]) if not key.startswith("_")]
-    inner = {"to_state", "from_state", "shared_state", "score_rows", "reader", "coordinates"}
+    inner = {
+        "estimate_name",
+        "without_offset",
+        "to_state",
+        "from_state",
+        "shared_state",
+        "score_rows",
+        "reader",
+        "coordinates",
+    }
     assert not inner & set(public)
     for key in public:
         member = inspect.getattr_static(CLASSES[name], key)

@@ -127,20 +127,16 @@ class Design:
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
         hidden = {name for name in (weights, offset, order, clusters) if isinstance(name, str)}
-        keys = expand(parsed, frame.names, hidden)
-        response = _response(chosen)
+        keys, response = expand(parsed, frame.names, hidden), _response(chosen)
         inputs = RowInputs.read(frame, weights, offset, order, clusters)
-        names_used = _names_of(keys, response)
-        table, rows = read_complete(frame, names_used, inputs, True, keeps_missing)
+        used = _names_of(keys, response)
+        table, rows = read_complete(frame, used, inputs, True, keeps_missing)
         inputs = inputs.at(rows)
         table.positive_weight = inputs.positive_weight
         y, response, family = learn_response(response, family, table)
         inputs.check_classes(family, response)
-        _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
-        terms = _learn_terms(keys, table, reference_levels)
-        widths = _widths(terms)
-        _check_size(widths, keys, table.n)
-        names, term_names, term_of = _names(terms, widths)
+        terms, named = _learn_terms(keys, table, reference_levels)
+        names = named["names"]
         X = _tiles(len(rows), len(names), dtype)
         learnt = materialize.learn_and_write(terms, table, X, names, inputs.weights, standardize)
         mean, scale, flat = learnt
@@ -149,9 +145,7 @@ class Design:
             family=family,
             response=response,
             terms=terms,
-            names=names,
-            term_names=term_names,
-            term_of=term_of,
+            **named,
             mean=mean,
             scale=scale,
             constant=tuple(itertools.compress(names, flat)),
@@ -354,6 +348,16 @@ def _names_of(keys, response):
 
 
 def _learn_terms(keys, table, reference_levels):
+    """The terms of some keys, and the names of their features and of themselves, a dict."""
+    _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
+    terms = _learn_factors(keys, table, reference_levels)
+    widths = _widths(terms)
+    _check_size(widths, keys, table.n)
+    names, term_names, term_of = _names(terms, widths)
+    return terms, {"names": names, "term_names": term_names, "term_of": term_of}
+
+
+def _learn_factors(keys, table, reference_levels):
     learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:

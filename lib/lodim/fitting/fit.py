@@ -47,9 +47,9 @@ class Fit(ABC):
     """
 
     name: str
-    estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
+    _estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
     types: tuple[str, ...] = ("response", "link", "class", "prob")
-    without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+    _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
     log: dict[str, Any]
     null_deviance: float
 
@@ -131,7 +131,7 @@ class Fit(ABC):
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
-        if offset is None and type in self.without_offset and self.design.offset_given:
+        if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
         batch = self._reader.apply(data, offset=offset)
         return self._spread(batch, *self._predict(batch, type))

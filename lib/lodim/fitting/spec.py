@@ -205,23 +205,9 @@ def prepare(model, formula, data, arguments, which=None):
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
-    control = arguments.pop("control", None)
-    if control is not None and not isinstance(control, dict):
-        raise ArgumentError(f"control must be a dict, not {control!r}")
-    control = control or {}
-    names = {f.name for f in dataclasses.fields(spec.settings)}
-    unknown = sorted(set(control) - (names - set(arguments)))
-    if unknown:
-        allowed = ", ".join(sorted(names - set(arguments)))
-        raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
-    if spec.shared_setting and isinstance(arguments[spec.shared_setting], tuple):
-        given = arguments[spec.shared_setting]  # several are for cross-validation alone
-        raise ArgumentError(f"{spec.shared_setting} must be a number, not {given!r:.80}")
+    control = _control(spec, arguments, arguments.pop("control", None))
     settings = spec.settings(**arguments, **control)
-    families_here = (*spec.families, *(["none"] if spec.response_optional else []))
-    if shared.get("family") is not None and not _one_of(shared["family"], families_here):
-        known = ", ".join(families_here)
-        raise ArgumentError(f"family is one of {known}, not {shared['family']!r}")
+    _check_family(spec, shared.get("family"))
     design, batch = Design.learn(
         formula,
         data,
@@ -235,20 +221,36 @@ def prepare(model, formula, data, arguments, which=None):
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
     family = families.family_of(design)
-    n = max(1, len(batch.positive_weight))
-    automatic = spec.auto_settings(family, n) if spec.auto_settings else {}
-    settings = dataclasses.replace(
-        settings, **{k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
-    )
-    given = arguments | shared | {"control": control or None}
-    problem = Problem(
-        model, spec, design, batch, family, settings, shared.get("standardize", True), _kept(given)
-    )
+    if spec.auto_settings:
+        automatic = spec.auto_settings(family, max(1, len(batch.positive_weight)))
+        open_ = {k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
+        settings = replace(settings, **open_)
+    kept = _kept(arguments | shared | {"control": control or None})
+    standardize = shared.get("standardize", True)
+    problem = Problem(model, spec, design, batch, family, settings, standardize, kept)
     return spec.validate(problem) if spec.validate else problem
 
 
-def _one_of(value, texts):
-    return isinstance(value, str) and value in texts
+def _control(spec, arguments, control):
+    """The entries of `control`, checked beside the other arguments, a dict."""
+    if control is not None and not isinstance(control, dict):
+        raise ArgumentError(f"control must be a dict, not {control!r}")
+    names = {f.name for f in dataclasses.fields(spec.settings)} - set(arguments)
+    unknown = sorted(set(control or ()) - names)
+    if unknown:
+        allowed = ", ".join(sorted(names))
+        raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
+    if spec.shared_setting and isinstance(arguments[spec.shared_setting], tuple):
+        several = arguments[spec.shared_setting]  # of which cross-validation alone knows
+        raise ArgumentError(f"{spec.shared_setting} must be a number, not {several!r:.80}")
+    return control or {}
+
+
+def _check_family(spec, family):
+    """Raise unless the model fits a family, or it is left open."""
+    known = (*spec.families, *(["none"] if spec.response_optional else []))
+    if family is not None and not (isinstance(family, str) and family in known):
+        raise ArgumentError(f"family is one of {', '.join(known)}, not {family!r}")
 
 
 def _complete(model, arguments):

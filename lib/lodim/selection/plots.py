@@ -28,7 +28,7 @@ def path(path, ax=None, top=10):
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
     above = ("Df", path.lambdas, [str(df) for df in path.glance()["df"]])
-    ylabel = path.fits[0].estimate_name + " per SD" * standardized
+    ylabel = path.fits[0]._estimate_name + " per SD" * standardized
     return against_log(wide, path.penalty.rstrip("_"), ylabel, above, ax, top)
 
 

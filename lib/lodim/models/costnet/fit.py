@@ -40,9 +40,9 @@ class CostnetFit(Fit):
     """
 
     name = "costnet"
-    estimate_name = "coefficient"
+    _estimate_name = "coefficient"
     types = ("response", "link", "class", "prob", "cost")
-    without_offset = ("cost",)
+    _without_offset = ("cost",)
 
     def __init__(self, *, step, paid, limit, total, lightest, n, null_deviance, **shared):
         super().__init__(**shared)

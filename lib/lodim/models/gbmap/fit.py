@@ -36,9 +36,9 @@ class GbmapFit(Fit):
     """
 
     name = "gbmap"
-    estimate_name = "mean local coefficient"
+    _estimate_name = "mean local coefficient"
     types = ("response", "link", "class", "prob", "embedding", "local")
-    without_offset = ("embedding", "local")
+    _without_offset = ("embedding", "local")
 
     def __init__(self, *, log, effects, reference, n, null_deviance, calibration=None, **shared):
         super().__init__(**shared)

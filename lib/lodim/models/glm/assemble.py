@@ -36,6 +36,20 @@ def from_state(state):
     common = shared(state, "glm")
     estimates = Estimates(**state["estimates"])
     estimates.check(len(common["design"].names), common["family"].n_scores)
+    _check_rest(state)
+    kept = state["diagnostics"]
+    return GlmFit(
+        settings=Settings(**state["settings"]),
+        estimates=estimates,
+        log=state["log"],
+        null_deviance=state["null_deviance"],
+        diagnostics=None if kept is None else Diagnostics(**kept),
+        **common,
+    )
+
+
+def _check_rest(state):
+    """Raise ValueError unless what a file says beside the estimates has its form."""
     count, number = forms.whole(), forms.real(nan=True)
     log = {
         "converged": forms.flags(),
@@ -60,15 +74,6 @@ def from_state(state):
         "diagnostics": forms.optional(forms.part(row)),
     }
     forms.check(state, known)
-    kept = state["diagnostics"]
-    return GlmFit(
-        settings=Settings(**state["settings"]),
-        estimates=estimates,
-        log=state["log"],
-        null_deviance=state["null_deviance"],
-        diagnostics=None if kept is None else Diagnostics(**kept),
-        **common,
-    )
 
 
 ROW = ("fitted", "deviance", "pearson", "leverage", "cook")  # of Diagnostics, beside the label

@@ -71,11 +71,39 @@ def _fit(rows, family, settings, batch):
     X, y, weight = rows.X[:, kept], rows.y, rows.weight
     coef, converged, n_iter = solvers.maximize(family, X, y, weight, rows.offset, settings.max_iter)
     score = rows.offset + scores_of(X @ coef, family)
-    mean = family.mean(score)
     absent = family.n_scores - len(np.unique(y)) if family.name == "multinomial" else 0
     df = coef.size - absent * len(kept)
-    df_resid = len(X) * (coef.shape[1] - absent) - df
-    dispersion = _dispersion(family, rows, mean, df_resid)
+    log = _measures(family, rows, score, len(X) * (coef.shape[1] - absent) - df)
+    log |= {"converged": converged, "n_iter": n_iter, "df": df}
+    cov, null, h, kind = _covariance(family, rows, X, score, log["dispersion"], settings)
+    log |= {"covariance": kind, "diagnostics": None}
+    if h is not None and settings.diagnostic_rows:
+        at = _shown(batch, family, rows, settings.diagnostic_rows)
+        labels = [plain_label(label) for label in batch.index[batch.rows[rows.batch_row[at]]]]
+        residuals = _residuals(family, rows, score, log["dispersion"], h, at)
+        log["diagnostics"] = Diagnostics(labels, **residuals)
+    return Estimates(kept, combination, coef, cov, null), log
+
+
+def _measures(family, rows, score, df_resid):
+    """What a fit says of the rows beside the estimates, a dict."""
+    y, weight = rows.y, rows.weight
+    return {
+        "n": len(y),
+        "df_resid": df_resid,
+        "dispersion": _dispersion(family, rows, family.mean(score), df_resid),
+        "deviance": float(weight @ family.deviance(y, score)),
+        "log_likelihood": log_likelihood(family, y, weight, score),
+        "sum_weights": float(weight.sum()),
+        "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
+        "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
+        "rows": _fingerprint(y, weight, rows.offset),
+    }
+
+
+def _covariance(family, rows, X, score, dispersion, settings):
+    """Covariance (S q, S q), null directions (S q, k), leverages (n,) or None, and its kind."""
+    y, weight, mean = rows.y, rows.weight, family.mean(score)
     kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
     _check_covariance(kind, family, rows.clusters)
     separated = is_separated(family, X, y, weight, mean)
@@ -83,32 +111,10 @@ def _fit(rows, family, settings, batch):
     h = None
     if family.name != "multinomial":
         h = covariance.leverage(X, B, working_weights(family, weight, mean))
-    cov = dispersion * B
-    if kind != "nonrobust":
-        slopes = covariance.slopes(family, y, weight, mean)
-        cov = covariance.robust(kind, X, B, slopes, h, rows.clusters)
-    log = {
-        "converged": converged,
-        "n_iter": n_iter,
-        "n": len(X),
-        "df": df,
-        "df_resid": df_resid,
-        "dispersion": dispersion,
-        "deviance": float(weight @ family.deviance(y, score)),
-        "log_likelihood": log_likelihood(family, y, weight, score),
-        "covariance": kind,
-        "sum_weights": float(weight.sum()),
-        "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
-        "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
-        "rows": _fingerprint(y, weight, rows.offset),
-        "diagnostics": None,
-    }
-    if h is not None and settings.diagnostic_rows:
-        at = _shown(batch, family, rows, settings.diagnostic_rows)
-        labels = [plain_label(label) for label in batch.index[batch.rows[rows.batch_row[at]]]]
-        residuals = _residuals(family, rows, score, dispersion, h, at)
-        log["diagnostics"] = Diagnostics(labels, **residuals)
-    return Estimates(kept, combination, coef, cov, null), log
+    if kind == "nonrobust":
+        return dispersion * B, null, h, kind
+    slopes = covariance.slopes(family, y, weight, mean)
+    return covariance.robust(kind, X, B, slopes, h, rows.clusters), null, h, kind
 
 
 def _fingerprint(*arrays):

@@ -41,7 +41,7 @@ class GlmFit(Fit):
     """
 
     name = "glm"
-    estimate_name = "coefficient"
+    _estimate_name = "coefficient"
 
     def __init__(self, *, log, null_deviance, diagnostics, **shared):
         super().__init__(**shared)

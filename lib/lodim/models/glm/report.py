@@ -109,6 +109,23 @@ def _notes(fit):
         f"Standard errors {of}; p-values and intervals by {law}.",
         f"Fitted by {_method(fit)}.",
     ]
+    if len(fit.levels or ()) > 2:
+        notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
+    notes += _doubts(fit)
+    if fit.aliased:
+        shown = list(fit.aliased.items())[:NAMED]
+        names = "; ".join(f"{term} ({_made_of(of)})" for term, of in shown)
+        more = len(fit.aliased) - len(shown)
+        rest = f" and {more} more (fit.aliased)" if more else ""
+        notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
+    if fit.design.left_out:
+        notes += phrases.without_effect(fit.design)[-1:]
+    return tuple(notes)
+
+
+def _doubts(fit):
+    """Notes on what the errors, or the estimates, cannot be relied on for."""
+    log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         notes.append(
             f"Errors by {log['n_clusters']} clusters are too small: {FEW_CLUSTERS} or more are "
@@ -120,8 +137,6 @@ def _notes(fit):
         notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
     if fit.df_resid == 0:
         notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
-    if len(fit.levels or ()) > 2:
-        notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "
@@ -130,15 +145,7 @@ def _notes(fit):
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
-    if fit.aliased:
-        shown = list(fit.aliased.items())[:NAMED]
-        names = "; ".join(f"{term} ({_made_of(of)})" for term, of in shown)
-        more = len(fit.aliased) - len(shown)
-        rest = f" and {more} more (fit.aliased)" if more else ""
-        notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
-    if fit.design.left_out:
-        notes += phrases.without_effect(fit.design)[-1:]
-    return tuple(notes)
+    return notes
 
 
 def _made_of(terms):

@@ -36,7 +36,7 @@ class MelmFit(Fit):
     """
 
     name = "melm"
-    estimate_name = "loading"
+    _estimate_name = "loading"
 
     def __init__(self, *, log, measures, n, **shared):
         super().__init__(**shared)

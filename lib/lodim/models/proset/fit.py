@@ -48,8 +48,8 @@ class ProsetFit(Fit):
     """
 
     name = "proset"
-    estimate_name = "feature weight"
-    without_offset = ("familiarity", "variance")
+    _estimate_name = "feature weight"
+    _without_offset = ("familiarity", "variance")
 
     def __init__(self, *, log, calibration, typical, labels, n, null_deviance, **shared):
         super().__init__(**shared)

@@ -44,7 +44,7 @@ class RiprFit(Fit):
     """
 
     name = "ripr"
-    estimate_name = "share of the rows"
+    _estimate_name = "share of the rows"
 
     def __init__(self, *, log, record, labels, **shared):
         super().__init__(**shared)
