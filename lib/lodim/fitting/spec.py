@@ -221,14 +221,19 @@ def prepare(model, formula, data, arguments, which=None):
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
     family = families.family_of(design)
-    if spec.auto_settings:
-        automatic = spec.auto_settings(family, max(1, len(batch.positive_weight)))
-        open_ = {k: v for k, v in automatic.items() if getattr(settings, k) == "auto"}
-        settings = replace(settings, **open_)
+    settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
     standardize = shared.get("standardize", True)
     problem = Problem(model, spec, design, batch, family, settings, standardize, kept)
     return spec.validate(problem) if spec.validate else problem
+
+
+def _automatic(spec, settings, family, batch):
+    """The settings, values for those that are "auto"."""
+    if not spec.auto_settings:
+        return settings
+    values = spec.auto_settings(family, max(1, len(batch.positive_weight)))
+    return replace(settings, **{k: v for k, v in values.items() if getattr(settings, k) == "auto"})
 
 
 def _control(spec, arguments, control):

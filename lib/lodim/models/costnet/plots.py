@@ -35,12 +35,7 @@ def cost(fit, ax, *, log=False):
         _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
     share = _share(frontier.deviance, null)
     _steps(ax, frontier.cost, share, end, color=axes.BLUE, lw=1.4, zorder=2)
-    for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
-        of = np.array([r == rule for r in frontier.rule])
-        if of.any():
-            style = {"marker": MARKS[k % len(MARKS)], "color": COLOURS[k % len(COLOURS)], "s": 34}
-            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
-            ax.scatter(frontier.cost[of], share[of], **style)
+    _models_by_rule(ax, frontier, share)
     if fit.selection is not None:
         _held_out(ax, fit.selection, null)
     if fit.step.number:
@@ -54,6 +49,16 @@ def cost(fit, ax, *, log=False):
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes.tidy(ax)
+
+
+def _models_by_rule(ax, frontier, share):
+    """A point for each model of a price list, marked by the rule that has found it."""
+    for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
+        of = np.array([r == rule for r in frontier.rule])
+        if of.any():
+            style = {"marker": MARKS[k % len(MARKS)], "color": COLOURS[k % len(COLOURS)], "s": 34}
+            style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
+            ax.scatter(frontier.cost[of], share[of], **style)
 
 
 def _spread(ax, prices):

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
@@ -138,23 +137,7 @@ class GlmFit(Fit):
         coef, cov, infinite = e.in_units_of_data(design.mean, design.scale)
         error = np.sqrt(np.maximum(np.diag(cov), 0.0)).reshape(coef.T.shape).T
         error[infinite] = np.nan
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = coef / error
-        df = self._df_of_t
-        p = 2.0 * (
-            stats.t.sf(np.abs(statistic), df)
-            if np.isfinite(df)
-            else stats.norm.sf(np.abs(statistic))
-        )
-        reach = intervals.critical(level, df) * error
-        columns = {
-            "estimate": coef,
-            "std_error": error,
-            "statistic": statistic,
-            "p_value": p,
-            "conf_low": coef - reach,
-            "conf_high": coef + reach,
-        }
+        columns = intervals.inference(coef, error, self._df_of_t, level)
         terms = ["(Intercept)", *design.names]
         frames = []
         for s in range(coef.shape[1]):

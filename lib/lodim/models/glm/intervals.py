@@ -16,6 +16,21 @@ def critical(level, df):
     return stats.t.ppf(share, df) if np.isfinite(df) else stats.norm.ppf(share)
 
 
+def inference(coef, error, df, level):
+    """Tests and confidence limits of coefficients (q, S): a dict of arrays of their shape."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = coef / error
+    size, reach = np.abs(statistic), critical(level, df) * error
+    return {
+        "estimate": coef,
+        "std_error": error,
+        "statistic": statistic,
+        "p_value": 2.0 * (stats.t.sf(size, df) if np.isfinite(df) else stats.norm.sf(size)),
+        "conf_low": coef - reach,
+        "conf_high": coef + reach,
+    }
+
+
 def of_mean(family, score, error, level, df):
     """Confidence limits (n, 2) of the mean, symmetric on the scale of the score."""
     reach = critical(level, df) * error

@@ -154,7 +154,11 @@ def build_ensemble(search, views, shares, k, lambda_):
         centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
     )
-    e = replace(e, served=query(e, threads=t.threads).view)
+    return _with_answers(replace(e, served=query(e, threads=t.threads).view), t, s)
+
+
+def _with_answers(e, t, s):
+    """The ensemble, with what answers in its views beside neighbours, and its calibration."""
     e = drop_unused_views(e, t.threads) if t.task == CLUSTERS else e
     if s.learner is not None:
         return fit_local_learners(e, s.learner)

@@ -197,15 +197,13 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
     """The Explanation of one row of data by a fit; see `ProsetFit.explain`."""
     if not isinstance(least, int | float) or not 0 <= least <= 1:
         raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
-    query, on = read_query(fit, data, offset), select_features(fit, features)
-    t = fit.estimates
+    t, query, on = fit.estimates, read_query(fit, data, offset), select_features(fit, features)
     mixture = Mixture.from_prototypes(t, query.batch.offset_matrix(fit.family.n_scores))
     impact = fit._impacts(query.batch)[0] if len(t) else np.zeros(0)
     mass = impact.sum()
     share = impact / (1.0 + mass)
     dominant = _dominant(fit, impact, mixture)
-    shown = np.flatnonzero((share >= least) & (impact > 0) | dominant)
-    shown = shown[np.argsort(-impact[shown], kind="stable")]
+    shown = _largest(impact, (share >= least) & (impact > 0) | dominant)
     added = share[:, None] * mixture.targets
     estimate = mixture.estimate((impact @ mixture.targets)[None], impact.sum(keepdims=True))[0]
     rows = [
@@ -227,6 +225,12 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
         n_dominant=int(dominant.sum()),
         features=list(frame.columns[len(frame.columns) - len(on) :]),
     )
+
+
+def _largest(impact, wanted):
+    """Positions of the wanted prototypes, the largest impact first."""
+    shown = np.flatnonzero(wanted)
+    return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
