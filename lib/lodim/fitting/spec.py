@@ -60,7 +60,10 @@ class Problem:
 
         So the call of a path's or cv()'s fit makes that fit again.
         """
-        values = {name: getattr(settings, name) for name in given}
+        # A penalty that was "auto" is as it stands: by itself a call may choose another one.
+        auto = [name for name in self.spec.penalties if self.arguments[name] == "auto"]
+        names = [*given, *(auto if given else ())]
+        values = {name: getattr(settings, name) for name in names}
         own = inspect.signature(self.model).parameters
         arguments = self.arguments | {k: v for k, v in values.items() if k in own}
         rest = {k: v for k, v in values.items() if k not in own}

@@ -39,7 +39,7 @@ def moons():
 
 @pytest.fixture(scope="module", params=["squared", "density"])
 def regressor(request):
-    return ld.proset("y ~ .", waves(800), loss=request.param, threads=1)
+    return ld.proset("y ~ .", waves(800), loss=request.param, lambda_v=1e-2, threads=1)
 
 
 # Equation 2.4 ----------------------------------------------------------------------------------
@@ -165,7 +165,8 @@ def test_rows_of_weight_zero_do_not_count():
     junk = two_moons(40, seed=5).assign(kind="left", a=9.0)
     both = pd.concat([df, junk], ignore_index=True)
     weights = np.r_[np.ones(120), np.zeros(40)]
-    one, two = ld.proset("kind ~ .", df), ld.proset("kind ~ .", both, weights=weights)
+    one = ld.proset("kind ~ .", df, lambda_v=1e-3)
+    two = ld.proset("kind ~ .", both, weights=weights, lambda_v=1e-3)
     np.testing.assert_allclose(one.predict(df), two.predict(df), rtol=1e-5)
     assert two.estimates.row.max() < 120
 
@@ -318,7 +319,8 @@ def test_intervals_cover(regressor):
 def test_intervals_of_several_batches_cover(loss):
     """Later batches are fitted to rows that the first has left out: their errors are too small."""
     fits = [
-        ld.proset("y ~ .", waves(800, seed=s), loss=loss, n_batches=4, threads=1) for s in range(4)
+        ld.proset("y ~ .", waves(800, seed=s), loss=loss, n_batches=4, lambda_v=1e-2, threads=1)
+        for s in range(4)
     ]
     new = waves(1500, seed=7)
     for level in (0.5, 0.9):
@@ -329,7 +331,8 @@ def test_intervals_of_several_batches_cover(loss):
 
 def test_the_unit_of_the_response_does_not_matter(regressor):
     df = waves(800)
-    other = ld.proset("y ~ .", df.assign(y=1000 * df["y"]), loss=regressor.settings.loss)
+    loss = regressor.settings.loss
+    other = ld.proset("y ~ .", df.assign(y=1000 * df["y"]), loss=loss, lambda_v=1e-2)
     np.testing.assert_allclose(other.predict(df), 1000 * regressor.predict(df), rtol=1e-4)
 
 
@@ -385,10 +388,15 @@ def test_cv_over_pairs_of_penalties():
         ld.cv(ld.proset, "kind ~ .", two_moons(), grid=pairs.iloc[:0])
 
 
-def test_automatic_penalties_are_those_of_the_family():
-    numeric, classes = ld.proset("y ~ .", waves()), ld.proset("kind ~ .", two_moons())
-    assert (numeric.settings.lambda_v, numeric.settings.lambda_w) == (1e-2, 1e-6)
-    assert (classes.settings.lambda_v, classes.settings.lambda_w) == (1e-3, 1e-8)
+def test_automatic_penalties_are_chosen_or_those_of_the_family():
+    numeric, classes = ld.proset("y ~ .", waves(1250)), ld.proset("kind ~ .", two_moons(1250))
+    assert (numeric.settings.lambda_v, numeric.settings.lambda_w) == (8e-3, 8e-7)
+    assert (classes.settings.lambda_v, classes.settings.lambda_w) == (4e-3, 1e-8)
+    assert not numeric.chosen and not classes.chosen
+    few = ld.proset("kind ~ .", two_moons(100), n_batches=2)
+    assert list(few.chosen) == ["lambda_v"] and len(few.selection) == 6
+    assert few.settings.lambda_v == ld.proset("kind ~ .", two_moons(100)).settings.lambda_v
+    assert "lambda_v by cross-validation over 6 settings" in " ".join(str(few.summary()).split())
     assert numeric.update(waves(), lambda_v=1e-3).settings.lambda_w == 1e-6
     with pytest.raises(ld.ArgumentError, match="lambda_v"):
         ld.proset("y ~ .", waves(), lambda_v="large")
@@ -429,7 +437,9 @@ def test_path_begins_at_nothing(penalty, axes):
     sizes = [len(fit.estimates) for fit in path.fits] if penalty == "lambda_w" else frame["df"]
     assert np.array(sizes)[0] == 0 < np.array(sizes)[-1]
     value = path.lambdas[2]
-    alone = ld.proset("kind ~ .", two_moons(), **{penalty: value})
+    both = {name: getattr(path.at(value).settings, name) for name in ("lambda_v", "lambda_w")}
+    assert both[penalty] == value and path.at(value).arguments | both == path.at(value).arguments
+    alone = ld.proset("kind ~ .", two_moons(), **both)
     assert alone.predict(two_moons()).equals(path.at(value).predict(two_moons()))
     assert path.plot(ax=axes) is axes
     with pytest.raises(ld.ArgumentError, match="lambda_v, lambda_w"):
@@ -470,3 +480,17 @@ def test_without_prototypes_no_feature_is_in_use(tmp_path):
     np.testing.assert_array_equal(again, one.predict(two_moons()))
     assert len(one.estimates) == 0 and one.df == 0
     assert (one.tidy()["estimate"] == 0.0).all()
+
+
+def test_noise_is_not_followed():
+    """Where classes hardly differ, the default says little more than their shares."""
+    losses = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        df = pd.DataFrame(rng.normal(size=(500, 6)), columns=list("abcdef"))
+        df["k"] = np.where(0.4 * df["a"] + rng.logistic(size=500) > 1.0, "yes", "no")
+        fit = ld.proset("k ~ .", df[:200])
+        share = df["k"][:200].value_counts(normalize=True)
+        null = -np.log(share[df["k"][200:]].to_numpy()).mean()
+        losses.append(fit.evaluate(df[200:])["log_loss"][0] - null)
+    assert np.mean(losses) < 0.01  # with the author's lambda_v, 1e-3, it is .3

@@ -14,8 +14,9 @@ from lodim.selection.cv import choose
 
 __all__ = ["extend", "from_state", "proset"]
 
+FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
 GRIDS = {  # tried where a penalty is to be chosen, largest first
-    "lambda_v": (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5),
+    "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
 }
 
@@ -68,9 +69,12 @@ def proset(
         rows of each class, and at most half of these.
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
-        weights. "auto": the author's 1e-3 and 1e-8 for classes; 1e-2 and 1e-6 for a numeric
-        response, whose noise weaker ones follow, times 1000 / n beyond 1,000 rows. None: chosen by
-        cross-validation.
+        weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
+        (but not with loss="density"); beyond, and in `path` and `cv`, it is 5 / n for classes; for
+        a numeric response, whose noise weaker ones follow, the larger of 5 / n and 1e-2, this times
+        1000 / n beyond 1,000 rows. lambda_w is 1e-8; for a number 1e-6, times 1000 / n as well.
+        None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and noisy data
+        the class shares alone then have the better held-out likelihood.)
     l1_ratio_v, l1_ratio_w : float in [0, 1]
         Shares of their L1 penalties.
     loss : {"squared", "density"}
@@ -175,18 +179,30 @@ def proset(
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(proset, formula, data, arguments)
+    few = len(problem.batch.positive_weight) <= FEW_ROWS
+    if lambda_v == "auto" and loss != "density" and few and n_batches is not None:
+        return _with_chosen_penalty(problem)
     to_choose = [name for name in GRIDS if getattr(problem.settings, name) is None]
     if not to_choose and n_batches is not None:
         return SPEC.run(problem)
     return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
 
+def _with_chosen_penalty(problem):
+    """The fit with lambda_v chosen by cross-validation of its first batch."""
+    settings = problem.settings
+    one_batch = replace(settings, lambda_v=None, n_batches=1)
+    chosen, tried = choose(replace(problem, settings=one_batch), {"lambda_v": GRIDS["lambda_v"]})
+    settings = replace(settings, lambda_v=chosen.settings.lambda_v)
+    return SPEC.run(replace(chosen, settings=settings), tried)
+
+
 def auto_settings(family, n):
     """Values of the penalties that are "auto", for a family and n rows, a dict."""
     if family.name == "gaussian":
         share = min(1.0, 1000.0 / n)
-        return {"lambda_v": 1e-2 * share, "lambda_w": 1e-6 * share}
-    return {"lambda_v": 1e-3, "lambda_w": 1e-8}
+        return {"lambda_v": max(5.0 / n, 1e-2 * share), "lambda_w": 1e-6 * share}
+    return {"lambda_v": 5.0 / n, "lambda_w": 1e-8}
 
 
 def extend(fit, data, n_batches):
@@ -219,7 +235,7 @@ SPEC = ModelSpec(
     patience=2,
     auto_settings=auto_settings,
     options=(
-        Option("--lambda-v", "lambda_v", float, "penalty of feature weights; default: 0.001"),
+        Option("--lambda-v", "lambda_v", float, "penalty of weights; default: by cross-validation"),
         Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),
         Option("--batches", "n_batches", int, "number of batches; default: 1"),
         Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
