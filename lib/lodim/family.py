@@ -99,8 +99,20 @@ class Multinomial:
         return offset + _null_intercept(self, y, weight, offset, start - start.mean())
 
 
+class LogLink:
+    """What families with the logarithm as their link have in common."""
+
+    def mean(self, score):
+        """Mean of the response, (n,)."""
+        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+
+    def residual(self, y, score):
+        """Response residual, (n,)."""
+        return y - self.mean(score)
+
+
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(LogLink):
     """Counts whose variance is their mean; deviance 2 (y log(y / mu) - (y - mu))."""
 
     name: str = "poisson"
@@ -113,22 +125,14 @@ class Poisson:
         mean = self.mean(score)
         return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
 
-    def mean(self, score):
-        """Mean of the response, (n,)."""
-        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
-
-    def residual(self, y, score):
-        """Response residual, (n,)."""
-        return y - self.mean(score)
-
     def null_score(self, y, weight, offset):
         """Score (n, 1) of the model with an intercept alone; weights sum to one."""
         mean = max(dot(weight, y), RAREST)
-        return offset + np.log(mean) - _log_mean(weight, offset[:, 0])
+        return offset + np.log(mean) - logsumexp(offset[:, 0], b=weight)
 
 
 @dataclass(frozen=True)
-class Gamma:
+class Gamma(LogLink):
     """Numbers above 0 whose variance is as the square of the mean; log link.
 
     Deviance 2 ((y - mu) / mu - log(y / mu)).
@@ -144,22 +148,9 @@ class Gamma:
         log_ratio = np.log(y) - score[:, 0]
         return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
 
-    def mean(self, score):
-        """Mean of the response, (n,)."""
-        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
-
-    def residual(self, y, score):
-        """Response residual, (n,)."""
-        return y - self.mean(score)
-
     def null_score(self, y, weight, offset):
         """Score (n, 1) of the model with an intercept alone; weights sum to one."""
-        return offset + _log_mean(weight, np.log(y) - offset[:, 0])
-
-
-def _log_mean(weight, x):
-    """Logarithm of the weighted mean of exp(x)."""
-    return logsumexp(x, b=weight)
+        return offset + logsumexp(np.log(y) - offset[:, 0], b=weight)
 
 
 def hits(y, score):

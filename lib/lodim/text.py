@@ -14,9 +14,16 @@ def near_matches(name, names):
 
 
 def first_few(names, most=8):
-    """The first few names, in words."""
-    shown = ", ".join(f"{name!r:.100}" for name in names[:most]) or "no columns"
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    """The first few names, quoted, in words."""
+    return (
+        first_names([f"{name!r:.100}" for name in names[:most]], most, len(names)) or "no columns"
+    )
+
+
+def first_names(names, most, n=None):
+    """The first of n names, of all by default, in words: a, b and 3 more."""
+    n = len(names) if n is None else n
+    return ", ".join(names[:most]) + (f" and {n - most} more" if n > most else "")
 
 
 def join_words(names):

@@ -134,8 +134,7 @@ def _codes(frame, clusters):
         raise DataError(
             f"clusters has shape {np.shape(clusters)}, and the data has {len(frame.index)} rows"
         )
-    elif isinstance(clusters, pd.Series) and not clusters.index.equals(frame.index):
-        raise DataError("clusters has other row labels than the data; give it in the data's order")
+    _check_row_labels(frame, clusters, "clusters")
     codes = pd.factorize(pd.Series(clusters))[0]  # in the kind of the values: no id is rounded
     return np.where(codes < 0, np.nan, codes)
 
@@ -166,9 +165,13 @@ def _input_array(frame, value, what):
         raise DataError(f"{what} has {array.ndim} dimensions, not one")
     if len(array) != n:
         raise DataError(f"{what} has {len(array)} values, and the data has {n} rows")
+    _check_row_labels(frame, value, what)
+    return array
+
+
+def _check_row_labels(frame, value, what):
     if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
         raise DataError(f"{what} has other row labels than the data; give it in the data's order")
-    return array
 
 
 def _check_weights(weights):

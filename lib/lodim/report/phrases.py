@@ -21,7 +21,6 @@ def modelled(fit):
 
 def header(fit, *rows):
     """Labels and texts of a summary's header: what all models have, around a model's own."""
-    ratio = fit.dev_ratio
     return (
         ("Response", modelled(fit)),
         ("No. observations", str(fit.n)),
@@ -29,9 +28,16 @@ def header(fit, *rows):
         ("Rows dropped (NA)", str(fit.design.n_dropped)),
         ("Family", fit.family.name),
         *rows,
-        ("Dev. ratio", f"{ratio:.4f}"),
+        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
         ("Converged", "yes" if fit.converged else "NO"),
     )
+
+
+def term_labels(frame):
+    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
+    if "level" not in frame:
+        return list(frame["term"])
+    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def how(fit, name):

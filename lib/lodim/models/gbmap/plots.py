@@ -5,11 +5,12 @@ import numpy as np
 from lodim.checks import positive
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
-from lodim.models.gbmap.report import labels, loss_name
+from lodim.models.gbmap.report import loss_name
 from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, one_row, tidy
 from lodim.plot.axes import draw as draw_kind
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
+from lodim.report.phrases import term_labels
 from lodim.report.tables import significant
 from lodim.text import shorten
 
@@ -32,7 +33,7 @@ def effects(fit, ax, *, top=15):
     frame = fit.tidy()
     frame = frame.loc[frame["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
-    return bars(labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
+    return bars(term_labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
 
 
 def local(fit, ax, *, data, row=0, top=15):

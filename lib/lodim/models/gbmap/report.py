@@ -72,7 +72,9 @@ def _effects(fit, full):
     frame = fit.tidy()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
     shown = frame.loc[order if full else order[:MOST_FEATURES]]
-    table = shown[list(columns)].rename(columns=columns).set_axis(labels(shown), axis=0)
+    table = (
+        shown[list(columns)].rename(columns=columns).set_axis(phrases.term_labels(shown), axis=0)
+    )
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
         "feature, and per standard deviation, largest first; |.| averages their size. Where "
@@ -82,13 +84,6 @@ def _effects(fit, full):
     if len(frame) > len(shown):
         notes.append(f"{len(frame) - len(shown)} smaller effects are left out; see tidy().")
     return Table("Effects of features", table, dict.fromkeys(table, significant), tuple(notes))
-
-
-def labels(frame):
-    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
-    if "level" not in frame:
-        return list(frame["term"])
-    return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def loss_name(fit):

@@ -10,7 +10,9 @@ from lodim.models.glm.likelihood import DISPERSED
 
 def compare(one, other):
     """The frame of `GlmFit.anova`."""
-    small, large = sorted((one, other), key=lambda fit: fit.df) if _is_fit(one, other) else ()
+    if type(other) is not type(one):
+        raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
+    small, large = sorted((one, other), key=lambda fit: fit.df)
     _check(small, large)
     df = large.df - small.df
     fall = small.log["deviance"] - large.log["deviance"]
@@ -35,12 +37,6 @@ def compare(one, other):
             "p_value": [np.nan, p],
         }
     )
-
-
-def _is_fit(one, other):
-    if type(other) is not type(one):
-        raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
-    return True
 
 
 def _check(small, large):

@@ -7,8 +7,9 @@ from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.glm.estimates import Diagnostics, Estimates
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.report import few
+from lodim.models.glm.report import NAMED
 from lodim.models.glm.settings import COVARIANCES, Settings
+from lodim.text import first_names
 
 
 def assemble(problem, estimates, log, selection, for_path):
@@ -23,8 +24,8 @@ def assemble(problem, estimates, log, selection, for_path):
     )
     if fit.separated:
         warn_not_converged(
-            f"the response is separated: no finite estimate exists for {few(fit.separated)}; "
-            "the values are where the iterations stopped"
+            "the response is separated: no finite estimate exists for "
+            f"{first_names(fit.separated, NAMED)}; the values are where the iterations stopped"
         )
     elif not fit.converged:
         warn_not_converged("glm did not converge: raise control={'max_iter': ...}")

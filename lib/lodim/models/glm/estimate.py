@@ -5,15 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine import row_keys, tiles
+from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
 from lodim.fitting.storage import plain_label
 from lodim.models.glm import covariance, solvers
 from lodim.models.glm.aliasing import independent
-from lodim.models.glm.estimates import Diagnostics, Estimates
-from lodim.models.glm.likelihood import DISPERSED, log_likelihood, pearson, working_weights
-from lodim.models.glm.scoring import scores as scores_of
+from lodim.models.glm.estimates import Diagnostics, Estimates, design_matrix
+from lodim.models.glm.likelihood import (
+    DISPERSED,
+    all_scores,
+    log_likelihood,
+    pearson,
+    working_weights,
+)
 from lodim.models.glm.separation import is_separated
 
 N_CLASSES = {"binomial": 2}
@@ -38,7 +43,7 @@ class Rows:
     def from_batch(cls, batch, family):
         at = batch.positive_weight
         return cls(
-            X=np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])[at],
+            X=design_matrix(batch)[at],
             y=batch.y[at],
             weight=np.ones(len(at)) if batch.weights is None else batch.weights[at],
             offset=batch.offset_matrix(family.n_scores)[at],
@@ -52,7 +57,11 @@ def fit_stages(batch, family, settings, eval_batch=None):
     with single_blas():
         rows = Rows.from_batch(batch, family)
         estimates, log = _fit(rows, family, settings, batch)
-        yield estimates, log, None if eval_batch is None else scores(estimates, eval_batch, family)
+        scores = None
+        if eval_batch is not None:
+            scores = estimates.score(design_matrix(eval_batch), family)
+            scores = scores + eval_batch.offset_matrix(family.n_scores)
+        yield estimates, log, scores
 
 
 def combine(parts):
@@ -60,17 +69,11 @@ def combine(parts):
     return parts[-1]
 
 
-def scores(estimates, batch, family):
-    """Scores (n, K) of the rows of a batch, its offset included."""
-    linear = estimates.linear(estimates.columns(batch), family)
-    return linear + batch.offset_matrix(family.n_scores)
-
-
 def _fit(rows, family, settings, batch):
     kept, combination = independent(np.sqrt(rows.weight)[:, None] * rows.X)
     X, y, weight = rows.X[:, kept], rows.y, rows.weight
     coef, converged, n_iter = solvers.maximize(family, X, y, weight, rows.offset, settings.max_iter)
-    score = rows.offset + scores_of(X @ coef, family)
+    score = rows.offset + all_scores(X @ coef, family)
     absent = family.n_scores - len(np.unique(y)) if family.name == "multinomial" else 0
     df = coef.size - absent * len(kept)
     log = _measures(family, rows, score, len(X) * (coef.shape[1] - absent) - df)

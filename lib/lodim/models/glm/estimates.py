@@ -6,9 +6,15 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
+from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
 MADE = 1e-6  # what rounding leaves of a column that others make
+
+
+def design_matrix(batch):
+    """The constant and the features of the rows of a batch, (n, 1 + p)."""
+    return np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,62 +34,59 @@ class Estimates:
     cov: np.ndarray
     null: np.ndarray
 
-    def columns(self, batch):
-        """The columns that have coefficients, (n, q), of the rows of a batch."""
-        X = np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
-        return X[:, self.kept]
-
-    def linear(self, X, family):
-        """Scores (n, K) of columns (n, q), without an offset; the first of several classes has 0.
+    def score(self, X, family):
+        """Scores (n, K) of the rows of a design matrix, without an offset; see `design_matrix`.
 
         A product for each column, so that a row's score is the same in whatever data it stands.
         """
-        scores = np.zeros((len(X), self.coef.shape[1]))
-        for x, b in zip(X.T, self.coef, strict=True):
-            scores += x[:, None] * b
-        return np.insert(scores, 0, 0.0, axis=1) if family.name == "multinomial" else scores
+        linear = np.zeros((len(X), self.coef.shape[1]))
+        for j, b in zip(self.kept, self.coef, strict=True):
+            linear += X[:, j, None] * b
+        return all_scores(linear, family)
 
     def standard_error(self, X):
-        """Standard errors (n,) of the scores of a family that has one, of columns (n, q).
+        """Standard errors (n,) of the scores of a family that has one, of a design matrix.
 
         Infinite along directions that nothing is known of.
         """
+        X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
         size = np.abs(X).max(axis=1, initial=0.0)
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
-    def is_estimable(self, batch):
+    def is_estimable(self, X):
         """Whether the columns left out are in each row what they were in the training rows, (n,).
 
-        Else the row asks for a coefficient that could not be estimated.
+        Else the row of the design matrix asks for a coefficient that could not be estimated.
         """
-        if not self.combination.shape[1]:
-            return np.ones(batch.n, bool)
-        X = np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
-        made = X[:, self.kept] @ self.combination
-        size = 1.0 + np.abs(made) + np.abs(X[:, self.kept]) @ np.abs(self.combination)
-        return (np.abs(X[:, left_out] - made) <= MADE * size).all(axis=1)
+        X, others = X[:, self.kept], X[:, left_out]
+        made = X @ self.combination
+        size = 1.0 + np.abs(made) + np.abs(X) @ np.abs(self.combination)
+        return (np.abs(others - made) <= MADE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Coefficients (q, S) per unit of the features, their covariance, and which are infinite.
+        """Coefficients (q, S) per unit of the features, and their covariance (S q, S q)."""
+        T = self._to_units_of_data(mean, scale)
+        whole = np.kron(np.eye(self.coef.shape[1]), T)
+        return T @ self.coef, whole @ self.cov @ whole.T
 
-        Returns
-        -------
-        coef : (q, S)
-        cov : (S q, S q)
-        infinite : (q, S) bool, coefficients without a finite estimate
-        """
+    def infinite(self, mean, scale):
+        """Coefficients per unit of the features without a finite estimate, (q, S) bool."""
         q, S = self.coef.shape
-        T = np.eye(q)
+        if not self.null.shape[1]:
+            return np.zeros((q, S), bool)
+        whole = np.kron(np.eye(S), self._to_units_of_data(mean, scale))
+        along = np.abs(whole @ self.null).max(axis=1)
+        return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
+
+    def _to_units_of_data(self, mean, scale):
+        """The matrix (q, q) that turns coefficients of a score into those per unit of the data."""
         features = self.kept[1:] - 1
-        T[np.arange(1, q), np.arange(1, q)] = 1.0 / scale[features]
+        T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
-        whole = np.kron(np.eye(S), T)
-        along = np.abs(whole @ self.null).max(axis=1, initial=0.0)
-        infinite = (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
-        return T @ self.coef, whole @ self.cov @ whole.T, infinite
+        return T
 
     def check(self, p, n_scores):
         """Raise a ValueError unless the parts fit each other, p features and n_scores scores."""

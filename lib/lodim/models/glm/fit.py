@@ -1,14 +1,16 @@
 """GlmFit: what glm() returns."""
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of
+from lodim.checks import one_of, share
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.models.glm import intervals, report
+from lodim.models.glm.estimates import design_matrix
 from lodim.models.glm.likelihood import DISPERSED
 
 LEVEL = 0.95
@@ -57,9 +59,13 @@ class GlmFit(Fit):
         return classes if self.family.name == "multinomial" else (*classes, "interval")
 
     def _score(self, batch):
-        linear = self.estimates.linear(self.estimates.columns(batch), self.family)
-        linear[~self.estimates.is_estimable(batch)] = np.nan
-        return linear + batch.offset_matrix(self.family.n_scores)
+        return self._score_of(design_matrix(batch), batch)
+
+    def _score_of(self, X, batch):
+        """Scores (n, K) of the rows of a batch and their design matrix; NaN where not estimable."""
+        score = self.estimates.score(X, self.family)
+        score[~self.estimates.is_estimable(X)] = np.nan
+        return score + batch.offset_matrix(self.family.n_scores)
 
     def predict(
         self, data: Any, type: str = "response", *, offset: Any = None, level: float | None = None
@@ -102,10 +108,10 @@ class GlmFit(Fit):
             if level is not None:
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
             return super().predict(data, type, offset=offset)
-        level = _share(LEVEL if level is None else level)
+        level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset)
-        X = self.estimates.columns(batch)
-        score = self._score(batch)[:, 0]
+        X = design_matrix(batch)
+        score = self._score_of(X, batch)[:, 0]
         error, df = self.estimates.standard_error(X), self._df_of_t
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
@@ -132,18 +138,16 @@ class GlmFit(Fit):
             p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
             aliased, and but for the estimate where it is separated.
         """
-        level = _share(level)
-        design, e = self.design, self.estimates
-        coef, cov, infinite = e.in_units_of_data(design.mean, design.scale)
+        level = share("level", level)
+        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error = np.sqrt(np.maximum(np.diag(cov), 0.0)).reshape(coef.T.shape).T
-        error[infinite] = np.nan
+        error[self._infinite] = np.nan
         columns = intervals.inference(coef, error, self._df_of_t, level)
-        terms = ["(Intercept)", *design.names]
         frames = []
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
-            frame.index = [terms[k] for k in e.kept]
-            frame = frame.reindex(terms).rename_axis("term").reset_index()
+            frame.index = self._kept_terms
+            frame = frame.reindex(self._terms).rename_axis("term").reset_index()
             if coef.shape[1] > 1:
                 frame.insert(0, "level", self.levels[s + 1])
             frames.append(frame)
@@ -215,9 +219,8 @@ class GlmFit(Fit):
 
     def covariance(self) -> pd.DataFrame:
         """Covariance of the coefficients in units of the data, of those that are estimated."""
-        coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
-        terms = ["(Intercept)", *self.design.names]
-        names = pd.Index([terms[k] for k in self.estimates.kept], name="term")
+        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        names = pd.Index(self._kept_terms, name="term")
         if coef.shape[1] > 1:
             names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)
@@ -305,23 +308,35 @@ class GlmFit(Fit):
     @property
     def aliased(self):
         """Terms left out as linear combinations of those before them, and of which."""
-        terms = ["(Intercept)", *self.design.names]
-        kept = self.estimates.kept
-        out = np.setdiff1d(np.arange(len(terms)), kept)
-        made = self.estimates.combination
+        return {term: ", ".join(parts) for term, parts in self._combinations.items()}
+
+    @property
+    def _combinations(self):
+        """The terms that each aliased term is made of, a dict of lists."""
+        out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
+        made = np.abs(self.estimates.combination.T) > 1e-6
         return {
-            terms[j]: ", ".join(
-                terms[i] for i, c in zip(kept, column, strict=True) if abs(c) > 1e-6
-            )
-            for j, column in zip(out, made.T, strict=True)
+            self._terms[j]: list(compress(self._kept_terms, on))
+            for j, on in zip(out, made, strict=True)
         }
 
     @property
     def separated(self):
         """Terms without a finite maximum likelihood estimate."""
-        terms = ["(Intercept)", *self.design.names]
-        *_, infinite = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
-        return [terms[k] for k in self.estimates.kept[infinite.any(axis=1)]]
+        return list(compress(self._kept_terms, self._infinite.any(axis=1)))
+
+    @property
+    def _infinite(self):
+        return self.estimates.infinite(self.design.mean, self.design.scale)
+
+    @property
+    def _terms(self):
+        return ["(Intercept)", *self.design.names]
+
+    @property
+    def _kept_terms(self):
+        terms = self._terms
+        return [terms[k] for k in self.estimates.kept]
 
     @property
     def _df_of_t(self):
@@ -329,10 +344,3 @@ class GlmFit(Fit):
         if self.family.name not in DISPERSED:
             return np.inf
         return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)
-
-
-def _share(level):
-    real = isinstance(level, int | float | np.number) and not isinstance(level, bool)
-    if not real or not 0.0 < level < 1.0:
-        raise ArgumentError(f"level must be between 0 and 1, not {level!r:.80}")
-    return float(level)

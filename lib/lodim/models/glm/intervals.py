@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import stats
 
-LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
+from lodim.family import LARGEST_LOG
+
 WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
 NARROW = 8.0  # times that the score's error exceeds the spread of the logarithm of an observation
 HALVINGS = 60

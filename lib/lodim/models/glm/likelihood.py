@@ -17,14 +17,14 @@ def variance(family, mean):
     return mean ** {"gaussian": 0, "poisson": 1, "gamma": 2}[family.name]
 
 
-def slope(family, mean):
-    """Derivative of the mean by the score, (n,)."""
-    return mean if family.name == "gamma" else variance(family, mean)
+def all_scores(linear, family):
+    """Scores (n, K) of what the coefficients give (n, S); the first of several classes has 0."""
+    return np.insert(linear, 0, 0.0, axis=1) if family.name == "multinomial" else linear
 
 
 def working_weights(family, weight, mean):
     """Expected curvature of the negative log-likelihood times phi, by the score, (n,)."""
-    return weight * (1.0 if family.name == "gamma" else slope(family, mean))
+    return weight * (1.0 if family.name == "gamma" else variance(family, mean))
 
 
 def newton_weights(family, y, weight, mean):

@@ -7,6 +7,7 @@ import numpy as np
 from lodim.models.glm.likelihood import DISPERSED
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
+from lodim.text import first_names
 
 COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
 FEW_CLUSTERS = 30
@@ -113,9 +114,10 @@ def _notes(fit):
         notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
     notes += _doubts(fit)
     if fit.aliased:
-        shown = list(fit.aliased.items())[:NAMED]
-        names = "; ".join(f"{term} ({_made_of(of)})" for term, of in shown)
-        more = len(fit.aliased) - len(shown)
+        combinations = fit._combinations
+        shown = list(combinations.items())[:NAMED]
+        names = "; ".join(f"{term} ({_made_of(parts)})" for term, parts in shown)
+        more = len(combinations) - len(shown)
         rest = f" and {more} more (fit.aliased)" if more else ""
         notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
     if fit.design.left_out:
@@ -133,15 +135,15 @@ def _doubts(fit):
         )
     if not log["whole"]:
         notes.append("The response is not of whole numbers: the errors take them for counts.")
-    if kind in ("HC2", "HC3") and fit.tidy()["std_error"].isna().all():
+    if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
         notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
     if fit.df_resid == 0:
         notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "
-            f"{few(fit.separated)}: larger ones always fit better. What is shown is where "
-            "the iterations stopped. A penalized model, or fewer terms, has an answer."
+            f"{first_names(fit.separated, NAMED)}: larger ones always fit better. What is shown is "
+            "where the iterations stopped. A penalized model, or fewer terms, has an answer."
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
@@ -150,16 +152,7 @@ def _doubts(fit):
 
 def _made_of(terms):
     """What an aliased term is made of, in words."""
-    names = terms.split(", ") if terms else []
-    if len(names) > NAMED:
-        names = [*names[:NAMED], f"{len(names) - NAMED} more"]
-    return f"made of {', '.join(names)}" if names else "constant"
-
-
-def few(names):
-    """The first of many names, in words."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"made of {first_names(terms, NAMED)}" if terms else "constant"
 
 
 def _method(fit):

@@ -9,6 +9,7 @@ to gain in the quadratic model, is nothing beside the deviance: the same in any 
 import numpy as np
 
 from lodim.models.glm import covariance
+from lodim.models.glm.likelihood import all_scores
 
 DECREMENT = 1e-16  # of the deviance, left to gain
 HALVINGS = 30
@@ -36,15 +37,10 @@ def refine(family, X, y, weight, offset, coef, max_iter):
     return coef, False, max_iter
 
 
-def scores(linear, family):
-    """Scores (n, K) of what the coefficients give (n, S); the first of several classes has 0."""
-    return np.insert(linear, 0, 0.0, axis=1) if family.name == "multinomial" else linear
-
-
 def _deviance(family, X, y, weight, offset, coef):
     if not np.isfinite(coef).all():
         return np.inf
-    value = float(weight @ family.deviance(y, offset + scores(X @ coef, family)))
+    value = float(weight @ family.deviance(y, offset + all_scores(X @ coef, family)))
     return value if np.isfinite(value) else np.inf
 
 
@@ -59,7 +55,7 @@ def _null(family, X, y, weight, offset):
 
 def _step(family, X, y, weight, offset, coef):
     """A Newton step (q, S), and the decrement: twice the fall of the deviance that it promises."""
-    score = offset + scores(X @ coef, family)
+    score = offset + all_scores(X @ coef, family)
     residual = covariance.slopes(family, y, weight, family.mean(score))
     gradient = (X.T @ residual).T.ravel()
     step = covariance.newton_step(family, X, y, weight, family.mean(score), gradient)

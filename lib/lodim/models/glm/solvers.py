@@ -5,7 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from lodim.family import RAREST
+from lodim.family import RAREST, Multinomial
+from lodim.models.glm.covariance import information, slopes
+from lodim.models.glm.likelihood import all_scores
 from lodim.models.glm.scoring import refine
 
 TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
@@ -75,8 +77,7 @@ def _multinomial(X, y, weight, offset, max_iter):
     coef[:, seen] = 0.0
     n_iter = 0
     if len(seen) > 1:
-        beside = offset[:, seen[1:]] - offset[:, seen[:1]]
-        model = _weighted_multinomial()(code, X, weight, beside)
+        model = _weighted_multinomial()(code, X, weight, offset[:, seen])
         how = {"method": "newton", "maxiter": max_iter, "tol": TOLERANCE, "ridge_factor": 0.0}
         fit = model.fit(**how, disp=False, skip_hessian=True)
         coef[:, seen[1:]] = fit.params
@@ -93,30 +94,21 @@ def _weighted_multinomial():
         def __init__(self, y, X, weight, offset):
             super().__init__(y, X)
             self.weight, self.offset = weight / weight.mean(), offset
+            self.family, self.code = Multinomial(self.wendog.shape[1]), y
 
-        def _probabilities(self, params):
-            beta = params.reshape(self.K, -1, order="F")
-            score = np.column_stack([np.zeros(len(self.exog)), self.exog @ beta + self.offset])
-            score -= score.max(axis=1, keepdims=True)
-            p = np.exp(score)
-            return p / p.sum(axis=1, keepdims=True)
+        def _scores(self, params):
+            coef = params.reshape(self.exog.shape[1], -1, order="F")
+            return self.offset + all_scores(self.exog @ coef, self.family)
 
         def loglike(self, params):
-            p = self._probabilities(params)
-            return float(self.weight @ np.log((self.wendog * p).sum(axis=1)))
+            return -0.5 * float(self.weight @ self.family.deviance(self.code, self._scores(params)))
 
         def score(self, params):
-            rest = self.weight[:, None] * (self.wendog - self._probabilities(params))[:, 1:]
-            return (rest.T @ self.exog).ravel()
+            mean = self.family.mean(self._scores(params))
+            return (slopes(self.family, self.code, self.weight, mean).T @ self.exog).ravel()
 
         def hessian(self, params):
-            p = self._probabilities(params)[:, 1:]
-            S, q = p.shape[1], self.exog.shape[1]
-            out = np.empty((S, q, S, q))
-            for k in range(S):
-                for j in range(S):
-                    curvature = self.weight * p[:, k] * ((k == j) - p[:, j])
-                    out[k, :, j, :] = -self.exog.T @ (curvature[:, None] * self.exog)
-            return out.reshape(S * q, S * q)
+            mean = self.family.mean(self._scores(params))
+            return -information(self.family, self.exog, self.weight, mean)
 
     return WeightedMNLogit

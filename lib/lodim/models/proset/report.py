@@ -7,7 +7,7 @@ from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
-from lodim.text import join_words
+from lodim.text import first_names, join_words
 
 MOST_FEATURES = 20  # rows of the features' table
 MOST_NAMES = 10  # of features without weight
@@ -95,8 +95,7 @@ def _features(fit, full):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
     rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
     if rest:
-        more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
-        notes.append(f"Without a part (weight 0): {', '.join(rest[:MOST_NAMES])}{more}.")
+        notes.append(f"Without a part (weight 0): {first_names(rest, MOST_NAMES)}.")
     formats = {"Weight": significant, "Per SD": significant}
     return Table("Active features", table, formats, tuple(notes))
 

@@ -6,7 +6,7 @@ from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
-from lodim.text import join_words
+from lodim.text import first_names, join_words
 
 MOST_NAMES = 12  # of features in no view
 ERROR = {
@@ -197,8 +197,7 @@ def _feature_notes(fit):
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in d.names if name not in used]
     if rest:
-        more = f" and {len(rest) - MOST_NAMES} more" if len(rest) > MOST_NAMES else ""
-        notes.append(f"In no view: {', '.join(rest[:MOST_NAMES])}{more}.")
+        notes.append(f"In no view: {first_names(rest, MOST_NAMES)}.")
     return notes
 
 
