@@ -3,8 +3,8 @@
     python benchmarks/held_out.py [FOLDER] [--models ripr,proset] [--sets wine,...] [--seeds 3]
                                   [--rows 2000] [--out FILE]
 
-Data: those that come with lodim, and the CSV files of FOLDER (target in the last column). Splits:
-halves of `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows`
+Data: those that come with lodim, the CSV files of FOLDER (target in the last column), and sets that
+scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Splits: halves of `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows`
 training rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or
 logistic regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4,
 boosted trees (histograms); features of the peers are one-hot, standardized.
@@ -22,12 +22,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from statsmodels import datasets
 
 import lodim as ld
 
@@ -59,7 +62,23 @@ def sets(folder):
         if file.stem in CLASSES_OF_NUMBERS:
             df["y"] = "c" + df["y"].astype(str)
         found[file.stem] = df
+    found |= carried()
     return {name: df.dropna().reset_index(drop=True) for name, df in found.items()}
+
+
+def carried():
+    """Sets that scikit-learn and statsmodels bring, with the response y."""
+    digits = load_digits(as_frame=True).frame
+    frames = {name: getattr(datasets, name).load_pandas().data for name in ("anes96", "star98")}
+    party, star = frames["anes96"], frames["star98"]
+    above, below = star.pop("NABOVE"), star.pop("NBELOW")
+    return {
+        "digits": digits.drop(columns="target").assign(y="c" + digits["target"].astype(str)),
+        "anes96": party.drop(columns="PID").assign(y="c" + party["PID"].astype(str)),
+        "star98": star.assign(y=above / (above + below)),
+        "fair": datasets.fair.load_pandas().data.rename(columns={"affairs": "y"}),
+        "randhie": datasets.randhie.load_pandas().data.rename(columns={"mdvis": "y"}),
+    }
 
 
 def halves(df, seed, rows):
