@@ -4,10 +4,13 @@
                                   [--rows 2000] [--out FILE]
 
 Data: those that come with lodim, the CSV files of FOLDER (target in the last column), and sets that
-scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Splits: halves of `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows`
-training rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or
-logistic regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4,
-boosted trees (histograms); features of the peers are one-hot, standardized.
+scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Splits: halves of
+`numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows` training
+rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or logistic
+regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
+trees (histograms); features of the peers are one-hot, standardized. The shares of classes among
+neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
+would else be judged where it is infinite.
 
 A row for each set, split and model: accuracy or R2; log-loss of classes; expected calibration
 error (ten bins of the largest probability); seconds; features used; parts (prototypes, views).
@@ -29,7 +32,6 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
 from statsmodels import datasets
 
 import lodim as ld
@@ -141,7 +143,18 @@ def of_peer(name, train, test):
     if not classes:
         f, z = fit.predict(new), test["y"].to_numpy(float)
         return 1.0 - np.mean((z - f) ** 2) / np.var(z), np.nan, np.nan, np.nan, np.nan
-    return *measures(test["y"], fit.predict_proba(new), list(fit.classes_)), np.nan, np.nan
+    prob, levels = fit.predict_proba(new), list(fit.classes_)
+    if name in ("knn", "tree"):
+        share = train["y"].value_counts(normalize=True).reindex(levels).to_numpy()
+        inside = 10 if name == "knn" else _leaf_sizes(fit, new)
+        prob = (inside * prob + share) / (inside + 1)
+    return *measures(test["y"], prob, levels), np.nan, np.nan
+
+
+def _leaf_sizes(fit, X):
+    """Training rows in the leaf of each row, (n, 1)."""
+    tree = fit[-1].tree_
+    return tree.n_node_samples[fit[-1].apply(fit[:-1].transform(X))][:, None]
 
 
 def main():
