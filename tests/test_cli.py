@@ -63,11 +63,13 @@ def test_matplotlib_is_not_imported_unless_plots_are_asked_for(tmp_path):
 
 
 def test_csv_with_gaps_categories_and_a_name_in_quotes(cars, capsys):
-    assert main(["gbmap", "mpg ~ .", str(cars), *QUICK]) == 0
+    drop = ["--missing", "drop"]
+    assert main(["gbmap", "mpg ~ .", str(cars), *QUICK, *drop]) == 0
     out = capsys.readouterr().out
     assert "origin[USA, north]" in out and "model year" in out
     assert out.split("\n")[5].split()[:4] == ["Rows", "dropped", "(NA):", "8"]
-    assert main(["gbmap", "mpg ~ weight + Q('model year')", str(cars), *QUICK]) == 0
+    words = ["mpg ~ weight + Q('model year')", str(cars)]
+    assert main(["gbmap", *words, *QUICK, *drop]) == 0
     assert "No. observations:                  396" in capsys.readouterr().out
 
 
@@ -93,10 +95,12 @@ def test_predictions_have_a_row_a_new_row(tmp_path, type):
     frame.iloc[1, 0] = np.nan
     frame.reset_index(drop=True).to_csv(new, index=False)
     words = ["--predict", str(new), "--output", str(out), "--type", type]
-    assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
-    written = pd.read_csv(out)
-    assert len(written) == len(frame)
-    assert written.isna().all(axis=1).tolist() == [False, True, False, False, False]
+    for way in ("drop", "indicator"):
+        words = [*words, "--missing", way]
+        assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
+        written = pd.read_csv(out)
+        assert len(written) == len(frame)
+        assert written.isna().all(axis=1).tolist() == [False, way == "drop", False, False, False]
     assert not any(c.startswith(("(", "Unnamed")) for c in written)
 
 
@@ -268,7 +272,7 @@ def test_a_reader_that_has_seen_enough(argv):
 
 @pytest.mark.filterwarnings("default")
 def test_a_warning_is_one_line(monkeypatch, capsys):
-    def warned(name, sep):
+    def warned(name, sep, decimal):
         warnings.warn("slow", ld.ConvergenceWarning, stacklevel=1)
         return ld.data(name)
 

@@ -179,7 +179,7 @@ def test_print_tidy_and_plot(df, axes):
 def test_progress(df, capsys):
     pytest.importorskip("tqdm")
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, progress=True, **SHARED)
-    assert "cv" in capsys.readouterr().err
+    assert "cross-validation" in capsys.readouterr().err
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, **SHARED)
     assert capsys.readouterr() == ("", "")
 
