@@ -104,6 +104,25 @@ def test_predictions_have_a_row_a_new_row(tmp_path, type):
     assert not any(c.startswith(("(", "Unnamed")) for c in written)
 
 
+def test_decimal_commas_and_levels_that_are_new(tmp_path, capsys):
+    file, new, out = tmp_path / "x.csv", tmp_path / "new.csv", tmp_path / "out.csv"
+    frame = ld.data("iris")
+    frame.to_csv(file, sep=";", decimal=",", index=False)
+    words = ["gbmap", "sepal_length ~ .", str(file), *QUICK, "--sep", ";"]
+    assert main(words) == 2
+    assert "--decimal , on the command line" in capsys.readouterr().err
+    frame[::50].assign(species="lily").to_csv(new, sep=";", decimal=",", index=False)
+    words += ["--decimal", ",", "--predict", str(new), "--output", str(out)]
+    assert main(words) == 2
+    assert "'lily'" in capsys.readouterr().err
+    assert main([*words, "--new-levels", "missing"]) == 0
+    fit = ld.gbmap("sepal_length ~ .", frame, m=2, lambda_=0.1)
+    expected = fit.predict(frame[::50].assign(species=None))
+    np.testing.assert_allclose(pd.read_csv(out)["sepal_length"], expected, rtol=1e-12)
+    assert main(["gbmap", "a ~ .", str(file), "--decimal", ","]) == 2
+    assert "needs another --sep" in capsys.readouterr().err
+
+
 def test_saved_fit_loads(tmp_path, capsys):
     file = tmp_path / "fit.lodim"
     assert main(["gbmap", "mpg ~ .", "autompg", *QUICK, "--save", str(file)]) == 0

@@ -7,22 +7,24 @@ from typing import Any
 
 from lodim.errors import MissingExtraError
 
-_asked: ContextVar[bool] = ContextVar("progress", default=False)
+QUIET, ASKED, SHOWN = range(3)
+_state: ContextVar[int] = ContextVar("progress", default=QUIET)
 
 
 @contextmanager
 def showing(asked: bool) -> Iterator[None]:
     """What runs within shows its outermost bar, where that is asked for here or further out."""
-    before = _asked.set(asked or _asked.get())
+    before = _state.set(max(_state.get(), ASKED if asked else QUIET))
     try:
         yield
     finally:
-        _asked.reset(before)
+        _state.reset(before)
 
 
 def bar(total: int, what: str) -> AbstractContextManager:
     """A bar with `update(n)`; an invisible one where none is asked for, or one is shown already."""
-    return _shown(total, what) if _asked.get() and total > 1 else nullcontext(_NoBar())
+    shows = _state.get() == ASKED and total > 1
+    return _shown(total, what) if shows else nullcontext(_NoBar())
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
@@ -41,12 +43,12 @@ def _shown(total, what):
     except ImportError as error:
         hint = "progress=True needs tqdm: pip install 'lodim[progress]'"
         raise MissingExtraError(hint) from error
-    before = _asked.set(False)
+    before = _state.set(SHOWN)
     try:
         with tqdm(total=total, desc=what) as shown:
             yield shown
     finally:
-        _asked.reset(before)
+        _state.reset(before)
 
 
 class _NoBar:

@@ -23,7 +23,8 @@ def check(column, levels, n, answer=False):
     """Refuse, or warn of, a column of text that holds numbers but for a few values.
 
     Nothing is said of declared categories, nor of up to 20 numbers as text beside no mark of a
-    missing value ("?", "n/a"). It is refused where there are more levels than half of the rows.
+    missing value ("?", "n/a"). It is refused where there are more levels than half of the rows, or
+    over 20 and most of them fractions.
 
     Parameters
     ----------
@@ -43,7 +44,9 @@ def check(column, levels, n, answer=False):
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
     but = f" but {first_few(others)}" if others else ""
     what = f"{what} was read as text: it has {len(levels):,} levels in {n:,} rows, all numbers{but}"
-    if len(levels) > SOME and 2 * len(levels) > n:
+    fractions = sum("." in level or "," in level for level in levels)
+    many = len(levels) > SOME and 2 * len(levels) > n
+    if many or (len(levels) > FEW and 2 * fractions > len(levels)):
         raise DataError(f"{what}; {_cure(column.name, levels, answer)}")
     marked = any(other.strip().lower() in MARKS for other in others)
     if marked or len(levels) > FEW:
