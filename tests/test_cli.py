@@ -63,11 +63,13 @@ def test_matplotlib_is_not_imported_unless_plots_are_asked_for(tmp_path):
 
 
 def test_csv_with_gaps_categories_and_a_name_in_quotes(cars, capsys):
-    assert main(["gbmap", "mpg ~ .", str(cars), *QUICK]) == 0
+    drop = ["--missing", "drop"]
+    assert main(["gbmap", "mpg ~ .", str(cars), *QUICK, *drop]) == 0
     out = capsys.readouterr().out
     assert "origin[USA, north]" in out and "model year" in out
     assert out.split("\n")[5].split()[:4] == ["Rows", "dropped", "(NA):", "8"]
-    assert main(["gbmap", "mpg ~ weight + Q('model year')", str(cars), *QUICK]) == 0
+    words = ["mpg ~ weight + Q('model year')", str(cars)]
+    assert main(["gbmap", *words, *QUICK, *drop]) == 0
     assert "No. observations:                  396" in capsys.readouterr().out
 
 
@@ -93,11 +95,32 @@ def test_predictions_have_a_row_a_new_row(tmp_path, type):
     frame.iloc[1, 0] = np.nan
     frame.reset_index(drop=True).to_csv(new, index=False)
     words = ["--predict", str(new), "--output", str(out), "--type", type]
-    assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
-    written = pd.read_csv(out)
-    assert len(written) == len(frame)
-    assert written.isna().all(axis=1).tolist() == [False, True, False, False, False]
+    for way in ("drop", "indicator"):
+        words = [*words, "--missing", way]
+        assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
+        written = pd.read_csv(out)
+        assert len(written) == len(frame)
+        assert written.isna().all(axis=1).tolist() == [False, way == "drop", False, False, False]
     assert not any(c.startswith(("(", "Unnamed")) for c in written)
+
+
+def test_decimal_commas_and_levels_that_are_new(tmp_path, capsys):
+    file, new, out = tmp_path / "x.csv", tmp_path / "new.csv", tmp_path / "out.csv"
+    frame = ld.data("iris")
+    frame.to_csv(file, sep=";", decimal=",", index=False)
+    words = ["gbmap", "sepal_length ~ .", str(file), *QUICK, "--sep", ";"]
+    assert main(words) == 2
+    assert "--decimal , on the command line" in capsys.readouterr().err
+    frame[::50].assign(species="lily").to_csv(new, sep=";", decimal=",", index=False)
+    words += ["--decimal", ",", "--predict", str(new), "--output", str(out)]
+    assert main(words) == 2
+    assert "'lily'" in capsys.readouterr().err
+    assert main([*words, "--new-levels", "missing"]) == 0
+    fit = ld.gbmap("sepal_length ~ .", frame, m=2, lambda_=0.1)
+    expected = fit.predict(frame[::50].assign(species=None))
+    np.testing.assert_allclose(pd.read_csv(out)["sepal_length"], expected, rtol=1e-12)
+    assert main(["gbmap", "a ~ .", str(file), "--decimal", ","]) == 2
+    assert "needs another --sep" in capsys.readouterr().err
 
 
 def test_saved_fit_loads(tmp_path, capsys):
@@ -268,7 +291,7 @@ def test_a_reader_that_has_seen_enough(argv):
 
 @pytest.mark.filterwarnings("default")
 def test_a_warning_is_one_line(monkeypatch, capsys):
-    def warned(name, sep):
+    def warned(name, sep, decimal):
         warnings.warn("slow", ld.ConvergenceWarning, stacklevel=1)
         return ld.data(name)
 

@@ -25,6 +25,7 @@ MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing value
 SHARED = (
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
+    Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
 )  # fmt: skip
 
@@ -79,6 +80,9 @@ def _add_model(commands, spec):
     one.add_argument(
         "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
     )
+    one.add_argument(
+        "--decimal", choices=(".", ","), default=".", help="decimal point of the numbers in them"
+    )
     one.add_argument("--cv", action="store_true", help="print the cross-validation")
     one.add_argument(
         "--plots",
@@ -96,6 +100,12 @@ def _add_files(one):
     one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
     one.add_argument(
         "--type", default="response", help="response (default), link, class, ...: see predict()"
+    )
+    one.add_argument(
+        "--new-levels",
+        choices=("error", "missing"),
+        default="error",
+        help="what a level is in the new rows that training had not; default: an error",
     )
     one.add_argument("--output", metavar="CSV", help="file for the predictions, a row a new row")
     one.add_argument(
@@ -129,15 +139,16 @@ def fit_model(args: argparse.Namespace) -> None:
     arguments = {option.name: getattr(args, option.name) for option in given}
     for option in given:
         if option.file:
-            arguments[option.name] = read_csv(arguments[option.name], args.sep)
-    data = read_data(args.data, args.sep)
-    new = None if args.predict is None else read_data(args.predict, args.sep)
+            arguments[option.name] = read_csv(arguments[option.name], args.sep, args.decimal)
+    data = read_data(args.data, args.sep, args.decimal)
+    new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
     fit = model(args.formula, data, **arguments)
     print(fit.summary())
     if args.save:
         fit.save(args.save)
     if new is not None:
-        write_csv(fit.predict(new, args.type), args.output, args.escape_formulas)
+        answers = fit.predict(new, args.type, new_levels=args.new_levels)
+        write_csv(answers, args.output, args.escape_formulas)
     if spec.penalties:
         arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
     cv = None
@@ -161,21 +172,28 @@ def show_data(args: argparse.Namespace) -> None:
         print(lodim.data(args.name).to_csv(index=False), end="")
 
 
-def read_data(name: str, sep: str = ",") -> pd.DataFrame:
+def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     """A CSV file or, where there is no such file, the data set of that name."""
     known = lodim.data()["name"].tolist()
     if Path(name).exists() or name not in known:
-        return read_csv(name, sep)
+        return read_csv(name, sep, decimal)
     return lodim.data(name)
 
 
-def read_csv(name: str, sep: str = ",") -> pd.DataFrame:
+def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     """Read a CSV file; a first column without a name becomes the index."""
+    if sep == decimal:
+        raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if Path(name).is_dir():
         raise DataError(f"{name!r} is a folder, not a CSV file")
     if not Path(name).is_file():
         raise DataError(f"no file {name!r}, and no data set of that name: see python -m lodim data")
-    how: dict[str, Any] = {"sep": sep, "keep_default_na": False, "encoding": "utf-8-sig"}
+    how: dict[str, Any] = {
+        "sep": sep,
+        "decimal": decimal,
+        "keep_default_na": False,
+        "encoding": "utf-8-sig",
+    }
     try:
         # The second row is read with the head: one cell more would be taken for a row label.
         head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]

@@ -36,9 +36,18 @@ class ConvergenceWarning(UserWarning):
     """The optimizer stopped before its tolerance was met."""
 
 
+class DataWarning(UserWarning):
+    """The data can be used, and may not be what was meant."""
+
+
 def warn_not_converged(message: str) -> None:
+    """Warn of an optimizer that has not met its tolerance."""
+    warn(message, ConvergenceWarning)
+
+
+def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that has called lodim, however deep the call is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

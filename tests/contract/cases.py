@@ -1,5 +1,6 @@
 """Cases of the contract: a frame of each kind, and what a model's part of the contract says."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -47,6 +48,11 @@ def frame(kind):
 
 FORMULA = "answer ~ . - w - o"
 MISSING = [1003, 1009]
+
+
+def missing_of(model):
+    """What a model does by default where a feature is missing."""
+    return inspect.signature(model).parameters["missing"].default
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,10 @@ def only(package, *allowed):
     return {n for n in NAMES if uses(n, package)} - set(allowed)
 
 
-BASE = {"errors", "checks", "forms", "text"}
+BASE = {"errors", "checks", "forms", "text", "progress"}
 MAY = {  # what each block may import beside itself, from the bottom up
-    "errors": set(), "text": set(), "checks": BASE, "forms": BASE, "formula": BASE, "engine": BASE,
+    "errors": set(), "text": set(), "progress": {"errors"}, "checks": BASE, "forms": BASE,
+    "formula": BASE, "engine": BASE,
     "design": BASE | {"formula", "engine"}, "family": BASE | {"engine"},
     "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from contract.cases import (
     contract_of,
     frame,
     frame_of,
+    missing_of,
 )
 from lodim.fitting import storage as store
 
@@ -28,7 +29,12 @@ def used(model):
     """How many rows of the frame a fit counts, and what its print says of the others."""
     if contract_of(model).keeps_missing:
         return N, "without any complete view: 2 "
-    return N - 2, "(2 dropped"
+    return (N - 2, "(2 dropped") if missing_of(model) == "drop" else (N, "(2 filled in")
+
+
+def unanswered(model):
+    """The rows of the frame that a fit does not answer."""
+    return [] if missing_of(model) == "indicator" else MISSING
 
 
 cases = pytest.mark.parametrize(
@@ -92,15 +98,17 @@ def test_predictions_have_the_rows_of_the_data(model, kind):
         out = fit.predict(df, type)
         assert out.index.equals(df.index), type
         missing = out.isna() if isinstance(out, pd.Series) else out.isna().any(axis=1)
-        assert list(df.index[missing]) == MISSING, type
+        assert list(df.index[missing]) == unanswered(model), type
         one = fit.predict(df.iloc[[5]], type)
         assert len(one) == 1
         assert len(fit.predict(df.iloc[:0], type)) == 0
-        assert fit.predict(df.loc[MISSING], type).isna().all(axis=None)
+        alone = fit.predict(df.loc[MISSING], type)
+        assert alone.isna().to_numpy().reshape(2, -1).any(axis=1).all() == bool(unanswered(model))
         pd.testing.assert_index_equal(fit.predict(df[::-1], type).index, df.index[::-1])
     if fit.levels is not None:
         classes = fit.predict(df, "class")
-        assert set(classes.dropna()) <= set(fit.levels) and classes[MISSING].isna().all()
+        assert set(classes.dropna()) <= set(fit.levels)
+        assert classes[unanswered(model)].isna().all()
         assert tuple(fit.predict(df, "prob").columns) == fit.levels
     with pytest.raises(ld.ArgumentError, match="type must be one of"):
         fit.predict(df, "nonsense")
@@ -110,7 +118,7 @@ def test_predictions_have_the_rows_of_the_data(model, kind):
 def test_better_than_nothing(model, kind):
     fit = fit_of(model, kind)
     row = fit.evaluate(frame_of(model, kind)).iloc[0]
-    assert row["dev_ratio"] > 0.3 and row["n"] == N - 2
+    assert row["dev_ratio"] > 0.3 and row["n"] == N - len(unanswered(model))
     if fit.levels is not None:
         assert row["accuracy"] > 0.7
 
@@ -130,6 +138,45 @@ def test_unseen_and_missing_columns(model, kind):
     if fit.levels is not None and kind == "text":
         with pytest.raises(ld.DataError, match="dead"):
             fit.evaluate(df.assign(answer="dead"))
+
+
+def _known(fit, df):
+    """The features that a fit reads; declared categories without training rows are missing."""
+    parts = [part for term in fit._reader.terms for part in term]
+    gone = {part.name: list(part.unseen) for part in parts if getattr(part, "unseen", ())}
+    return df[fit._reader.features].apply(lambda x: x.where(~x.isin(gone.get(x.name, []))))
+
+
+WAYS = [(m, way) for m in MODELS for way in ("drop", "indicator")]
+
+
+@pytest.mark.parametrize("model, way", WAYS, ids=lambda v: getattr(v, "__name__", v))
+def test_rows_that_miss_features_are_dropped_or_filled(model, way, tmp_path):
+    """Beside a gap that training had there is a column that says so; a file remembers all of it."""
+    kind = contract_of(model).kinds[0]
+    df = frame(kind)
+    df.loc[1010:1016, "age"] = np.nan
+    fit = model(FORMULA, df, missing=way, **contract_of(model).cheap)
+    gone = df[["age", "arm"]].isna().any(axis=1)
+    assert fit.n == N - (way == "drop") * gone.sum() and fit.design.n_incomplete == gone.sum() == 9
+    new = df.assign(**{"dose mg": np.nan})  # training has never missed it
+    out = fit.predict(new)
+    fit.save(tmp_path / "fit.lodim")
+    pd.testing.assert_series_equal(ld.load(tmp_path / "fit.lodim").predict(new), out)
+    text, report = " ".join(str(fit).split()), " ".join(str(fit.summary()).split())
+    if way == "drop":
+        assert fit.design.fills == () and "missing" not in " ".join(fit.design.names)
+        used = fit._reader.features  # of costnet, those that it pays for
+        assert (out.isna() == new[used].isna().any(axis=1)).all()
+        keeps = 'missing="indicator" would keep the 9 rows that miss features alone'
+        assert "(9 dropped for missing values)" in text and keeps in text and keeps in report
+        return
+    assert fit.design.names[-1] == "age[missing]" and "arm[missing]" in fit.design.names
+    assert out.notna().all() and "(9 filled in for missing values)" in text
+    mean = dict((f.name, f.value) for f in fit.design.fills)["dose mg"]
+    assert mean == pytest.approx(df["dose mg"].mean())
+    pd.testing.assert_series_equal(fit.predict(new.assign(**{"dose mg": mean})), out)
+    assert "age in 8 rows (by the mean" in report and "arm in 1 row (a level of its own)" in report
 
 
 @cases
@@ -223,7 +270,7 @@ def test_data_is_left_alone(model):
 @models
 def test_other_frames(model):
     df = frame_of(model, "text").dropna()
-    expected = fit_of(model, "text")
+    expected = model(FORMULA, df, **contract_of(model).cheap)
     as_dict = {name: df[name].tolist() for name in df}
     one = model(FORMULA, as_dict, **contract_of(model).cheap)
     np.testing.assert_allclose(one.predict(as_dict), expected.predict(df), rtol=1e-9)
@@ -247,7 +294,7 @@ def infinite(df):
 
 REFUSED = {
     "no rows": (bad(lambda d: d[:0]), ld.DataError, "no rows"),
-    "no rows left": (bad(lambda d: d.assign(age=np.nan)), ld.DataError, "'age' in 80"),
+    "no rows left": (bad(lambda d: d.assign(age=np.nan)), ld.DataError, "'age' (in 80|is missing)"),
     "constant response": (bad(lambda d: d.assign(answer=3.0)), ld.DataError, "3 in every row"),
     "one class": (bad(lambda d: d.assign(answer="a")), ld.DataError, "one class only"),
     "missing response": (bad(lambda d: d.drop(columns="answer")), ld.FormulaError, "answer"),
@@ -453,8 +500,10 @@ def test_any_frame(model, df, seed, weighted, penalty):
         assert np.isfinite(out.dropna().to_numpy(float)).all()
         if contract_of(model).keeps_missing:
             known = df.index[fit.predict(df, "view").notna()]
+        elif missing_of(model) == "indicator":
+            known = df.index
         else:
-            known = df.index[df[fit._reader.features].notna().all(axis=1)]
+            known = df.index[_known(fit, df).notna().all(axis=1)]
         if getattr(fit, "aliased", {}):  # rows that ask for what could not be estimated
             known = known.intersection(out.dropna().index)
         assert list(out.dropna().index) == list(known)  # the response is not needed

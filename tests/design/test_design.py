@@ -619,7 +619,7 @@ def test_partial_rows_hold_what_is_known(term, weights):
     """Each term is as if learnt from the rows that have it, and NaN in the others."""
     df = partial_frame()
     formula = f"y ~ {' + '.join(TERMS)}"
-    design, batch = Design.learn(formula, df, keeps_missing=True, weights=weights)
+    design, batch = Design.learn(formula, df, missing="keep", weights=weights)
     alone, complete = Design.learn(f"~ {term}", df, weights=weights)
     at = [k for k, t in enumerate(design.term_of) if design.term_names[t] == alone.term_names[0]]
     X, part = tiles.unpack(batch.X, batch.n)[:, at], tiles.unpack(complete.X, complete.n)
@@ -637,9 +637,9 @@ def test_partial_rows_hold_what_is_known(term, weights):
 
 def test_partial_is_the_same_without_missing_values():
     df = partial_frame().dropna()
-    for keeps_missing in (False, True):
-        _design, batch = Design.learn("y ~ a + b", df, keeps_missing=keeps_missing)
-        if not keeps_missing:
+    for missing in ("drop", "keep", "indicator"):
+        _design, batch = Design.learn("y ~ a + b", df, missing=missing)
+        if missing == "drop":
             expected = batch
     np.testing.assert_array_equal(batch.X, expected.X)
     np.testing.assert_array_equal(batch.y, expected.y)
@@ -648,10 +648,10 @@ def test_partial_is_the_same_without_missing_values():
 def test_a_column_that_is_never_known_is_named():
     df = partial_frame().assign(a=np.nan)
     with pytest.raises(DataError, match="'a' is missing in every row"):
-        Design.learn("y ~ a + c", df, keeps_missing=True)
+        Design.learn("y ~ a + c", df, missing="keep")
     df = partial_frame().assign(w=lambda d: d["a"].isna().astype(float))
     with pytest.raises(DataError, match="no row that counts has 'a'"):
-        Design.learn("y ~ a + c", df, keeps_missing=True, weights="w")
+        Design.learn("y ~ a + c", df, missing="keep", weights="w")
 
 
 def test_folds_of_partial_rows():
@@ -659,7 +659,7 @@ def test_folds_of_partial_rows():
     from lodim.selection import folds as fold
 
     df = partial_frame()
-    _, batch = Design.learn("y ~ a + c", df, keeps_missing=True)
+    _, batch = Design.learn("y ~ a + c", df, missing="keep")
     at = fold.assign(batch, 5, None, 0)
     assert at[5] == -1 and set(np.delete(at, 5)) == set(range(5))
     train, test = split(batch, at == 0, True)

@@ -179,9 +179,31 @@ def test_print_tidy_and_plot(df, axes):
 def test_progress(df, capsys):
     pytest.importorskip("tqdm")
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, progress=True, **SHARED)
-    assert "cv" in capsys.readouterr().err
+    assert "cross-validation" in capsys.readouterr().err
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, **SHARED)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda df, **p: ld.gbmap("y ~ x1", df, m=2, lambda_=0.1, **p), ["gbmap: m"]),
+        (lambda df, **p: ld.proset("c ~ x1 + x2", df, lambda_v=None, **p), ["cross-validation"]),
+        (lambda df, **p: ld.path(ld.gbmap, "y ~ x1", df, n_lambda=2, m=2, **p), ["path"]),
+    ],
+    ids=["stages", "choice", "path"],
+)
+def test_progress_of_each_call_is_its_outermost_bar(df, capsys, call, words):
+    pytest.importorskip("tqdm")
+    fit = call(df, progress=True)
+    told = capsys.readouterr().err
+    bars = {line.split(":  ")[0].split(": 100%")[0].strip() for line in told.split("\r")}
+    assert bars - {""} == set(words)
+    assert "progress" not in fit.call
+    call(df)
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(ld.ArgumentError, match="progress"):
+        call(df, progress="yes")
 
 
 @pytest.mark.parametrize(

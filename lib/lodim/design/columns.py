@@ -8,7 +8,7 @@ import datetime
 import decimal
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,8 @@ class Column:
     codes : (N,) integers, positions in `levels`, -1 where missing; None unless kind is 'level'
     levels : str, bool, int or float; in the order of the categories, else sorted
     whole : whether the numbers are whole by their type (kept where gaps made them floats)
+    declared : whether the levels are those of a pandas Categorical, which need not have rows
+    ordered : whether they are in an order that means something
     """
 
     name: str
@@ -50,6 +52,8 @@ class Column:
     codes: np.ndarray | None = None
     levels: tuple = ()
     whole: bool = False
+    declared: bool = False
+    ordered: bool = False
 
 
 def read_frame(data):
@@ -219,7 +223,8 @@ def _category_column(series, name):
     levels = tuple(_plain(level) for level in series.cat.categories)
     if len(set(levels)) < len(levels):
         raise DataError(f"two categories of column {name!r} are written the same")
-    return Column(name, "level", None, series.cat.codes.to_numpy(), levels)
+    codes, ordered = series.cat.codes.to_numpy(), bool(series.cat.ordered)
+    return Column(name, "level", None, codes, levels, declared=True, ordered=ordered)
 
 
 def _plain(level):
@@ -295,6 +300,19 @@ def as_levels(column):
     return Column(column.name, "level", None, codes, tuple(kind(v) for v in values[present]))
 
 
+def without_levels(column, known, forgiven=None):
+    """The column with some values missing: those not `known` but `forgiven` (None: all others)."""
+    if column.kind != "level":
+        unknown = forgiven is None and ~np.isin(as_float(column.values), known)
+        return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
+    goes = [
+        level not in known and (forgiven is None or level in forgiven) for level in column.levels
+    ]
+    if not any(goes):
+        return column
+    return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
+
+
 def take(x, rows):
     """The rows asked for; all of them, without a copy, where `rows` is empty (see `moments`)."""
     return x[rows] if rows.size else x
@@ -302,12 +320,13 @@ def take(x, rows):
 
 def used_levels(column, rows):
     """Levels that occur in these rows, in order."""
-    counts = np.bincount(take(column.codes, rows), minlength=len(column.levels))
+    codes = take(column.codes, rows)
+    counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     return tuple(level for level, n in zip(column.levels, counts, strict=True) if n)
 
 
-def recode(column, levels, rows):
-    """Positions in `levels` of the column's values, (n,) int64.
+def recode(column, levels, rows, cure=""):
+    """Positions in `levels` of the column's values, -1 where one is missing, (n,) int64.
 
     Raises
     ------
@@ -319,14 +338,13 @@ def recode(column, levels, rows):
     if column.levels == levels:
         return codes
     known = {level: i for i, level in enumerate(levels)}
-    place = np.array([known.get(level, -1) for level in column.levels], np.int64)
-    if not len(place):
-        return codes
+    place = np.array([*(known.get(level, -1) for level in column.levels), -1], np.int64)
     positions = place[codes]
-    if len(positions) and positions.min() < 0:
-        level = column.levels[codes[int(positions.argmin())]]
+    unknown = np.flatnonzero((positions < 0) & (codes >= 0))
+    if len(unknown):
+        level = column.levels[codes[unknown[0]]]
         raise DataError(
             f"column {column.name!r} has the level {level!r}, which is not among those the model "
-            f"knows: {first_few([*levels])}"
+            f"knows: {first_few([*levels])}{cure}"
         )
     return positions

@@ -8,6 +8,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.design import columns, factors, materialize
+from lodim.design import missing as gaps
 from lodim.design.batch import Batch
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.table import rows_to_learn
@@ -23,8 +24,8 @@ MAX_LETTERS = 25_000_000  # of the features' names
 # Features that a formula may make: so many of each column in any case; beyond that so many in all,
 # and so many numbers in all rows (0.8 GB).
 EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
-IN_FILES = {"keeps_missing": "partial"}  # names of fields that differ there
 LISTS = ("names", "term_names", "constant", "left_out")  # which are tuples here
+MISSING = ("drop", "indicator", "keep")  # what can be done where a feature is missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,13 @@ class Design:
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
-    keeps_missing : whether rows with missing values stay; features and response are NaN there
     left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
+    missing : what is done with rows that miss a feature. 'drop': they are left out. 'indicator':
+        a number is its training mean, a category a level of its own, and a column says where a
+        number that training had gaps in is missing. 'keep': features, and the response where it
+        is missing, are NaN in the batch
+    fills : a Fill of each column of the right side, in order; empty but with 'indicator'
+    n_incomplete : rows that miss features alone, whatever is done with them
     """
 
     formula: str
@@ -63,8 +69,10 @@ class Design:
     offset: str | None
     offset_given: bool
     dtype: str
-    keeps_missing: bool = False
     left_out: tuple[str, ...] = ()
+    missing: str = "drop"
+    fills: tuple[gaps.Fill, ...] = ()
+    n_incomplete: int = 0
 
     @classmethod
     def learn(
@@ -78,16 +86,16 @@ class Design:
         order=None,
         standardize=True,
         dtype="float64",
-        keeps_missing=False,
+        missing="drop",
         reference_levels=False,
         clusters=None,
         which=None,
     ):
         """Learn a design from data, and apply it to the same data.
 
-        Rows with a missing value in anything used (response, features, weights, offset) are left
-        out first. Means and scales are weighted by `weights` (population sd, divisor the sum of
-        weights); rows of weight zero are kept and do not count.
+        Rows with a missing response, weight or offset are left out first, and by default those
+        with a missing feature. Means and scales are weighted by `weights` (population sd, divisor
+        the sum of weights); rows of weight zero are kept and do not count.
 
         Parameters
         ----------
@@ -105,11 +113,14 @@ class Design:
         standardize : bool
             Whether features are scaled to unit sd; they are centred in any case.
         dtype : {'float64', 'float32'}
-        keeps_missing : bool
-            Keep rows with missing features or response, which are then NaN in the batch.
+        missing : {'drop', 'indicator', 'keep'}
+            What is done with rows that miss a feature; see `Design`. With 'keep', rows that miss
+            the response stay too.
         reference_levels : bool
-            Code factors as R does: by a column for each level but the first, and for every level
-            in an interaction whose margin, the term without the factor, is not in the formula.
+            Code factors as R does: by a column for each level but the first, ordered categories by
+            orthogonal polynomials, and either by one for every level in an interaction whose
+            margin, the term without the factor, is not in the formula. Without it ordered
+            categories have a column for each level but the first too, 1 where it is reached.
         clusters : str or (N,) array, optional
             Which rows belong together, for covariances that allow for it.
         which : int, optional
@@ -123,19 +134,22 @@ class Design:
         ------
         FormulaError, DataError, ArgumentError, MissingExtraError
         """
-        _check_arguments(family, dtype, standardize)
+        _check_arguments(family, dtype, standardize, missing)
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
         hidden = {name for name in (weights, offset, order, clusters) if isinstance(name, str)}
         keys, response = expand(parsed, frame.names, hidden), _response(chosen)
         inputs = RowInputs.read(frame, weights, offset, order, clusters)
-        used = _names_of(keys, response)
-        table, rows = read_complete(frame, used, inputs, True, keeps_missing)
+        used, answer = _names_of(keys), _answers(response)
+        read = read_complete(frame, used, answer, inputs, missing, learning=True)
+        table, rows, incomplete = read
         inputs = inputs.at(rows)
-        table.positive_weight = inputs.positive_weight
+        table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
         y, response, family = learn_response(response, family, table)
         inputs.check_classes(family, response)
-        terms, named = _learn_terms(keys, table, reference_levels)
+        fills = gaps.learn_fills(used, table) if missing == "indicator" else ()
+        table = gaps.filled(table, fills)
+        terms, named = _learn_terms(keys, table, reference_levels, fills)
         names = named["names"]
         X = _tiles(len(rows), len(names), dtype)
         learnt = materialize.learn_and_write(terms, table, X, names, inputs.weights, standardize)
@@ -154,17 +168,19 @@ class Design:
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
-            keeps_missing=keeps_missing,
             left_out=answers(parsed, frame.names),
+            missing=missing,
+            fills=fills,
+            n_incomplete=incomplete,
         )
         beside = inputs.weights, inputs.offset, frame.index, rows, inputs.order, inputs.clusters
         return design, Batch(X, y, *beside)
 
-    def apply(self, data, *, offset=None, response=False):
+    def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.
 
-        Rows that miss a feature or the offset (with `response`: or the response or weight) are not
-        in the batch; `Batch.rows` says which are.
+        Rows that miss the offset (with `response`: or the response or weight), and by default those
+        that miss a feature, are not in the batch; `Batch.rows` says which are.
 
         Parameters
         ----------
@@ -174,6 +190,9 @@ class Design:
             A number stands for all rows.
         response : bool
             Whether to read and code the response too, and the weights where they are a column.
+        new_levels : {'error', 'missing'}
+            What a level that training had not is. A declared category without training rows is
+            missing in any case.
 
         Returns
         -------
@@ -188,8 +207,10 @@ class Design:
         target = self._require_response() if response else None
         weights = self.weights if response else None
         inputs = RowInputs.read(frame, weights, self._offset(offset))
-        names = self._columns_needed(target)
-        table, rows = read_complete(frame, names, inputs, False, self.keeps_missing)
+        names, known = self.features, self._known_levels(new_levels)
+        read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
+        table, rows, _ = read
+        table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
         inputs = inputs.at(rows)
         inputs.check_classes(self.family, self.response)
         X = _tiles(len(rows), len(self.names), self.dtype)
@@ -247,7 +268,7 @@ class Design:
         """Whether data have the columns of the response, and of weights that have a name."""
         if self.response is None:
             return False
-        needed = [*factors.columns_of(self.response.key), *([self.weights] if self.weights else [])]
+        needed = [*_answers(self.response), *([self.weights] if self.weights else [])]
         return set(needed) <= set(columns.read_frame(data).names)
 
     @property
@@ -261,8 +282,16 @@ class Design:
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
-    def _columns_needed(self, target):
-        return [*self.features, *(factors.columns_of(target.key) if target else ())]
+    def _known_levels(self, new_levels):
+        """Of columns with levels, those that are known, and which others are taken as missing."""
+        if new_levels not in ("error", "missing"):
+            raise ArgumentError(f"new_levels must be one of error, missing, not {new_levels!r}")
+        found = {}
+        for part in itertools.chain.from_iterable(self.terms):
+            name = factors.column_with_levels(part)
+            if name is not None and (new_levels == "missing" or part.unseen):
+                found[name] = part.levels, None if new_levels == "missing" else part.unseen
+        return found
 
     def _is_constant(self):
         constant = set(self.constant)
@@ -270,8 +299,9 @@ class Design:
 
     def to_state(self):
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
-        state = {IN_FILES.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
         state |= {key: list(state[key]) for key in LISTS}
+        state["fills"] = [dict(vars(fill)) for fill in self.fills]
         state["terms"] = [[factors.to_state(part) for part in term] for term in self.terms]
         if self.response is not None:
             state["response"] = dict(vars(self.response))
@@ -283,8 +313,10 @@ class Design:
     def from_state(cls, state):
         """The design that `to_state` has written."""
         state = dict(state)
-        state["keeps_missing"] = state.pop("partial")
+        if "partial" in state:  # of a file from before there was a choice
+            state["missing"] = "keep" if state.pop("partial") else "drop"
         state |= {key: tuple(state[key]) for key in LISTS}
+        state["fills"] = tuple(gaps.Fill(**fill) for fill in state.get("fills", ()))
         state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
             response = dict(state["response"])
@@ -298,8 +330,9 @@ class Design:
         """Raise a ValueError unless the parts fit each other, as those of a file may not."""
         p, name = len(self.names), forms.optional(forms.text)
         parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
-        parts |= {"weights": name, "offset": name, "n_dropped": forms.whole()}
-        parts |= dict.fromkeys(("offset_given", "keeps_missing"), forms.flags())
+        parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
+        parts |= dict.fromkeys(("n_dropped", "n_incomplete"), forms.whole())
+        parts |= {"missing": forms.choice(*MISSING)}
         parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
         parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
         parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}
@@ -313,11 +346,17 @@ class Design:
             raise ValueError(f"family {self.family!r} does not fit the response")
         if self.offset is not None and not self.offset_given:
             raise ValueError("the design has an offset that was not given")
+        for fill in self.fills:
+            fill.check()
+        if self.missing == "indicator" and not {*self.features} <= {f.name for f in self.fills}:
+            raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:
             self.response.check(self.family)
 
 
-def _check_arguments(family, dtype, standardize):
+def _check_arguments(family, dtype, standardize, missing):
+    if missing not in MISSING:
+        raise ArgumentError(f"missing is one of {', '.join(MISSING)}, not {missing!r}")
     if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
     if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
@@ -342,15 +381,22 @@ def _response(leaf):
     return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")
 
 
-def _names_of(keys, response):
-    every = [key for term in keys for key in term] + ([response.key] if response else [])
-    return [name for key in dict.fromkeys(every) for name in factors.columns_of(key)]
+def _names_of(keys):
+    """Names of the columns that terms need, each once."""
+    every = dict.fromkeys(key for term in keys for key in term)
+    return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
-def _learn_terms(keys, table, reference_levels):
+def _answers(response):
+    """Names of the columns that a response needs."""
+    return [] if response is None else factors.columns_of(response.key)
+
+
+def _learn_terms(keys, table, reference_levels, fills):
     """The terms of some keys, and the names of their features and of themselves, a dict."""
     _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
     terms = _learn_factors(keys, table, reference_levels)
+    terms += gaps.indicators(terms, fills)
     widths = _widths(terms)
     _check_size(widths, keys, table.n)
     names, term_names, term_of = _names(terms, widths)
@@ -361,7 +407,8 @@ def _learn_factors(keys, table, reference_levels):
     learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factors.learn(key, rows_to_learn(table, factors.columns_of(key))[0])
+            part = rows_to_learn(table, factors.columns_of(key))[0]
+            learnt[key] = factors.learn(key, part, polynomials=reference_levels)
     if not reference_levels:
         return tuple(tuple(learnt[key] for key in term) for term in keys)
     return tuple(
@@ -372,7 +419,7 @@ def _learn_factors(keys, table, reference_levels):
 
 def _check_size(widths, keys, n):
     """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
-    p, used = sum(widths), len(set(_names_of(keys, None)))
+    p, used = sum(widths), len(_names_of(keys))
     few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
         return
@@ -415,14 +462,14 @@ def _names(terms, widths):
         seen = set()
         twice = next(name for name in names if name in seen or seen.add(name))
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
-    term_names = tuple(":".join(part.name for part in term) for term in terms)
+    term_names = tuple(":".join(map(factors.title, term)) for term in terms)
     return tuple(names), term_names, np.array(term_of, np.int64)
 
 
 def _formula(response, terms):
     """The formula whose terms these are."""
     left = "" if response is None else _text(response)
-    right = " + ".join(":".join(map(_text, term)) for term in terms) or "1"
+    right = " + ".join(dict.fromkeys(":".join(map(_text, term)) for term in terms)) or "1"
     return f"{left} ~ {right}".strip()
 
 

@@ -98,7 +98,7 @@ def _report(value, node, scope):
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
     names = dict.fromkeys(column_name(n) for n in column_nodes(node))
-    columns = ", ".join(f"{name} = {_at(table.columns[name], position)}" for name in names)
+    columns = ", ".join(f"{name} = {_at(table.complete(name), position)}" for name in names)
     invalid = value[i][~np.isfinite(value[i])][0]
     label = table.index[position]
     raise DataError(f"{scope.code} is {invalid} in row {label!r}, where {columns}")
@@ -114,7 +114,7 @@ def _value(node, scope):
     """The value of a node: an array over the rows, or a setting as it is written."""
     name = column_name(node)
     if name is not None:
-        return _operand(scope.table.columns[name], scope.table.rows)
+        return _operand(scope.table.complete(name), scope.table.rows)
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple)):

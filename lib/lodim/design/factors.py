@@ -11,15 +11,18 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.design import evaluate
+from lodim.design import evaluate, numeric_text
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import Column, as_float, as_levels, recode, take, used_levels
 from lodim.design.evaluate import tree
+from lodim.design.table import is_missing
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
+LISTS = ("levels", "labels", "unseen")  # which are tuples here
+CURE = "; predict(..., new_levels='missing') takes it as a missing value"
 IDENTIFIER = 1000  # levels above which a column that seldom repeats one is taken for a row name
 
 
@@ -39,7 +42,12 @@ class Levels:
     level changes the fit. Where a model asks for a reference level, the first has no column: its
     columns are those of the last levels. With a contrast, row i of ``matrix`` codes level i.
 
-    ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)``.
+    ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)``. ``unseen`` are
+    declared categories without rows: nothing is known of them, and they are taken as missing.
+
+    Where missing values are to be filled (see `Design`): if training had some, ``missing`` labels
+    a column of their own, the last one; else ``shares`` (n_levels,) are those of the training rows,
+    and stand for a value that is missing later.
     """
 
     name: str
@@ -47,6 +55,16 @@ class Levels:
     levels: tuple
     labels: tuple[str, ...]
     matrix: np.ndarray | None = None
+    unseen: tuple = ()
+    missing: str | None = None
+    shares: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """1 where a column is missing, else 0."""
+
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +79,7 @@ class Expression:
     states: tuple = ()
 
 
-KINDS = (Numeric, Levels, Expression)
+KINDS = (Numeric, Levels, Expression, Missing)
 
 
 @functools.lru_cache(5000)
@@ -71,8 +89,8 @@ def columns_of(key):
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
-def learn(key, table):
-    """The factor of a key, learnt from a table."""
+def learn(key, table, polynomials=False):
+    """The factor of a key, learnt from a table; ordered categories by polynomials or thresholds."""
     name, code = key
     if code is None:
         column = table.columns[name]
@@ -84,7 +102,11 @@ def learn(key, table):
                 f"column {name!r} has {len(levels):,} levels in {table.n:,} rows, as a name of the "
                 f"rows would; leave it out with '- {quote(name)}', or write C({quote(name)})"
             )
-        return Levels(name, False, levels, _shown(levels))
+        numeric_text.check(column, levels, table.n)
+        factor = Levels(name, False, levels, _shown(levels))
+        if column.ordered:
+            factor = _in_order(factor, polynomials)
+        return _with_missing(factor, column, table)
     node = tree(code)
     if function_name(node.func) == "C":
         return _categorical(code, node, table)
@@ -94,16 +116,24 @@ def learn(key, table):
 def labels(factor):
     """Names of the columns that a factor makes."""
     if isinstance(factor, Levels):
-        return tuple(f"{factor.name}[{label}]" for label in factor.labels)
+        own = () if factor.missing is None else (factor.missing,)
+        return tuple(f"{factor.name}[{label}]" for label in (*factor.labels, *own))
+    if isinstance(factor, Missing):
+        return (title(factor),)
     if isinstance(factor, Expression) and factor.width > 1:
         return tuple(f"{factor.name}[{j}]" for j in range(factor.width))
     return (factor.name,)
 
 
+def title(factor):
+    """The name of a factor in that of a term."""
+    return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
+
+
 def width(factor):
     """How many columns a factor makes."""
     if isinstance(factor, Levels):
-        return len(factor.labels)
+        return len(factor.labels) + (factor.missing is not None)
     return factor.width if isinstance(factor, Expression) else 1
 
 
@@ -120,7 +150,7 @@ def least_width(key):
 
 def needs(factor):
     """Names of the columns of the data that a factor reads."""
-    if isinstance(factor, Numeric):
+    if isinstance(factor, Numeric | Missing):
         return (factor.name,)
     called = isinstance(factor, Expression) or factor.called
     return columns_of((None, factor.name) if called else (factor.name, None))
@@ -130,26 +160,42 @@ def prepare(factor, table):
     """The values that `column` reads: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
+    if isinstance(factor, Missing):
+        return is_missing(table.columns[factor.name], table.rows).astype(float)
     if isinstance(factor, Expression):
         values = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
         if values.shape[1] != factor.width:
             raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
         return values
     if not factor.called:
-        return recode(table.columns[factor.name], factor.levels, table.rows)
+        return recode(table.columns[factor.name], factor.levels, table.rows, CURE)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
-    return recode(source, factor.levels, rows)
+    return recode(source, factor.levels, rows, CURE)
 
 
 def column(factor, prepared, j):
     """Column j of a factor, (n,) float64."""
-    if isinstance(factor, Numeric):
+    if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
         return prepared[:, j]
-    if factor.matrix is not None:
-        return factor.matrix[prepared, j]
-    return (prepared == j + len(factor.levels) - len(factor.labels)).astype(float)
+    if j == len(factor.labels):
+        return (prepared < 0).astype(float)
+    level = j + len(factor.levels) - len(factor.labels)
+    if factor.matrix is None:
+        values = (prepared == level).astype(float)
+    else:
+        values = factor.matrix[prepared, j]
+    if factor.matrix is not None or factor.shares is not None:
+        values[prepared < 0] = _of_missing(factor, j, level)
+    return values
+
+
+def _of_missing(factor, j, level):
+    """Column j where a value is missing: zero beside a column of its own, else the mean."""
+    if factor.missing is not None or factor.shares is None:
+        return 0.0
+    return factor.shares[level] if factor.matrix is None else factor.shares @ factor.matrix[:, j]
 
 
 def against_reference(factor, reduced):
@@ -159,6 +205,18 @@ def against_reference(factor, reduced):
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
+def _in_order(factor, polynomials):
+    """An ordered category coded by orthogonal polynomials, or by what each level reaches."""
+    levels = factor.levels
+    if polynomials and len(levels) > 1:
+        matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
+        return replace(factor, labels=tuple(suffixes), matrix=matrix)
+    if len(levels) < 3:
+        return factor
+    reaches = np.tri(len(levels), len(levels) - 1, -1)
+    return replace(factor, labels=tuple(f">={level}" for level in levels[1:]), matrix=reaches)
+
+
 def _shown(levels):
     """Labels of the columns that levels make: the second of two, else each."""
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
@@ -166,7 +224,7 @@ def _shown(levels):
 
 def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
-    source = table.columns[factor.name]
+    source = table.complete(factor.name)
     if source.kind == "level":
         raise DataError(
             f"column {source.name!r} held numbers when the model was fitted and now holds "
@@ -181,6 +239,12 @@ def _categorical(code, node, table):
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
     source, rows = _inner(code, node.args[0], table)
     source = as_levels(source)
+    learnt = _categorical_levels(code, node, source, rows, keywords, contrast)
+    return _with_missing(learnt, source, replace(table, rows=rows))
+
+
+def _categorical_levels(code, node, source, rows, keywords, contrast):
+    """The levels of a C(), and what codes them."""
     levels = used_levels(source, rows)
     if "levels" in keywords:
         levels = tuple(ast.literal_eval(keywords["levels"]))
@@ -191,6 +255,31 @@ def _categorical(code, node, table):
         return Levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
     return Levels(code, True, levels, tuple(suffixes), matrix)
+
+
+def _with_missing(factor, column, table):
+    """A factor with what it knows of values that are missing, and of categories without rows."""
+    declared = column.levels if column.declared else ()
+    factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
+    if table.missing != "indicator":
+        return factor
+    missing = is_missing(column, table.rows)
+    weights = np.ones(table.n) if table.weights is None else table.weights
+    if (missing & (weights > 0)).any():
+        label = "missing"
+        while label in factor.labels or label in map(str, factor.levels):
+            label += "_"
+        return replace(factor, missing=label)
+    codes, known = recode(column, factor.levels, table.rows), ~missing
+    counts = np.bincount(codes[known], weights[known], len(factor.levels))
+    return replace(factor, shares=counts / counts.sum())
+
+
+def column_with_levels(factor):
+    """Name of the column whose values are the levels of a factor; None of anything else."""
+    if not isinstance(factor, Levels):
+        return None
+    return column_name(tree(factor.name).args[0]) if factor.called else factor.name
 
 
 def _inner(code, node, table):
@@ -205,7 +294,7 @@ def to_state(factor):
     """A factor as a dict of plain values and arrays."""
     kind = KINDS.index(type(factor))
     state = {"kind": kind, **{f.name: getattr(factor, f.name) for f in fields(factor)}}
-    for key in ("levels", "labels"):
+    for key in LISTS:
         if key in state:
             state[key] = list(state[key])
     if "states" in state:
@@ -218,7 +307,7 @@ def from_state(state):
     values = dict(state)
     forms.whole(most=len(KINDS) - 1)(values["kind"], "kind of factor", {})
     kind = KINDS[values.pop("kind")]
-    for key in ("levels", "labels"):
+    for key in LISTS:
         if key in values:
             values[key] = tuple(values[key])
     if "states" in values:
@@ -241,6 +330,9 @@ def _check(factor):
         sizes = {"levels": len(factor.levels)}
         matrix = forms.optional(forms.real("levels", "labels"))
         known = {"called": forms.flags(), "matrix": matrix, "labels": forms.several("labels")}
+        known |= {"missing": forms.optional(forms.text)}
+        known |= {"shares": forms.optional(forms.real("levels", least=0, most=1))}
+        check_levels(factor.unseen, factor.name, least=0)
         forms.check(factor, known, factor.name, **sizes)
         shown = tuple(map(str, factor.levels))
         if factor.matrix is None and factor.labels not in (shown, shown[1:]):

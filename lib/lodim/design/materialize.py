@@ -114,7 +114,7 @@ def learn_and_write(terms, table, X, names, weights, standardize):
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            used = _known_values(x, rows, weights) if table.keeps_missing else (rows, weights)
+            used = _known_values(x, rows, weights) if table.missing == "keep" else (rows, weights)
             mean[k], sd, least, greatest = moments(x, *used)
             if not (np.isfinite(mean[k]) and np.isfinite(sd)):
                 what = f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to be squared"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.design import columns, factors
+from lodim.design import columns, factors, numeric_text
 from lodim.design.column_kernels import ALL, read_only, scan
 from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
@@ -181,32 +181,43 @@ def _check_weights(weights):
         raise DataError("all weights are zero; nothing can be learnt")
 
 
-def read_complete(frame, names, inputs, learning, keeps_missing=False):
-    """Read columns, and find the rows where none of them, nor weights nor offset, is missing.
+def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
+    """Read columns, and find the rows of use.
 
-    With `keeps_missing`, rows where a column is missing stay.
+    Rows that miss a weight or offset are none. With `missing` "drop" none of the columns may be
+    missing, with "indicator" no answer, with "keep" all may be.
+
+    Parameters
+    ----------
+    features, answers : lists of names of columns, of the right and of the left side
+    known : dict
+        Of columns, what `columns.without_levels` takes.
 
     Returns
     -------
-    Table, rows
-        `rows` are positions, (n,) int64; in the table they are empty where all are complete.
+    Table, rows, n_incomplete
+        `rows` are positions, (n,) int64; in the table they are empty where all are of use.
+        `n_incomplete` rows miss features alone.
     """
     n = len(frame.index)
-    bad, dropped, read = np.zeros(n, bool), {}, {}
-    for name in dict.fromkeys(names):
+    gaps, bad, dropped, read = np.zeros(n, bool), np.zeros(n, bool), {}, {}
+    for name in dict.fromkeys([*features, *answers]):
         read[name] = columns.read_column(frame, name)
-        flags = np.zeros(n, bool) if keeps_missing else bad
+        if name in (known or ()):
+            read[name] = columns.without_levels(read[name], *known[name])
+        flags = bad if name in answers and missing != "keep" else gaps
         dropped[name] = _flag(read[name], flags, frame.index)
     for what, array in vars(inputs).items():
         if array is not None:
-            missing = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
-            bad |= missing
-            dropped[what] = int(missing.sum())
-    rows = np.flatnonzero(~bad)
+            lacking = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
+            bad |= lacking
+            dropped[what] = int(lacking.sum())
+    incomplete, drop = int((gaps & ~bad).sum()), missing == "drop"
+    rows = np.flatnonzero(~(bad | gaps) if drop else ~bad)
     if learning and not len(rows):
-        _raise_no_rows(n, dropped)
+        _raise_no_rows(n, dropped, incomplete and drop)
     used = read_only(ALL if len(rows) == n else rows)
-    return Table(read, used, frame.index, len(rows), keeps_missing=keeps_missing), rows
+    return Table(read, used, frame.index, len(rows), missing=missing), rows, incomplete
 
 
 def _flag(column, bad, index):
@@ -226,12 +237,13 @@ def _flag(column, bad, index):
     return missing
 
 
-def _raise_no_rows(n, dropped):
+def _raise_no_rows(n, dropped, incomplete):
     if not n:
         raise DataError("the data has no rows")
     worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
     counts = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
-    raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts})")
+    cure = "; missing='indicator' keeps rows that miss features" if incomplete else ""
+    raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts}){cure}")
 
 
 def learn_response(response, family, table):
@@ -248,6 +260,8 @@ def learn_response(response, family, table):
     n = table.n
     table, where = rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
+    if family is None and source.kind == "level":
+        numeric_text.check(source, columns.used_levels(source, rows), table.n, answer=True)
     family = family or _infer_family(source, rows)
     if family in NUMERIC:
         y = _values(source, rows, family)

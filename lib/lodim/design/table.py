@@ -1,6 +1,6 @@
 """Columns that terms are evaluated on, and which of their rows are known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,7 +14,9 @@ class Table:
     """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
 
     ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``keeps_missing`` says that rows with missing values are among them (see `keeps_missing`).
+    ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone.
+    ``missing`` says what is done where a feature is missing (see `Design`), and ``filled`` holds
+    the columns whose gaps are filled, for what needs a value in each row.
     """
 
     columns: dict
@@ -22,7 +24,13 @@ class Table:
     index: object
     n: int
     positive_weight: np.ndarray | None = None
-    keeps_missing: bool = False
+    missing: str = "drop"
+    weights: np.ndarray | None = None
+    filled: dict = field(default_factory=dict)
+
+    def complete(self, name):
+        """A column, its gaps filled where they are."""
+        return self.filled.get(name) or self.columns[name]
 
 
 def known_rows(table, names):
@@ -34,11 +42,11 @@ def known_rows(table, names):
         Positions among the table's rows, (n_known,) int64; empty where all are known, as they
         always are unless the table keeps rows with missing values.
     """
-    if not table.keeps_missing or not table.n:
+    if table.missing != "keep" or not table.n:
         return table, ALL
     bad = np.zeros(table.n, bool)
     for name in names:
-        bad |= _missing(table.columns[name], table.rows)
+        bad |= is_missing(table.columns[name], table.rows)
     if not bad.any():
         return table, ALL
     where = np.flatnonzero(~bad)
@@ -55,7 +63,7 @@ def rows_to_learn(table, names):
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
     for name in names:
-        if _missing(table.columns[name], table.rows).all():
+        if is_missing(table.columns[name], table.rows).all():
             raise DataError(f"column {name!r} is missing in every row")
     raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
 
@@ -69,7 +77,7 @@ def expand_rows(values, where, n):
     return full
 
 
-def _missing(column, rows):
+def is_missing(column, rows):
     """Where a column is missing, (n,) bool."""
     if column.kind == "level":
         return take(column.codes, rows) < 0

@@ -13,6 +13,28 @@ from functools import lru_cache
 
 import numba
 from numba import config
+from numba.core import event
+
+
+class _FirstCompilation(event.Listener):
+    """Says, once in a process, that kernels of lodim are being compiled; none is that is cached."""
+
+    said = False
+
+    def on_start(self, event):
+        module = getattr(event.data["dispatcher"].py_func, "__module__", "")
+        if self.said or module.split(".")[0] != "lodim":
+            return
+        self.said = True
+        logging.getLogger("lodim").warning(
+            "compiling kernels, which takes up to a minute where they are not cached yet"
+        )
+
+    def on_end(self, event):
+        """Nothing is left to say."""
+
+
+event.register("numba:compile", _FirstCompilation())
 
 
 def njit(*signatures, **options):

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from os import PathLike
@@ -20,6 +21,7 @@ from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import storage as store
 from lodim.fitting.registry import MODELS
 from lodim.formula import formula
+from lodim.report import phrases
 from lodim.report import tables as report
 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
@@ -108,7 +110,12 @@ class Fit(ABC):
         return self.design
 
     def predict(
-        self, data: Any, type: str = "response", *, offset: Any = None
+        self,
+        data: Any,
+        type: str = "response",
+        *,
+        offset: Any = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -122,18 +129,22 @@ class Fit(ABC):
             for more a column a class. "link": scores. "class": most probable class. "prob": a
             column for the probability of each class. Further types are the model's: see `types`.
         offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}
+            What a level that training had not is: refused, or a missing value. A category that was
+            declared (pandas' Categorical) and had no training row is a missing value in any case.
 
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing.
+            NaN (None for classes) in rows where an input is missing, but where the model was fitted
+            with missing="indicator" (or "keep").
         """
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
         if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
-        batch = self._reader.apply(data, offset=offset)
+        batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
         return self._spread(batch, *self._predict(batch, type))
 
     def _predict(self, batch, type):
@@ -285,7 +296,9 @@ class Fit(ABC):
         Report
         """
         flag("full", full)
-        return self._summary(full)
+        told = self._summary(full)
+        said = [f"{line}." for line in phrases.dropped(self)] + phrases.filled(self.design)
+        return replace(told, notes=(*told.notes, *said))
 
     @property
     def model(self) -> Callable[..., "Fit"]:
@@ -352,7 +365,8 @@ class Fit(ABC):
         store.write(path, self.name, self._to_state())
 
     def __repr__(self):
-        return report.listing(self.call, *self._listing())
+        lines, *tables = self._listing()
+        return report.listing(self.call, [*lines, *phrases.dropped(self)], *tables)
 
     def _repr_html_(self):
         return self.summary().as_html()
@@ -367,14 +381,17 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     }  # fmt: skip
     forms.check(state, known)
     parameters = signature(_function(kind)).parameters.values()
-    if set(state["arguments"]) != {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}:
+    # A file from before there was a choice has what was done then.
+    arguments = {"missing": design.missing} | state["arguments"]
+    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
+    if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
         _check_selection(selection, state["chosen"], state["settings"])
     return {
         "design": design, "family": families.family_of(design),
         "selection": None if selection is None else pd.DataFrame(selection),
-        "call": state["call"], "arguments": state["arguments"],
+        "call": state["call"], "arguments": arguments,
         "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},
     }  # fmt: skip
 

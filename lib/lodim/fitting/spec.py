@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 
 from lodim import family as families
+from lodim import progress
+from lodim.checks import flag, one_of
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 
-SHARED = ("family", "weights", "offset", "order", "clusters", "standardize", "dtype")  # of a design
+SHARED = (  # of a design
+    "family", "weights", "offset", "order", "clusters", "standardize", "dtype", "missing",
+)  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 LONG = 60  # characters of a dict that a printed call shows
 
@@ -26,7 +30,7 @@ class Problem:
     """The data as numbers, and what was asked of the model.
 
     `chosen` has, of each setting that cross-validation has chosen, what each of several draws of
-    the folds alone would have chosen; nothing of one draw.
+    the folds alone would have chosen; nothing of one draw. `progress`: whether bars are shown.
     """
 
     model: Callable
@@ -38,6 +42,7 @@ class Problem:
     standardize: bool
     arguments: dict
     chosen: dict[str, tuple] = dataclasses.field(default_factory=dict)
+    progress: bool = False
 
     @property
     def call(self):
@@ -136,7 +141,8 @@ class ModelSpec:
     response_optional : bool
         Whether a formula may have no response; the family is then `NoResponse`.
     keeps_missing : bool
-        Whether rows with missing features or response are of use: they are NaN in the batch.
+        Whether missing="keep" is allowed: the model has a use for rows with missing features or
+        response, which are NaN in the batch.
     cv_grid : callable(problem, n) -> dict, or None
         What cv() tries where nothing is said; by default n values of the first penalty.
     cv_deviance : callable(family, y, weight, score) or None
@@ -183,7 +189,10 @@ class ModelSpec:
             n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
             near = {"warm_start": warm_start} if self.warm_start else {}
             stages = self.fit_stages(problem.batch, problem.family, problem.settings, **near)
-            found = self.combine([next(stages)[:2] for _ in range(n_stages)])
+            what = f"{self.name}: {self.stage_setting}"
+            with progress.showing(problem.progress):
+                rounds = progress.steps(range(n_stages), n_stages, what)
+                found = self.combine([next(stages)[:2] for _ in rounds])
         return self.assemble(problem, *found, selection, for_path)
 
 
@@ -205,17 +214,20 @@ def prepare(model, formula, data, arguments, which=None):
         k: v.item() if isinstance(v, np.generic) else v
         for k, v in _complete(model, arguments).items()
     }
+    asked = arguments.pop("progress")
+    flag("progress", asked)
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
     control = _control(spec, arguments, arguments.pop("control", None))
     settings = spec.settings(**arguments, **control)
     _check_family(spec, shared.get("family"))
+    ways = ("drop", "indicator", *(["keep"] if spec.keeps_missing else []))
+    one_of("missing", shared["missing"], ways)
     design, batch = Design.learn(
         formula,
         data,
         **shared,
-        keeps_missing=spec.keeps_missing,
         reference_levels=spec.reference_levels,
         which=which,
     )
@@ -227,7 +239,8 @@ def prepare(model, formula, data, arguments, which=None):
     settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
     standardize = shared.get("standardize", True)
-    problem = Problem(model, spec, design, batch, family, settings, standardize, kept)
+    parts = (spec, design, batch, family, settings, standardize, kept)
+    problem = Problem(model, *parts, progress=asked)
     return spec.validate(problem) if spec.validate else problem
 
 

@@ -3,6 +3,8 @@
 from lodim.report.numbers import significant
 from lodim.text import join_words
 
+FILLS = 8  # columns with missing values that a note names
+
 
 def levels(fit, numeric=""):
     """The probability or classes that are modelled, as text; `numeric` of a numeric response."""
@@ -48,10 +50,42 @@ def how(fit, name):
 def rows(fit, detail=""):
     """A line with the numbers of rows and features; `detail` of the rows."""
     d = fit.design
-    left_out = f" ({d.n_dropped} dropped for missing values)" if d.n_dropped else ""
+    filled_in = d.n_incomplete if d.missing == "indicator" else 0
+    counts = {"dropped": d.n_dropped, "filled in": filled_in}
+    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    left_out = f" ({done} for missing values)" if done else ""
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
     answers = f" ({len(d.left_out)} of augment() left out)" if d.left_out else ""
     return f"Rows: {fit.n}{left_out}{detail}, features: {len(d.names)}{constant}{answers}"
+
+
+def dropped(fit):
+    """How not to drop rows, as a list of one line where more than a tenth miss features alone."""
+    d = fit.design
+    if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
+        return []
+    return [f'missing="indicator" would keep the {d.n_incomplete} rows that miss features alone']
+
+
+def filled(design):
+    """What stands for missing values, as a list of one note, empty where none was missing."""
+    gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
+    if not gaps:
+        return []
+    told = [f"{f.name} in {_rows(f.n_missing)} ({_stand_in(f, design)})" for f in gaps[:FILLS]]
+    more = f"; and {len(gaps) - FILLS} more, see design.fills" if len(gaps) > FILLS else ""
+    return [f"Missing values filled in: {', '.join(told)}{more}."]
+
+
+def _rows(n):
+    return f"{n} row{'s' * (n > 1)}"
+
+
+def _stand_in(fill, design):
+    if isinstance(fill.value, float):
+        return f"by the mean {significant(fill.value)}"
+    own = f"{fill.name}[missing]" not in design.term_names
+    return "a level of its own" if own else f"by {fill.value}"
 
 
 def choice(fit, detail=""):

@@ -204,7 +204,7 @@ def cv(
     _check_call(grid, loss, rule, n_jobs, arguments)
     if any(f.name == "seed" for f in fields(spec_of(model).settings)):
         arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments)
+    problem = prepare(model, formula, data, arguments | {"progress": progress})
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
@@ -216,7 +216,7 @@ def cv(
     fold = assign(problem.batch, folds, problem.design.levels, seed)
     splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
     jobs = n_jobs or side_by_side(problem)
-    losses = _losses(problem, splits, points, loss, jobs, progress=progress)
+    losses = _losses(problem, splits, points, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
     frame, chosen = _summarize(problem, points, losses, least)
     where_min, where_1se = _best_rows(frame)

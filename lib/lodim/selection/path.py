@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.checks import one_of, positive, share, whole
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, spec_of
+from lodim.progress import showing, steps
 from lodim.report.tables import Table, listing, significant
 
 
@@ -43,6 +44,7 @@ def path(
     lambda_min_ratio: float | None = None,
     lambdas: Any = None,
     penalty: str | None = None,
+    progress: bool = False,
     **arguments: Any,
 ) -> "Path":
     """Fit a model for a decreasing sequence of penalties.
@@ -66,6 +68,8 @@ def path(
     penalty : str, optional
         Which penalty to walk along, where the model has several: by default the first, such as
         `lambda_v` of proset.
+    progress : bool
+        Show a progress bar (needs tqdm).
 
     Returns
     -------
@@ -91,7 +95,7 @@ def path(
     penalty = penalty_of(spec_of(model), penalty)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
-    problem = prepare(model, formula, data, arguments)
+    problem = prepare(model, formula, data, arguments | {"progress": progress})
     _check_others(problem, penalty)
     stages = problem.spec.stage_setting
     if stages and getattr(problem.settings, stages) is None:
@@ -107,11 +111,12 @@ def path(
     lambdas = _decreasing(lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
-    for value in lambdas:
-        settings = replace(problem.settings, **{penalty: float(value)})
-        point = problem.settle(settings, given=settled)
-        fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
-        warm = fits[-1].estimates
+    with showing(progress):
+        for value in steps(lambdas, len(lambdas), "path"):
+            settings = replace(problem.settings, **{penalty: float(value)})
+            point = problem.settle(settings, given=settled)
+            fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
+            warm = fits[-1].estimates
     return Path(problem.call, tuple(fits), penalty)
 
 

@@ -1,13 +1,12 @@
 """Racing: held-out losses of settings stage by stage, and which settings go on."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from lodim import progress
 from lodim.engine.blocks import single_blas
-from lodim.errors import MissingExtraError
 
 NO_GAIN = 0.001  # standard errors: a stage that lowers the loss by no more has gained nothing
 HEAT = 10  # stages between two comparisons of the runs, at most
@@ -33,7 +32,7 @@ def absolute(family, y, weight, score):
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
-def grid_losses(problem, splits, points, loss, n_jobs, progress=False, draws=1):
+def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
     """Held-out losses of each point, a list with a row a stage: see StageLosses.rows.
 
     splits : [(Batch, Batch)], training and held-out rows, the folds of one draw after the other;
@@ -50,7 +49,8 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress=False, draws=1):
         key: StageLosses(problem, splits, *_run_settings(spec, key, values), loss, draws)
         for key, values in served.items()
     }
-    _race(list(runs.values()), n_jobs, progress)
+    with progress.showing(problem.progress):
+        _race(list(runs.values()), n_jobs)
     rows = []
     for point in points:
         key, value = _without(point, name)
@@ -59,20 +59,22 @@ def grid_losses(problem, splits, points, loss, n_jobs, progress=False, draws=1):
     return rows
 
 
-def _race(runs, n_jobs, progress):
+def _race(runs, n_jobs):
     """Advance all runs by some stages at a time until none is left.
 
     A run that chooses its own number of stages leaves early when its lowest loss is more than two
     standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
     """
     running, heat = runs, min(HEAT, runs[0].patience)
-    with single_blas(), _bar(len(runs), progress) as bar:
+    folds = sum(len(run.splits) for run in runs)
+    with single_blas(), progress.bar(folds, "cross-validation") as bar:
         while running:
-            Parallel(n_jobs=n_jobs, backend="threading")(delayed(r.advance)(heat) for r in running)
+            work = (delayed(run.advance)(heat, bar) for run in running)
+            Parallel(n_jobs=n_jobs, backend="threading")(work)
             loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
             limit = loss + 2.0 * error
             left = [r for r in running if not (r.finished or (r.patient and r.lowest[0] > limit))]
-            bar.update(len(running) - len(left))
+            bar.update(sum(len(run.splits) for run in running if run.staged and run not in left))
             running = left
 
 
@@ -96,26 +98,6 @@ def _run_settings(spec, key, values):
     return key, None if None in values else max(values)
 
 
-def _bar(total, progress):
-    """A progress bar, invisible unless asked for."""
-    if not progress:
-        return _NoBar()
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        hint = "progress=True needs tqdm: pip install 'lodim[progress]'"
-        raise MissingExtraError(hint) from error
-    return tqdm(total=total, desc="cv")
-
-
-class _NoBar(nullcontext):
-    def __enter__(self):
-        return self
-
-    def update(self, n):
-        """Show nothing."""
-
-
 class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
@@ -128,7 +110,7 @@ class StageLosses:
         self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
-        self.draws = draws
+        self.draws, self.staged = draws, problem.spec.stage_setting is not None
         if hasattr(settings, "threads"):
             settings = replace(settings, threads=1)
         self.fits = [
@@ -136,13 +118,21 @@ class StageLosses:
             for train, test in splits
         ]
 
-    def advance(self, stages):
-        """Fit up to `stages` further stages."""
+    def advance(self, stages, bar):
+        """Fit up to `stages` further stages.
+
+        Where a model has no stages, the first one is all of its work, and each fold of it a step
+        of the bar.
+        """
         for _ in range(stages):
             if self.finished:
                 return
-            pairs = zip(self.fits, self.splits, strict=True)
-            self.rows.append([self._held_out(*pair) for pair in pairs])
+            row = []
+            for pair in zip(self.fits, self.splits, strict=True):
+                row.append(self._held_out(*pair))
+                if not (self.staged or self.rows):
+                    bar.update(1)
+            self.rows.append(row)
 
     def _held_out(self, fit, split):
         test = split[1]

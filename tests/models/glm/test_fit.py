@@ -636,3 +636,13 @@ def test_many_aliased_terms_make_a_short_report():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(40, 300))).add_prefix("x").assign(y=rng.normal(size=40))
     assert len(str(ld.glm("y ~ .", df).summary())) < 6000
+
+
+def test_two_rows_are_fitted_exactly(tmp_path):
+    """No residual is left, and neither a warning nor a number that no file can hold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = ld.glm("y ~ x", {"x": [0.0, 1.0], "y": [-2.0, 1.0]})
+    fit.save(tmp_path / "fit.lodim")
+    assert np.isfinite(fit.log["log_likelihood"])
+    assert str(ld.load(tmp_path / "fit.lodim")) == str(fit)

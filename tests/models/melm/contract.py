@@ -23,9 +23,9 @@ class Vote(Dumb):
 REFUSED = {
     "number": (bad(kind="gaussian"), ld.DataError, "'answer' is a number.*family='multinomial'"),
     "k = 0": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
-    "k too large": (bad(k=5), ld.DataError, "k=5 dimensions need 5 features"),
+    "k too large": (bad(k=5, missing="drop"), ld.DataError, "k=5 dimensions need 5 features"),
     "k above rank": (
-        bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5), ld.DataError,
+        bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5, missing="drop"), ld.DataError,
         "4 directions only, too few for k=5",
     ),
     "gamma = 0": (bad(gamma=0), ld.ArgumentError, "gamma must be a positive number"),

@@ -72,6 +72,7 @@ class CostnetFit(Fit):
         offset: Any = None,
         budget: float | None = None,
         lambda_: float | None = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -89,6 +90,8 @@ class CostnetFit(Fit):
             Use the best model that the budget pays for, instead of the one that the fit has chosen.
         lambda_ : float, optional
             Use the penalized model of this lambda (the nearest fitted in log), not refitted.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -101,7 +104,7 @@ class CostnetFit(Fit):
             Both are given, the fit has no price list, or the budget is above what was searched.
         """
         fit = self._at(budget, lambda_)
-        return super(CostnetFit, fit).predict(data, type, offset=offset)
+        return super(CostnetFit, fit).predict(data, type, offset=offset, new_levels=new_levels)
 
     def _predict(self, batch, type):
         if type == "cost":

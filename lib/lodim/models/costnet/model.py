@@ -39,10 +39,12 @@ def costnet(
     solver: str = "auto",
     weights: Any = None,
     offset: Any = None,
+    missing: str = "indicator",
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
     """Cost-sensitive feature selection over a dependency graph: the best model at every price.
@@ -127,6 +129,12 @@ def costnet(
         steps, with the same solution and a duality gap.
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
+    missing : {"indicator", "drop"}
+        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
+        training rows, beside a column such as `age[missing]` where training had gaps in it; a
+        missing category is a level of its own, or where training had none the mean of its columns.
+        "drop": they are left out, and answered by NaN. Rows without response or weight are left
+        out in any case. What says that a column is missing comes with it, at its price.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}
@@ -135,6 +143,8 @@ def costnet(
         Of the folds of the cross-validation.
     threads : int, optional
         All that are available by default.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         criterion ("hq": by which models compete; -2 log-likelihood plus, for each coefficient (of a
         category one less than its levels), 2 log log n; "aic": 2; "bic": log n; "ebic": the larger

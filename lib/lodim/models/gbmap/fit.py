@@ -52,7 +52,12 @@ class GbmapFit(Fit):
         return score + batch.offset_matrix(self.family.n_scores)
 
     def predict(
-        self, data: Any, type: str = "response", *, offset: Any = None
+        self,
+        data: Any,
+        type: str = "response",
+        *,
+        offset: Any = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -64,6 +69,8 @@ class GbmapFit(Fit):
             "response", "link", "class", "prob": as of all models. "embedding": the learners'
             values f_1(x), ..., f_m(x), whose L1 distance is the model's (Eq. 5). "local": the
             gradient of the score at x, per unit of each feature.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -74,7 +81,7 @@ class GbmapFit(Fit):
         ------
         ArgumentError, DataError
         """
-        return super().predict(data, type, offset=offset)
+        return super().predict(data, type, offset=offset, new_levels=new_levels)
 
     def _predict(self, batch, type):
         if type == "embedding":

@@ -28,11 +28,13 @@ def gbmap(
     n_starts: int = 2,
     weights: Any = None,
     offset: Any = None,
+    missing: str = "indicator",
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -69,6 +71,12 @@ def gbmap(
         (the slope of the loss, principal Hessian directions, mixtures of rows).
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
+    missing : {"indicator", "drop"}
+        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
+        training rows, beside a column such as `age[missing]` where training had gaps in it; a
+        missing category is a level of its own, or where training had none the mean of its columns.
+        "drop": they are left out, and answered by NaN. Rows without response or weight are left
+        out in any case.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}
@@ -85,6 +93,8 @@ def gbmap(
         if the features take 256 MB or more and such a GPU with room for them is usable, else on
         the CPU; `predict` then stays on the CPU, since it reads new rows once. The GPU's kernels
         have been compared with the CPU's in Numba's simulator, not yet on hardware.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         max_iter (500, iterations of a boost at most), tol and ftol (a boost ends where no gradient
         is above tol, or where it can lower the objective by no more than the share ftol, as two

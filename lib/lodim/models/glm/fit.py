@@ -68,7 +68,13 @@ class GlmFit(Fit):
         return score + batch.offset_matrix(self.family.n_scores)
 
     def predict(
-        self, data: Any, type: str = "response", *, offset: Any = None, level: float | None = None
+        self,
+        data: Any,
+        type: str = "response",
+        *,
+        offset: Any = None,
+        level: float | None = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -86,6 +92,8 @@ class GlmFit(Fit):
         offset : array (n,) or column name, optional
         level : float
             Of type="interval": confidence; 0.95 by default.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -107,9 +115,9 @@ class GlmFit(Fit):
         if type != "interval":
             if level is not None:
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
-            return super().predict(data, type, offset=offset)
+            return super().predict(data, type, offset=offset, new_levels=new_levels)
         level = share("level", LEVEL if level is None else level)
-        batch = self.design.apply(data, offset=offset)
+        batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         X = design_matrix(batch)
         score = self._score_of(X, batch)[:, 0]
         error, df = self.estimates.standard_error(X), self._df_of_t

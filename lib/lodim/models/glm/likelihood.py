@@ -60,7 +60,7 @@ def log_likelihood(family, y, weight, score):
     if family.name == "poisson":
         return float(weight @ (xlogy(y, mean) - mean - gammaln(y + 1.0)))
     if family.name == "gaussian":
-        spread = weight @ family.deviance(y, score) / n
+        spread = max(weight @ family.deviance(y, score) / n, 1e-300)
         return float(0.5 * np.log(weight).sum() - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
     shape = weight.sum() / max(weight @ family.deviance(y, score), 1e-300)
     ratio = y / mean

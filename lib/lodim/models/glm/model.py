@@ -18,8 +18,10 @@ def glm(
     family: str | None = None,
     weights: Any = None,
     offset: Any = None,
+    missing: str = "drop",
     covariance: str | None = None,
     clusters: Any = None,
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> GlmFit:
     """Generalized linear model by maximum likelihood, with its inference.
@@ -45,11 +47,19 @@ def glm(
         is one row for n, degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
     offset : column name or array (n,), optional
         A known part of the score (an array (n, K) for K classes).
+    missing : {"drop", "indicator"}
+        What becomes of rows that miss a feature. "drop": they are left out, as by R's na.omit, and
+        answered by NaN. "indicator": a missing number is the mean of the training rows, beside a
+        column such as `age[missing]` where training had gaps in it; a missing category is a level
+        of its own, or where training had none the mean of its columns. Rows without response or
+        weight are left out in any case.
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
         Of the coefficients: of the model; robust to variances that differ between rows; robust
         to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
     clusters : column name or array (n,), optional
         Which rows belong together; a `.` in the formula leaves the column out.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots).
 

@@ -57,7 +57,12 @@ class MelmFit(Fit):
         return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
 
     def predict(
-        self, data: Any, type: str | None = None, *, offset: None = None
+        self,
+        data: Any,
+        type: str | None = None,
+        *,
+        offset: None = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -73,6 +78,8 @@ class MelmFit(Fit):
             response: of all rows) in the view.
         offset : None
             Refused: see `melm`.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -84,7 +91,8 @@ class MelmFit(Fit):
         ArgumentError
             An offset is given, or `type` needs classes and the formula has no response.
         """
-        return super().predict(data, self.types[0] if type is None else type, offset=offset)
+        type = self.types[0] if type is None else type
+        return super().predict(data, type, offset=offset, new_levels=new_levels)
 
     def _predict(self, batch, type):
         if type == "projection":

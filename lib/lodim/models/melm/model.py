@@ -31,11 +31,13 @@ def melm(
     classifier: Any = "kde",
     weights: Any = None,
     offset: None = None,
+    missing: str = "indicator",
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
     """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
@@ -87,6 +89,12 @@ def melm(
         Row weights: a row of weight 2 counts as two rows.
     offset : None
         A view has no score that an offset could be part of: refused.
+    missing : {"indicator", "drop"}
+        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
+        training rows, beside a column such as `age[missing]` where training had gaps in it; a
+        missing category is a level of its own, or where training had none the mean of its columns.
+        "drop": they are left out, and answered by NaN. Rows without response or weight are left
+        out in any case.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case. Principal
         components depend on it; of the divergence only rounding does.
@@ -103,6 +111,8 @@ def melm(
         for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
         are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
         compared with the CPU's in Numba's simulator, not yet on hardware.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         prior ("shares", or "equal": the classifier gives all classes the same prior probability,
         which serves balanced accuracy), calibrate (True; False leaves the densities and the scores

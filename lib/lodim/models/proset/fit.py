@@ -80,6 +80,7 @@ class ProsetFit(Fit):
         offset: Any = None,
         level: float | None = None,
         quantiles: Any = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -97,6 +98,8 @@ class ProsetFit(Fit):
             Of type="interval": share of responses that the interval is to hold; 0.9 by default.
         quantiles : list of floats
             Of type="quantile"; 0.05, 0.5 and 0.95 by default.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -120,8 +123,8 @@ class ProsetFit(Fit):
             shares = _shares(QUANTILES if quantiles is None else quantiles, "quantiles")
             names = [f"q{q:g}" for q in shares]
         else:
-            return super().predict(data, type, offset=offset)
-        batch = self.design.apply(data, offset=offset)
+            return super().predict(data, type, offset=offset, new_levels=new_levels)
+        batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         t, known = self.estimates, self._calibrated()
         z = distribution.quantiles(t, known, batch.X, batch.n, shares, self._threads)
         return self._spread(batch, self._centre(batch)[:, None] + t.scale * z, names)

@@ -35,11 +35,13 @@ def proset(
     loss: str = "squared",
     weights: Any = None,
     offset: Any = None,
+    missing: str = "indicator",
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> ProsetFit:
     """Prototype sets (Ruf 2022): a model made of a few weighted training rows.
@@ -82,6 +84,12 @@ def proset(
     weights, offset : column name or array (n,), optional
         Row weights, which enter likelihood and class shares; a known part of the score of the null
         model p0 (an array (n, K) for K classes), or of a numeric response.
+    missing : {"indicator", "drop"}
+        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
+        training rows, beside a column such as `age[missing]` where training had gaps in it; a
+        missing category is a level of its own, or where training had none the mean of its columns.
+        "drop": they are left out, and answered by NaN. Rows without response or weight are left
+        out in any case.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}
@@ -98,6 +106,8 @@ def proset(
         them is usable, else on the CPU; `predict` then stays on the CPU, since it reads new rows
         once. The GPU's kernels have been compared with the CPU's in Numba's simulator, not yet on
         hardware.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         max_fraction (0.5, most of a group that are candidates: eta), hard_share (0.1, rows of each
         class that are its hard ones), max_rows (None, rows drawn for each batch, stratified),

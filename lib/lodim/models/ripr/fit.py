@@ -69,7 +69,12 @@ class RiprFit(Fit):
         return self._answers(batch).score
 
     def predict(
-        self, data: Any, type: str | None = None, *, offset: Any = None
+        self,
+        data: Any,
+        type: str | None = None,
+        *,
+        offset: Any = None,
+        new_levels: str = "error",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -87,6 +92,8 @@ class RiprFit(Fit):
             "view".
         offset : None
             Ripr has none.
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
 
         Returns
         -------
@@ -95,7 +102,7 @@ class RiprFit(Fit):
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
-        return super().predict(data, type, offset=offset)
+        return super().predict(data, type, offset=offset, new_levels=new_levels)
 
     def _predict(self, batch, type):
         answers = self._answers(batch)

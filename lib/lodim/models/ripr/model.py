@@ -39,10 +39,12 @@ def ripr(
     max_views: int | None = None,
     weights: Any = None,
     order: Any = None,
+    missing: str = "keep",
     limits: dict[str, Any] | None = None,
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
+    progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> RiprFit | RiprFits:
     """Informative projection recovery (Fiterau 2014): a few views, each for its part of the data.
@@ -111,6 +113,12 @@ def ripr(
         answered as without.
     limits : dict, optional
         What the assignment of the training rows must keep to: see Notes.
+    missing : {"keep", "drop", "indicator"}
+        What becomes of rows that miss a feature. "keep": they are used in the views whose features
+        they have. "drop": they are left out, and answered by NaN. "indicator": a missing number is
+        the mean of the training rows, beside a column such as `age[missing]` where training had
+        gaps in it; a missing category is a level of its own. With the latter two, rows without
+        response are left out.
     standardize : bool
         Scale features to unit standard deviation; distances depend on it.
     seed : int
@@ -118,6 +126,8 @@ def ripr(
         equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    progress : bool
+        Show progress bars (needs tqdm).
     control : dict, optional
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
         the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
