@@ -68,11 +68,38 @@ def side_by_side(problem):
     return getattr(problem.settings, "threads", None) or available_threads()
 
 
-def choose(problem, grid):
+def count_draws(problem, most=None):
+    """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
+    most = most or MOST_DRAWS
+    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
+        return 1
+    return min(most, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+
+
+def choose_between(problem, name, values, *, most_draws=None):
+    """The problem with the first value of a setting, or with one that is better held out.
+
+    Better: by more than one standard error of the difference of the deviances.
+    """
+    draws = count_draws(problem, most_draws)
+    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
+    points = [{name: value} for value in values]
+    losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
+    first, best, least = np.array(losses[0][-1]), 0, 0.0
+    for j, rows in enumerate(losses[1:], 1):
+        gap = np.array(rows[-1])
+        gap[:, 0] -= first[:, 0]
+        mean = fold_means(gap[None])[0]
+        if mean < min(least, -standard_error(gap, mean, draws)):
+            best, least = j, mean
+    return replace(problem, settings=replace(problem.settings, **points[best]))
+
+
+def choose(problem, grid, *, most_draws=None, spread=0.5):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s half of the standard error of the least loss. The weighted mean
+    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
     of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
     number of stages. The point of least loss itself would jump, between settings that differ by
     much, where losses differ by rounding or by the draw of the folds.
@@ -81,26 +108,24 @@ def choose(problem, grid):
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
-    draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
-    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
-        draws = 1
+    draws = count_draws(problem, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    chosen, frame = _centre(problem, grid, points, losses, draws)
+    chosen, frame = _centre(problem, grid, points, losses, spread, draws)
+    parts = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [
-        _centre(problem, grid, points, [_folds_of_draw(rows, d, draws) for rows in losses])[0]
-        for d in range(draws)
-        if draws > 1
+        _centre(problem, grid, points, parts[d], spread)[0] for d in range(draws) if draws > 1
     ]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, draws=1):
+def _centre(problem, grid, points, losses, spread, draws=1):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
-    weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
+    open_stages = stages and getattr(problem.settings, stages) is None
+    weight = weights(losses, draws, open_stages, spread)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
