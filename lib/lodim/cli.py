@@ -25,6 +25,7 @@ MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing value
 SHARED = (
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
+    Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
 )  # fmt: skip
 

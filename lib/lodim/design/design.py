@@ -81,6 +81,7 @@ class Design:
         keeps_missing=False,
         reference_levels=False,
         clusters=None,
+        groups=None,
         which=None,
     ):
         """Learn a design from data, and apply it to the same data.
@@ -112,6 +113,8 @@ class Design:
             in an interaction whose margin, the term without the factor, is not in the formula.
         clusters : str or (N,) array, optional
             Which rows belong together, for covariances that allow for it.
+        groups : str or (N,) array, optional
+            Which rows are held out together, where folds are drawn.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
 
@@ -126,9 +129,10 @@ class Design:
         _check_arguments(family, dtype, standardize)
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
-        hidden = {name for name in (weights, offset, order, clusters) if isinstance(name, str)}
+        beside = weights, offset, order, clusters, groups
+        hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, frame.names, hidden), _response(chosen)
-        inputs = RowInputs.read(frame, weights, offset, order, clusters)
+        inputs = RowInputs.read(frame, *beside)
         used = _names_of(keys, response)
         table, rows = read_complete(frame, used, inputs, True, keeps_missing)
         inputs = inputs.at(rows)
@@ -157,8 +161,8 @@ class Design:
             keeps_missing=keeps_missing,
             left_out=answers(parsed, frame.names),
         )
-        beside = inputs.weights, inputs.offset, frame.index, rows, inputs.order, inputs.clusters
-        return design, Batch(X, y, *beside)
+        beside = inputs.order, inputs.clusters, inputs.groups
+        return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, *beside)
 
     def apply(self, data, *, offset=None, response=False):
         """Turn new data into numbers as the data of `learn` were.

@@ -17,7 +17,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import centre, weights
-from lodim.selection.folds import assign, assign_draws
+from lodim.selection.folds import assign, assign_draws, count_units
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
@@ -47,13 +47,13 @@ def quick_splits(problem, draws=1):
         key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
         keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
         batch = subset(batch, weighted[keep])
-    n_weighted = len(batch.positive_weight)
-    if n_weighted < 2:
-        spec = problem.spec
+    n_units = count_units(batch)
+    if n_units < 2:
+        spec, what = problem.spec, "row" if batch.units is None else "group"
         needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
-        raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = assign_draws(batch, min(FOLDS, n_weighted), problem.design.levels, seed, draws)
+        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
+    drawn = assign_draws(batch, min(FOLDS, n_units), problem.design.levels, seed, draws)
     return [
         split(batch, fold == k, problem.standardize)
         for fold in drawn
@@ -71,7 +71,7 @@ def side_by_side(problem):
 def count_draws(problem, most=None):
     """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
     most = most or MOST_DRAWS
-    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
+    if count_units(problem.batch) <= FOLDS:  # each by itself, in every draw
         return 1
     return min(most, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
 
@@ -152,6 +152,7 @@ def cv(
     *,
     grid: Mapping[str, Any] | pd.DataFrame | None = None,
     folds: Any = 10,
+    groups: Any = None,
     loss: str = "deviance",
     rule: str = "min",
     n_lambda: int = 25,
@@ -181,6 +182,10 @@ def cv(
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together, by these folds and
+        by those that the model itself draws. A row without a group is refused. Of glm, where they
+        are not given, `clusters` are such groups.
     loss : {"deviance", "class", "mae"}
         Held-out loss: deviance, share misclassified, mean absolute residual. (A model's own
         argument of that name, as of proset, stands in the grid: grid={"loss": ["density"]}.)
@@ -229,7 +234,7 @@ def cv(
     _check_call(grid, loss, rule, n_jobs, arguments)
     if any(f.name == "seed" for f in fields(spec_of(model).settings)):
         arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments)
+    problem = prepare(model, formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
@@ -250,7 +255,14 @@ def cv(
     best = problem.spec.run(_with_settings(problem, varied, frame, settings), selection=frame)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
-    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names)
+    units = "" if problem.batch.units is None else _units(groups, arguments)
+    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names, units)
+
+
+def _units(groups, arguments):
+    """What folds hold out as a whole, in words."""
+    what, given = ("groups", groups) if groups is not None else ("clusters", arguments["clusters"])
+    return f"whole {what}{f' ({given})' if isinstance(given, str) else ''}"
 
 
 def _check_call(grid, loss, rule, n_jobs, arguments):
@@ -300,6 +312,8 @@ class CV:
         Refitted on all rows by `rule`.
     penalties, stages, budget : names of the model's penalties, of the setting that counts its
         stages, and of the one that limits its price
+    held_out : str
+        What folds hold out as a whole, empty of single rows.
     """
 
     call: str
@@ -313,6 +327,7 @@ class CV:
     penalties: tuple[str, ...]
     stages: str | None
     budget: str | None
+    held_out: str = ""
 
     @property
     def lambda_min(self) -> float:
@@ -374,8 +389,9 @@ class CV:
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
         formats = dict.fromkeys(show.columns, _shown)
-        line = f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"
-        return listing(f"cv of {self.call}", [line], Table("", show, formats))
+        lines = [f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"]
+        lines += [f"Folds: {self.held_out}"] if self.held_out else []
+        return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 
 def _shown(value):

@@ -39,6 +39,7 @@ def costnet(
     solver: str = "auto",
     weights: Any = None,
     offset: Any = None,
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -127,6 +128,9 @@ def costnet(
         steps, with the same solution and a duality gap.
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}

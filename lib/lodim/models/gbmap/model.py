@@ -28,6 +28,7 @@ def gbmap(
     n_starts: int = 2,
     weights: Any = None,
     offset: Any = None,
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -69,6 +70,9 @@ def gbmap(
         (the slope of the loss, principal Hessian directions, mixtures of rows).
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}

@@ -125,5 +125,5 @@ SPEC = ModelSpec(
         Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
     ),
     plots=("coefficients", "residuals", "qq", "leverage"),
-    without=("seed",),
+    without=("seed", "groups"),
 )

@@ -231,5 +231,8 @@ def _parts(tests, problem, draws):
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)
-    part = folds.assign(tests[0], PARTS, problem.design.levels, problem.settings.seed)
+    rows, seed = tests[0], problem.settings.seed
+    if folds.count_units(rows) < PARTS:
+        rows = replace(rows, groups=None)
+    part = folds.assign(rows, PARTS, problem.design.levels, seed)
     return part, np.zeros_like(part)

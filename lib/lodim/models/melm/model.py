@@ -35,6 +35,7 @@ def melm(
     classifier: Any = "kde",
     weights: Any = None,
     offset: None = None,
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -96,6 +97,9 @@ def melm(
         Row weights: a row of weight 2 counts as two rows.
     offset : None
         A view has no score that an offset could be part of: refused.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case. Principal
         components depend on it; of the divergence only rounding does.

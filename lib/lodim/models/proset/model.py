@@ -35,6 +35,7 @@ def proset(
     loss: str = "squared",
     weights: Any = None,
     offset: Any = None,
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -82,6 +83,9 @@ def proset(
     weights, offset : column name or array (n,), optional
         Row weights, which enter likelihood and class shares; a known part of the score of the null
         model p0 (an array (n, K) for K classes), or of a numeric response.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}
