@@ -26,6 +26,7 @@ SHARED = (
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
     Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
+    Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
 )  # fmt: skip
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.design.batch import split
 from lodim.fitting.spec import prepare
 from lodim.selection import choice
 from lodim.selection import cv as select
@@ -429,3 +430,55 @@ def test_an_estimator_with_a_length_is_one_value_of_a_grid(df):
     grid = {"learner": [pipe, LogisticRegression()]}
     made = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid=grid, lambda_=1.0, threads=1)
     assert len(made.frame) == 2
+
+
+# Groups ------------------------------------------------------------------------------------------
+
+OPEN = {  # calls in which a model draws folds by itself
+    "gbmap": {"m": 1, "n_starts": 1},
+    "proset": {"n_candidates": 20},
+    "costnet": {"n_lambda": 5},
+    "melm": {"k": 1, "n_starts": 1, "gamma": 2.0},
+}
+
+
+def visits(n=90, n_groups=6):
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    data["patient"] = rng.integers(0, n_groups, n)
+    data["y"] = np.where(data["a"] + rng.normal(size=n) > 0.0, "ill", "well")
+    return data
+
+
+@pytest.mark.parametrize("name", sorted(OPEN))
+def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
+    data, seen = visits(), []
+
+    def spy(batch, held_out, standardize):
+        seen.append((batch.groups, held_out))
+        return split(batch, held_out, standardize)
+
+    monkeypatch.setattr(select, "split", spy)
+    model = getattr(ld, name)
+    fit = model("y ~ .", data, groups="patient", threads=1, **OPEN[name])
+    assert len(seen) >= 5
+    for groups, held_out in seen:
+        assert not set(groups[held_out]) & set(groups[~held_out])
+    assert "patient" not in fit.design.names and "folds of whole groups" in str(fit)
+    assert "groups='patient'" in fit.call
+    again = model("y ~ a + b", data, groups=data["patient"], threads=1, **OPEN[name])
+    assert again.predict(data, "prob").equals(fit.predict(data, "prob"))
+    with pytest.raises(ld.DataError, match="single group"):
+        model("y ~ .", data, groups=np.zeros(len(data)), threads=1, **OPEN[name])
+
+
+@pytest.mark.parametrize("model", [ld.glm, ld.ripr])
+def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
+    data = visits()
+    grid = {"k": [5], "lambda_": [0.1]} if model is ld.ripr else None
+    cv = ld.cv(model, "y ~ a + b", data, groups="patient", folds=6, grid=grid)
+    by_hand = ld.cv(model, "y ~ a + b", data, folds=data["patient"], grid=grid)
+    np.testing.assert_allclose(cv.frame["mean"], by_hand.frame["mean"], rtol=1e-9)
+    assert "Folds: whole groups (patient)" in str(cv) and "whole" not in str(by_hand)
+    with pytest.raises(ld.ArgumentError, match="folds=10 is more than the 6 groups"):
+        ld.cv(model, "y ~ a + b", data, groups="patient", grid=grid)

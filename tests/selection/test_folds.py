@@ -173,3 +173,66 @@ def test_keys_hang_on_no_name_of_a_class():
         X[:, ::-1], np.ones(len(X)), np.array([2.0, 0.0, 1.0])[code.astype(int)], 3
     )
     np.testing.assert_allclose(renamed, key, atol=1e-9)
+
+
+# Groups ------------------------------------------------------------------------------------------
+
+
+def visits(n_groups=40, seed=0):
+    """Rows of patients, of whom some have many; each patient has one diagnosis."""
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(n_groups), rng.integers(1, 6, n_groups))
+    data = pd.DataFrame({"x": rng.normal(size=len(patient)), "z": rng.normal(size=len(patient))})
+    data["patient"] = np.array([f"p{k:02d}" for k in range(n_groups)])[patient]
+    data["y"] = np.where(patient % 4 == 0, "ill", "well")
+    return data.iloc[rng.permutation(len(data))].reset_index(drop=True)
+
+
+def grouped(data, groups="patient", **arguments):
+    return Design.learn("y ~ x + z", data, groups=groups, **arguments)[1]
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_groups_are_held_out_whole_and_balanced_within_classes(k):
+    data = visits()
+    got = fold.assign(grouped(data), k, ("ill", "well"), 3)
+    assert (pd.Series(got).groupby(data["patient"]).nunique() == 1).all()
+    assert sorted(set(got)) == list(range(k))
+    most = data.groupby("patient").size().max()
+    for y in ("ill", "well"):
+        assert np.ptp(np.bincount(got[data["y"] == y], minlength=k)) <= most
+
+
+def test_folds_of_groups_do_not_hang_on_order_or_names():
+    data = visits()
+    got = fold.assign(grouped(data), 5, ("ill", "well"), 3)
+    order = np.random.default_rng(5).permutation(len(data))
+    other = data.iloc[order].assign(y=data["y"].map({"ill": "z", "well": "a"}))
+    other["patient"] = "q" + other["patient"].str[::-1]
+    np.testing.assert_array_equal(fold.assign(grouped(other), 5, ("a", "z"), 3), got[order])
+
+
+def test_a_group_of_weight_zero_makes_no_fold():
+    data = visits(8)
+    weights = np.where(data["patient"].isin(["p00", "p01", "p02"]), 0.0, 1.0)
+    batch = grouped(data, weights=weights)
+    assert fold.count_units(batch) == 5
+    got = fold.assign(batch, 5, ("ill", "well"), 0)
+    assert (np.bincount(got, weights) > 0).all()
+    with pytest.raises(ArgumentError, match=r"more than the 5 groups whose rows count.*folds=5"):
+        fold.assign(batch, 6, None, 0)
+
+
+def test_groups_that_cannot_serve_are_refused():
+    data = visits()
+    with pytest.raises(ArgumentError, match="give one of them"):
+        fold.assign(grouped(data), np.arange(len(data)) % 3, None, 0)
+    with pytest.raises(ArgumentError, match="of one of the groups"):
+        fold.assign(grouped(data, np.ones(len(data))), 2, None, 0)
+    data.loc[[7, 9], "patient"] = None
+    with pytest.raises(LodimError, match=r"'patient' is missing in 2 of .* rows, the first .* 7"):
+        grouped(data)
+    with pytest.raises(LodimError, match="groups has shape"):
+        grouped(data, np.ones(3))
+    with pytest.raises(LodimError, match="other row labels"):
+        grouped(data, pd.Series(np.ones(len(data)), index=data.index[::-1]))

@@ -20,6 +20,7 @@ class Batch:
     rows : (n,) int64, positions of the complete rows in `index`
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
+    groups : (n,) float64, codes of the groups that are held out as a whole; None without
     """
 
     X: np.ndarray
@@ -30,6 +31,7 @@ class Batch:
     rows: np.ndarray
     order: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @property
     def n(self):
@@ -41,6 +43,11 @@ class Batch:
         """(n,) weights that sum to one."""
         weight = np.ones(self.n) if self.weights is None else self.weights
         return weight / max(weight.sum(), 1e-300)
+
+    @property
+    def units(self):
+        """(n,) codes of what is held out as a whole: groups, else clusters; None of single rows."""
+        return self.clusters if self.groups is None else self.groups
 
     @property
     def positive_weight(self):
@@ -93,4 +100,5 @@ def subset(batch, i, X=None):
         rows=batch.rows[i],
         order=None if batch.order is None else batch.order[i],
         clusters=None if batch.clusters is None else batch.clusters[i],
+        groups=None if batch.groups is None else batch.groups[i],
     )

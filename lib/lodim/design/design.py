@@ -89,6 +89,7 @@ class Design:
         missing="drop",
         reference_levels=False,
         clusters=None,
+        groups=None,
         which=None,
     ):
         """Learn a design from data, and apply it to the same data.
@@ -123,6 +124,8 @@ class Design:
             categories have a column for each level but the first too, 1 where it is reached.
         clusters : str or (N,) array, optional
             Which rows belong together, for covariances that allow for it.
+        groups : str or (N,) array, optional
+            Which rows are held out together, where folds are drawn.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
 
@@ -137,9 +140,10 @@ class Design:
         _check_arguments(family, dtype, standardize, missing)
         frame = columns.read_frame(data)
         parsed, chosen = read_formula(formula, family, which)
-        hidden = {name for name in (weights, offset, order, clusters) if isinstance(name, str)}
+        beside = weights, offset, order, clusters, groups
+        hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, frame.names, hidden), _response(chosen)
-        inputs = RowInputs.read(frame, weights, offset, order, clusters)
+        inputs = RowInputs.read(frame, *beside)
         used, answer = _names_of(keys), _answers(response)
         read = read_complete(frame, used, answer, inputs, missing, learning=True)
         table, rows, incomplete = read
@@ -173,8 +177,8 @@ class Design:
             fills=fills,
             n_incomplete=incomplete,
         )
-        beside = inputs.weights, inputs.offset, frame.index, rows, inputs.order, inputs.clusters
-        return design, Batch(X, y, *beside)
+        beside = inputs.order, inputs.clusters, inputs.groups
+        return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, *beside)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.

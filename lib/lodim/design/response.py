@@ -54,20 +54,25 @@ class Response:
 class RowInputs:
     """What is given of each row beside the formula, float64, NaN where missing; else None.
 
-    weights (n,), offset (n,) or (n, K), order (n,), clusters (n,), codes.
+    weights (n,), offset (n,) or (n, K), order (n,), clusters and groups (n,), codes.
     """
 
     weights: np.ndarray | None
     offset: np.ndarray | None
     order: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @classmethod
-    def read(cls, frame, weights, offset, order=None, clusters=None):
+    def read(cls, frame, weights, offset, order=None, clusters=None, groups=None):
         """From names of columns or arrays of the frame's length."""
         inputs = {"weights": weights, "offset": offset, "order": order}
         read = {what: _row_input(frame, value, what) for what, value in inputs.items()}
-        return cls(**read, clusters=None if clusters is None else _codes(frame, clusters))
+        codes = {"clusters": clusters, "groups": groups}
+        codes = {k: None if v is None else _codes(frame, v, k) for k, v in codes.items()}
+        if groups is not None:
+            _check_groups(frame, groups, codes["groups"])
+        return cls(**read, **codes)
 
     def at(self, rows):
         """The complete rows; weights that are all one become None."""
@@ -76,8 +81,8 @@ class RowInputs:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        rest = (None if v is None else v[rows] for v in (self.offset, self.order, self.clusters))
-        return RowInputs(weights, *rest)
+        rest = self.offset, self.order, self.clusters, self.groups
+        return RowInputs(weights, *(None if v is None else v[rows] for v in rest))
 
     @property
     def positive_weight(self):
@@ -123,20 +128,32 @@ def _row_input(frame, value, what):
     return array
 
 
-def _codes(frame, clusters):
-    """Codes of the clusters that a column or an array names, (n,) float64, NaN where missing."""
-    if isinstance(clusters, str):
-        column = columns.read_column(frame, clusters)
-        clusters = column.values
+def _codes(frame, values, what):
+    """Codes of what a column or an array says of rows, (n,) float64, NaN where missing."""
+    if isinstance(values, str):
+        column = columns.read_column(frame, values)
+        values = column.values
         if column.kind == "level":
-            clusters = np.where(column.codes < 0, np.nan, column.codes)
-    elif np.shape(clusters) != (len(frame.index),):
+            values = np.where(column.codes < 0, np.nan, column.codes)
+    elif np.shape(values) != (len(frame.index),):
         raise DataError(
-            f"clusters has shape {np.shape(clusters)}, and the data has {len(frame.index)} rows"
+            f"{what} has shape {np.shape(values)}, and the data has {len(frame.index)} rows"
         )
-    _check_row_labels(frame, clusters, "clusters")
-    codes = pd.factorize(pd.Series(clusters))[0]  # in the kind of the values: no id is rounded
+    _check_row_labels(frame, values, what)
+    codes = pd.factorize(pd.Series(values))[0]  # in the kind of the values: no id is rounded
     return np.where(codes < 0, np.nan, codes)
+
+
+def _check_groups(frame, groups, codes):
+    """Raise where a row has no group: whether it may be held out alone is not for us to say."""
+    missing = np.flatnonzero(np.isnan(codes))
+    if len(missing):
+        name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
+        raise DataError(
+            f"{name} is missing in {len(missing)} of {len(codes)} rows, the first of them "
+            f"{frame.index[missing[0]]!r}: give each row a group (its own, if it belongs to none), "
+            "or drop these rows"
+        )
 
 
 def _check_size(values, what):

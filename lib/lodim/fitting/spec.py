@@ -19,7 +19,7 @@ from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 
 SHARED = (  # of a design
-    "family", "weights", "offset", "order", "clusters", "standardize", "dtype", "missing",
+    "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
 )  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 LONG = 60  # characters of a dict that a printed call shows
@@ -207,8 +207,13 @@ def spec_of(model):
     return module.SPEC
 
 
-def prepare(model, formula, data, arguments, which=None):
-    """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it."""
+def prepare(model, formula, data, arguments, which=None, groups=None):
+    """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it.
+
+    groups : of cv's folds, where the model itself draws none and has no such argument
+    """
+    if groups is not None and "groups" in inspect.signature(model).parameters:
+        arguments, groups = arguments | {"groups": groups}, None
     spec = spec_of(model)
     arguments = {
         k: v.item() if isinstance(v, np.generic) else v
@@ -219,6 +224,7 @@ def prepare(model, formula, data, arguments, which=None):
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
+    of_design = shared if groups is None else shared | {"groups": groups}
     control = _control(spec, arguments, arguments.pop("control", None))
     settings = spec.settings(**arguments, **control)
     _check_family(spec, shared.get("family"))
@@ -227,7 +233,7 @@ def prepare(model, formula, data, arguments, which=None):
     design, batch = Design.learn(
         formula,
         data,
-        **shared,
+        **of_design,
         reference_levels=spec.reference_levels,
         which=which,
     )

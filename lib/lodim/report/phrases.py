@@ -47,6 +47,11 @@ def how(fit, name):
     return " (by CV)" if name in fit.chosen else ""
 
 
+def _groups(fit):
+    """That folds hold out whole groups, where they do, else no text."""
+    return "" if fit.arguments.get("groups") is None else ", folds of whole groups"
+
+
 def rows(fit, detail=""):
     """A line with the numbers of rows and features; `detail` of the rows."""
     d = fit.design
@@ -56,7 +61,8 @@ def rows(fit, detail=""):
     left_out = f" ({done} for missing values)" if done else ""
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
     answers = f" ({len(d.left_out)} of augment() left out)" if d.left_out else ""
-    return f"Rows: {fit.n}{left_out}{detail}, features: {len(d.names)}{constant}{answers}"
+    features = f"features: {len(d.names)}{constant}{answers}"
+    return f"Rows: {fit.n}{left_out}{detail}, {features}{_groups(fit)}"
 
 
 def dropped(fit):
@@ -96,7 +102,8 @@ def choice(fit, detail=""):
     rule = " (the centre of those that cannot be told apart)" if "weight" in points else ""
     return [
         f"{join_words(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
-        f"least mean held-out loss {significant(points['mean'].min())}.{_by_draw(fit)}"
+        f"least mean held-out loss {significant(points['mean'].min())}{_groups(fit)}."
+        f"{_by_draw(fit)}"
     ]
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from lodim.selection.racing import fold_means, standard_error
 
 
-def weights(losses, draws, stages_open):
-    """Weight of every point's stages, of sum one in all: exp(-2 (loss - least) / se of the least).
+def weights(losses, draws, stages_open, spread=0.5):
+    """Weight of every point's stages, of sum one in all: exp(-(loss - least) / s).
 
     Parameters
     ----------
@@ -16,6 +16,8 @@ def weights(losses, draws, stages_open):
         How often the folds were drawn.
     stages_open : bool
         Whether the number of stages is to be chosen; else the last one alone counts.
+    spread : float
+        s in standard errors of the least loss.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
@@ -24,7 +26,7 @@ def weights(losses, draws, stages_open):
     stage = int(np.argmin(means[best]))
     least = means[best][stage]
     error = standard_error(np.array(losses[best][stage]), least, draws)
-    scale = max(0.5 * error, 1e-12 * abs(least), 1e-300)
+    scale = max(spread * error, 1e-12 * abs(least), 1e-300)
     weight = [np.exp(-(m - least) / scale) for m in means]
     total = sum(w.sum() for w in weight)
     return [w / total for w in weight]

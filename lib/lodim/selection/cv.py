@@ -17,7 +17,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import centre, weights
-from lodim.selection.folds import assign, assign_draws
+from lodim.selection.folds import assign, assign_draws, count_units
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
@@ -47,13 +47,13 @@ def quick_splits(problem, draws=1):
         key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
         keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
         batch = subset(batch, weighted[keep])
-    n_weighted = len(batch.positive_weight)
-    if n_weighted < 2:
-        spec = problem.spec
+    n_units = count_units(batch)
+    if n_units < 2:
+        spec, what = problem.spec, "row" if batch.units is None else "group"
         needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
         names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
-        raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = assign_draws(batch, min(FOLDS, n_weighted), problem.design.levels, seed, draws)
+        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
+    drawn = assign_draws(batch, min(FOLDS, n_units), problem.design.levels, seed, draws)
     return [
         split(batch, fold == k, problem.standardize)
         for fold in drawn
@@ -68,11 +68,38 @@ def side_by_side(problem):
     return getattr(problem.settings, "threads", None) or available_threads()
 
 
-def choose(problem, grid):
+def count_draws(problem, most=None):
+    """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
+    most = most or MOST_DRAWS
+    if count_units(problem.batch) <= FOLDS:  # each by itself, in every draw
+        return 1
+    return min(most, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+
+
+def choose_between(problem, name, values, *, most_draws=None):
+    """The problem with the first value of a setting, or with one that is better held out.
+
+    Better: by more than one standard error of the difference of the deviances.
+    """
+    draws = count_draws(problem, most_draws)
+    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
+    points = [{name: value} for value in values]
+    losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
+    first, best, least = np.array(losses[0][-1]), 0, 0.0
+    for j, rows in enumerate(losses[1:], 1):
+        gap = np.array(rows[-1])
+        gap[:, 0] -= first[:, 0]
+        mean = fold_means(gap[None])[0]
+        if mean < min(least, -standard_error(gap, mean, draws)):
+            best, least = j, mean
+    return replace(problem, settings=replace(problem.settings, **points[best]))
+
+
+def choose(problem, grid, *, most_draws=None, spread=0.5):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s half of the standard error of the least loss. The weighted mean
+    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
     of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
     number of stages. The point of least loss itself would jump, between settings that differ by
     much, where losses differ by rounding or by the draw of the folds.
@@ -81,26 +108,24 @@ def choose(problem, grid):
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
-    draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
-    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
-        draws = 1
+    draws = count_draws(problem, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    chosen, frame = _centre(problem, grid, points, losses, draws)
+    chosen, frame = _centre(problem, grid, points, losses, spread, draws)
+    parts = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [
-        _centre(problem, grid, points, [_folds_of_draw(rows, d, draws) for rows in losses])[0]
-        for d in range(draws)
-        if draws > 1
+        _centre(problem, grid, points, parts[d], spread)[0] for d in range(draws) if draws > 1
     ]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, draws=1):
+def _centre(problem, grid, points, losses, spread, draws=1):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
-    weight = weights(losses, draws, stages and getattr(problem.settings, stages) is None)
+    open_stages = stages and getattr(problem.settings, stages) is None
+    weight = weights(losses, draws, open_stages, spread)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
@@ -127,6 +152,7 @@ def cv(
     *,
     grid: Mapping[str, Any] | pd.DataFrame | None = None,
     folds: Any = 10,
+    groups: Any = None,
     loss: str = "deviance",
     rule: str = "min",
     n_lambda: int = 25,
@@ -156,6 +182,10 @@ def cv(
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together, by these folds and
+        by those that the model itself draws. A row without a group is refused. Of glm, where they
+        are not given, `clusters` are such groups.
     loss : {"deviance", "class", "mae"}
         Held-out loss: deviance, share misclassified, mean absolute residual. (A model's own
         argument of that name, as of proset, stands in the grid: grid={"loss": ["density"]}.)
@@ -204,7 +234,7 @@ def cv(
     _check_call(grid, loss, rule, n_jobs, arguments)
     if any(f.name == "seed" for f in fields(spec_of(model).settings)):
         arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments | {"progress": progress})
+    problem = prepare(model, formula, data, arguments | {"progress": progress}, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
@@ -225,7 +255,14 @@ def cv(
     best = problem.spec.run(_with_settings(problem, varied, frame, settings), selection=frame)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
-    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names)
+    units = "" if problem.batch.units is None else _units(groups, arguments)
+    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names, units)
+
+
+def _units(groups, arguments):
+    """What folds hold out as a whole, in words."""
+    what, given = ("groups", groups) if groups is not None else ("clusters", arguments["clusters"])
+    return f"whole {what}{f' ({given})' if isinstance(given, str) else ''}"
 
 
 def _check_call(grid, loss, rule, n_jobs, arguments):
@@ -275,6 +312,8 @@ class CV:
         Refitted on all rows by `rule`.
     penalties, stages, budget : names of the model's penalties, of the setting that counts its
         stages, and of the one that limits its price
+    held_out : str
+        What folds hold out as a whole, empty of single rows.
     """
 
     call: str
@@ -288,6 +327,7 @@ class CV:
     penalties: tuple[str, ...]
     stages: str | None
     budget: str | None
+    held_out: str = ""
 
     @property
     def lambda_min(self) -> float:
@@ -349,8 +389,9 @@ class CV:
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
         formats = dict.fromkeys(show.columns, _shown)
-        line = f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"
-        return listing(f"cv of {self.call}", [line], Table("", show, formats))
+        lines = [f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"]
+        lines += [f"Folds: {self.held_out}"] if self.held_out else []
+        return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 
 def _shown(value):

@@ -16,8 +16,9 @@ def assign(batch, folds, classes, seed):
     ----------
     batch : Batch
     folds : int or array (N,)
-        Number of folds, drawn at random and balanced within classes, of whole clusters where the
-        model has them; or the fold of every row of the data: rows of a value are held out together.
+        Number of folds, drawn at random and balanced within classes, of whole groups (or clusters)
+        where there are some; or the fold of every row of the data: rows of a value are held out
+        together.
     classes : sequence or None
         Classes of the response.
     seed : int
@@ -34,6 +35,11 @@ def assign_draws(batch, folds, classes, seed, n):
 
 def _assign(batch, folds, classes, seed):
     if np.ndim(folds) == 1:
+        if batch.groups is not None:
+            raise ArgumentError(
+                "folds says of each row where it is held out, and groups which rows belong "
+                "together: give one of them"
+            )
         return _user_folds(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
@@ -41,8 +47,8 @@ def _assign(batch, folds, classes, seed):
     if folds > counted:
         raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
-    if batch.clusters is not None:
-        return _whole_clusters(batch.clusters, key, folds, seed)
+    if batch.units is not None:
+        return _whole_units(batch, folds, key, of_class, seed)
     order = row_keys.shuffled(key, seed)
     if classes:
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
@@ -56,18 +62,49 @@ def _assign(batch, folds, classes, seed):
     return fold
 
 
-def _whole_clusters(clusters, key, folds, seed):
-    """Fold of each row, (n,), of whole clusters, each in the fold that is the smallest so far."""
-    names, code = np.unique(clusters, return_inverse=True)
-    if folds > len(names):
-        raise ArgumentError(f"folds={folds} is more than the {len(names)} clusters")
-    size = np.bincount(code)
-    of_cluster = np.bincount(code, key) / size
-    fold, filled = np.empty(len(names), np.int64), np.zeros(folds)
-    for k in row_keys.shuffled(of_cluster, seed):
-        fold[k] = filled.argmin()
-        filled[fold[k]] += size[k]
+def count_units(batch):
+    """Number of what can be held out by itself: groups, clusters or rows, of weight above zero."""
+    counted = batch.positive_weight
+    return len(counted) if batch.units is None else len(np.unique(batch.units[counted]))
+
+
+def _whole_units(batch, folds, key, of_class, seed):
+    """Fold of each row, (n,), of whole groups or clusters.
+
+    Each goes where the fewest rows are so far of the class that it has most rows of, and of these
+    folds to the smallest. Rows of weight zero do not count.
+    """
+    what, n_units = "clusters" if batch.groups is None else "groups", count_units(batch)
+    if folds > n_units:
+        raise ArgumentError(
+            f"folds={folds} is more than the {n_units} {what} whose rows count: a fold holds out "
+            f"whole {what}, so give folds={n_units} or fewer"
+            if n_units > 1
+            else f"all rows that count are of one of the {what}: nothing can be held out"
+        )
+    names, code = np.unique(batch.units, return_inverse=True)
+    counts = np.ones(batch.n) if batch.weights is None else (batch.weights > 0).astype(float)
+    main, size = _main_class(batch, code, counts, of_class), np.bincount(code, counts)
+    of_unit = np.bincount(code, key) / np.bincount(code)
+    fold, filled = np.empty(len(names), np.int64), np.zeros((main.max() + 1, folds))
+    for k in row_keys.shuffled(of_unit, seed):
+        fold[k] = np.lexsort((filled.sum(axis=0), filled[main[k]]))[0]
+        filled[main[k], fold[k]] += size[k]
     return fold[code]
+
+
+def _main_class(batch, code, counts, of_class):
+    """The class of most rows of each unit, (n_units,): its rank by `of_class`, so not by its name.
+
+    Zero of a response without classes.
+    """
+    C = len(of_class)
+    if not C or batch.y is None:
+        return np.zeros(code.max() + 1, np.int64)
+    rank, known = np.argsort(np.argsort(of_class)), ~np.isnan(batch.y)
+    cell = code[known] * C + rank[batch.y[known].astype(int)]
+    rows = np.bincount(cell, counts[known], (code.max() + 1) * C)
+    return rows.reshape(-1, C).argmax(axis=1)
 
 
 def _user_folds(batch, folds):

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
+from lodim.models.melm import estimate
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.search import search
 from lodim.selection import choice
@@ -91,7 +92,7 @@ def test_divergence_of_several_classes(wine, divergence):
 def test_pooled_covariance_shrinks_within_whitened_classes(two):
     """By scikit-learn, in features that are white within classes."""
     ledoit_wolf = pytest.importorskip("sklearn.covariance").ledoit_wolf
-    fit = ld.melm("cultivar ~ .", two, **PLAIN)
+    fit = ld.melm("cultivar ~ .", two, covariance="pooled", **PLAIN)
     X, code = two.drop(columns="cultivar").to_numpy(), two["cultivar"] == fit.levels[1]
     groups = [X[~code], X[code]]
     W = sum(len(G) * np.cov(G.T, bias=True) for G in groups) / len(X)
@@ -273,13 +274,14 @@ def test_calibration_pays_on_new_rows():
     assert abs(held - new) < 0.15 < calibrated.glance()["balanced_accuracy"][0] - new
 
 
-def test_held_out_figures_flatter_no_noise():
+def test_held_out_figures_flatter_no_noise(monkeypatch):
     """Sharpness is chosen on other folds than those it is judged on, and gamma too."""
+    monkeypatch.setattr(estimate, "DRAWS", 2)
     rng, held, new = np.random.default_rng(7), [], []
     for _ in range(12):
         df = pd.DataFrame(rng.normal(size=(460, 4))).add_prefix("v")
         df["y"] = np.where(np.arange(460) % 2 == 0, "a", "b")
-        fit = ld.melm("y ~ .", df[:60], k=1, n_starts=2, threads=1)
+        fit = ld.melm("y ~ .", df[:60], k=1, n_starts=1, threads=1, covariance="shrunk")
         held.append([fit.measures["held_deviance"], fit.measures["held_balanced_accuracy"]])
         new.append(fit.evaluate(df[60:])[["deviance", "balanced_accuracy"]].to_numpy()[0])
     assert np.mean(held, axis=0)[0] > 2.0 * np.log(2.0)  # noise has no worse model than none
@@ -374,7 +376,7 @@ def test_an_estimator_of_the_user(two, tmp_path):
 
 def test_gamma_is_chosen_where_it_is_not_given(two):
     fit = ld.melm("cultivar ~ .", two, n_starts=3, threads=1)
-    assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
+    assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 6
     tried = fit.selection
     at, between = choice.centre({"gamma": tried["gamma"]}, tried["weight"].to_numpy(), ("gamma",))
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
@@ -385,13 +387,13 @@ def test_gamma_is_chosen_where_it_is_not_given(two):
 
 def test_cv_and_path(two, axes):
     cv = ld.cv(ld.melm, "cultivar ~ .", two, n_lambda=3, folds=3, n_starts=3, threads=1)
-    assert list(cv.frame["gamma"]) == [8.0, 1.0, 0.125] and cv.lambda_min in (8.0, 1.0, 0.125)
+    np.testing.assert_allclose(cv.frame["gamma"], [16.0, 2.0**0.5, 0.125])
     assert cv.best.settings.gamma == cv.lambda_min
     grid = {"k": [1, 2], "gamma": [1.0]}
     by_k = ld.cv(ld.melm, "cultivar ~ .", two, grid=grid, folds=3, n_starts=3, loss="class")
     assert by_k.best.estimates.k == by_k.frame["k"][by_k.index_min]
     path = ld.path(ld.melm, "cultivar ~ .", two, n_lambda=4, n_starts=3, threads=1)
-    assert list(path.lambdas) == [8.0, 2.0, 0.5, 0.125]
+    np.testing.assert_allclose(path.lambdas, 0.125 * 2.0 ** (7.0 * np.arange(4)[::-1] / 3.0))
     assert "Gamma" in str(path) and "Lambda" not in str(path)
     assert path.coef().shape == (4, 10) and "held_deviance" not in path.fits[0].glance()
     ax = path.plot(axes)
@@ -448,7 +450,7 @@ def test_more_features_than_rows_says_so():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(24, 40))).add_prefix("v")
     df = X.assign(y=np.repeat(["a", "b"], 12))
-    fit = ld.melm("y ~ .", df, **QUICK)
+    fit = ld.melm("y ~ .", df, covariance="pooled", **QUICK)
     assert fit.estimates.rank == 22 and fit.estimates.separates
     assert "leaves these directions out" in str(fit.summary())
     assert fit.glance()["held_balanced_accuracy"][0] < 0.85  # noise alone
@@ -569,7 +571,8 @@ def test_a_class_that_is_flat_is_named():
     df = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     df["y"] = np.where(df["a"] + rng.normal(size=200) > 0.0, "flat", "round")
     df["c"] = df["c"].where(df["y"] == "round", 1e-3 * df["c"])
-    assert "direction of the view: flat." in str(ld.melm("y ~ .", df, **PLAIN).summary())
+    fit = ld.melm("y ~ .", df, covariance="pooled", **PLAIN)
+    assert "direction of the view: flat." in str(fit.summary())
     assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())
 
 
@@ -640,6 +643,58 @@ def test_classes_that_part_where_hardly_a_row_varies(small, held, note):
     bad = np.arange(200) % 2
     df["w"] = df["v0"] + small * (rng.normal(size=200) + 5.0 * bad)
     df["y"] = np.where(bad, "bad", "good")
-    fit = ld.melm("y ~ .", df, **QUICK)
+    fit = ld.melm("y ~ .", df, covariance="pooled", **QUICK)
     assert abs(fit.measures["held_balanced_accuracy"] - held) < 0.1
     assert ("Class means differ in directions" in str(fit.summary())) == note
+
+
+def wide_frame(seed=0, n=60, p=120):
+    """Two classes whose means differ, fewer rows than features; and new rows."""
+    rng = np.random.default_rng(seed)
+    mix, shift = rng.normal(size=(8, p)), 0.25 * rng.normal(size=p)
+    y = np.arange(n + 500) % 2
+    X = rng.normal(size=(n + 500, 8)) @ mix + rng.normal(size=(n + 500, p)) + y[:, None] * shift
+    df = pd.DataFrame(X).add_prefix("v").assign(y=np.where(y, "b", "a"))
+    return df[:n], df[n:]
+
+
+def test_the_default_is_no_worse_than_shrunk_discriminant_analysis_where_rows_are_few():
+    """Beside it, whitening that is not shrunk: what the default was made for."""
+    analysis = pytest.importorskip("sklearn.discriminant_analysis")
+    train, new = wide_frame()
+    peer = analysis.LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+    peer = peer.fit(train.drop(columns="y"), train["y"])
+    of_peer = peer.score(new.drop(columns="y"), new["y"])
+    call = {"gamma": 4.0, "n_starts": 4, "threads": 1, "control": {"calibrate": False}}
+    shrunk, pooled = (
+        ld.melm("y ~ .", train, covariance=c, **call).evaluate(new)["accuracy"][0]
+        for c in (None, "pooled")
+    )
+    assert shrunk > of_peer - 0.03 and shrunk > pooled + 0.1
+
+
+def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
+    """Classes part where all hardly vary: shrinking would hide it, and folds tell."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(100, 3))).add_prefix("v")
+    bad = np.arange(100) % 2
+    df["w"] = df["v0"] + 1e-6 * (rng.normal(size=100) + 5.0 * bad)
+    df["y"] = np.where(bad, "bad", "good")
+    fit = ld.melm("y ~ .", df, n_starts=2, threads=1)
+    assert fit.settings.covariance == "pooled" and fit.measures["held_balanced_accuracy"] > 0.95
+    assert "pooled (by CV)" in str(fit.summary())
+
+
+def test_a_rare_class_is_told_of_the_prior_that_serves_it():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(400, 3))).add_prefix("v")
+    df["y"] = np.where(np.arange(400) < 12, "rare", "usual")
+    df.loc[:11, "v0"] += 1.5
+    call = {"gamma": 4.0, "n_starts": 2, "threads": 1}
+    plain = ld.melm("y ~ .", df, control={"calibrate": False}, **call)
+    equal = ld.melm("y ~ .", df, control={"calibrate": False, "prior": "equal"}, **call)
+    said = "control={'prior': 'equal'} serves balanced accuracy"
+    assert said in str(plain) and said in " ".join(str(plain.summary()).split())
+    assert "serves balanced accuracy" not in str(equal)
+    gain = equal.measures["balanced_accuracy"] - plain.measures["balanced_accuracy"]
+    assert gain > 0.1

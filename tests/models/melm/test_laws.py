@@ -477,3 +477,79 @@ def test_number_of_neighbours():
     label = np.tile([0, 1], 300)
     # A twin of the other class is always nearest: with one neighbour nothing would be right.
     assert neighbours.select_count(Rows(twins, label, np.ones(600), np.bincount(label))) > 1
+
+
+def few_rows(n=40, p=60, seed=0):
+    """Rows, codes and weights of three classes: fewer rows than features."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(n) % 3
+    X = rng.normal(size=(n, 10)) @ rng.normal(size=(10, p)) + rng.normal(size=(n, p))
+    X[:, 0] += code
+    return X, code, np.ones(n)
+
+
+def shrunk_within(X, code):
+    """The pooled covariance shrunk towards its diagonal by scikit-learn, and the share s."""
+    covariance = pytest.importorskip("sklearn.covariance")
+    residual = X - np.stack([X[code == c].mean(axis=0) for c in range(code.max() + 1)])[code]
+    unit = residual.std(axis=0)
+    cov, s = covariance.ledoit_wolf(residual / unit, assume_centered=True)
+    return cov * np.outer(unit, unit), s
+
+
+@pytest.mark.parametrize("n, p, whiten", [(40, 60, True), (90, 8, True), (90, 8, False)])
+def test_a_shrunk_basis_whitens_the_shrunk_covariance(n, p, whiten):
+    """Of fewer rows than features too, where class means leave the span of the residuals."""
+    X, code, weight = few_rows(n, p)
+    W, s = shrunk_within(X, code)
+    basis = Basis.from_rows(X, code, weight, whiten=whiten, shrink=True)
+    assert 0.0 < s < 1.0 and basis.rank == min(p, n - 1) and basis.n_varying == min(p, n - 3)
+    np.testing.assert_allclose(basis.kept, 1.0 - s)
+    white = basis.into / basis.scale
+    # Within the span of all rows: what is beyond it has no coordinate.
+    np.testing.assert_allclose(white.T @ W @ white, np.eye(basis.rank), atol=1e-9)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose((centred @ basis.into) @ basis.back, centred, atol=1e-9)
+    assert not basis.separates
+
+
+def test_shrunk_covariances_of_classes_add_up_to_that_within():
+    """Before each is shrunk by itself: (1 - s) cov_c + s diag, weighted by the classes' shares."""
+    X, code, weight = few_rows()
+    basis = Basis.from_rows(X, code, weight, shrink=True)
+    share = np.bincount(code) / len(code)
+    of_classes = [
+        basis.kept * empirical(X[code == c] @ basis.into, weight[code == c]) + basis.added
+        for c in range(3)
+    ]
+    within = np.einsum("c,cij->ij", share, of_classes)
+    np.testing.assert_allclose(within, np.eye(basis.rank), atol=1e-9)
+    sample = Sample.from_rows(X, code, weight, basis, "shrunk")
+    for cov, own in zip(sample.cov, of_classes, strict=True):
+        # A share of each goes to a multiple of the identity, and its trace stays.
+        np.testing.assert_allclose(np.trace(cov), np.trace(own))
+        off = ~np.eye(len(cov), dtype=bool)
+        part = cov[off] / own[off]
+        assert np.ptp(part) < 1e-6 and 0.0 <= part[0] < 1.0
+
+
+def test_a_shrunk_search_does_not_depend_on_units():
+    X, code, weight = few_rows(60, 20)
+    unit = 10.0 ** np.random.default_rng(1).uniform(-3.0, 3.0, 20)
+    plan = replace(QUICK, covariance="shrunk")
+    one, two = (search_manifold(rows, code, weight, plan) for rows in (X, X * unit))
+    np.testing.assert_allclose(two.divergence, one.divergence, rtol=1e-6)
+    same_span(unit[:, None] * two.V, one.V, 1e-4)
+
+
+def test_wide_kernels_see_the_axes_of_shrunk_discriminant_analysis():
+    """As gamma grows, D of two classes tends to d'S^-1 d of their means, S shrunk."""
+    X, code, weight = few_rows(80, 30)
+    code = (code > 0).astype(int)
+    W, _ = shrunk_within(X, code)
+    plan = replace(QUICK, k=1, gamma=100.0, covariance="shrunk", ftol=0.0, tol=1e-12)
+    V = search_manifold(X, code, weight, plan).V
+    gap = X[code == 1].mean(axis=0) - X[code == 0].mean(axis=0)
+    axis = np.linalg.solve(W, gap)
+    cosine = V[:, 0] @ W @ axis / np.sqrt((V[:, 0] @ W @ V[:, 0]) * (axis @ W @ axis))
+    assert abs(cosine) > 0.9

@@ -159,7 +159,9 @@ class Flat:
 def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     y, weight = np.zeros(4), np.full(4, 0.25)
     assert select_sharpness(Flat, y, weight, np.ones((4, 1))) == 0.02
-    rows = Rows(np.ones((4, 1)), np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0]))
+    rows = Rows(
+        np.arange(4.0)[:, None] ** 2, np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0])
+    )
     score = np.log([[0.7, 0.3]] * 4)
     monkeypatch.setattr(
         density,

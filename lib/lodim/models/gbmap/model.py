@@ -29,6 +29,7 @@ def gbmap(
     weights: Any = None,
     offset: Any = None,
     missing: str = "indicator",
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -77,6 +78,9 @@ def gbmap(
         missing category is a level of its own, or where training had none the mean of its columns.
         "drop": they are left out, and answered by NaN. Rows without response or weight are left
         out in any case.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}

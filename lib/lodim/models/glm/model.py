@@ -135,5 +135,5 @@ SPEC = ModelSpec(
         Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
     ),
     plots=("coefficients", "residuals", "qq", "leverage"),
-    without=("seed",),
+    without=("seed", "groups"),
 )

@@ -18,13 +18,15 @@ from lodim.models.melm.classify.rule import (
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
 from lodim.models.melm.search.search import Plan, search_manifold
-from lodim.models.melm.search.whitening import Basis
+from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
-from lodim.selection.cv import quick_splits
+from lodim.selection.cv import count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
+DRAWS = 4  # of the folds at most, where rows are few
+FEW_STARTS = 5  # of a search at most where rows are held out: there are many of these
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -40,7 +42,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 def fold_scores(train, test, family, settings):
     """Link scores (n, K) of the rows of `test` by a view of the rows of `train`."""
     try:
-        view, _ = fit_view(train, settings, family)
+        view, _ = fit_view(train, settings, family, bounded=False)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return np.repeat(null[:1], test.n, axis=0)
@@ -57,10 +59,11 @@ def count_classes(family):
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
-def fit_view(batch, settings, family):
+def fit_view(batch, settings, family, bounded=True):
     """The View in which classes diverge most, or of most or least entropy, with its rule; the log.
 
-    In the log are the ends of all starts, the best first.
+    In the log are the ends of all starts, the best first. `bounded`: with bounds on the overlaps
+    of classes.
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
@@ -70,12 +73,12 @@ def fit_view(batch, settings, family):
     present, code = np.unique(code, return_inverse=True)
     if n_classes > 1 and len(present) < 2:
         raise DataError("a single class has rows that count")
-    within = _checked_basis(X, code, weight, settings.k)
+    within = _checked_basis(X, code, weight, settings)
     manifold = search_manifold(X, code, weight, _plan(settings, len(present)))
     V = manifold.V if n_classes == 1 else orient(manifold.V, X, code, weight)
     Z = project(V, batch.X, batch.n)[i]
     view = _view(V, X, Z, weight, np.bincount(code, weight), manifold)
-    if n_classes > 1:
+    if n_classes > 1 and bounded:
         sample = Sample.from_rows(X, code, weight, within, settings.covariance)
         width = kernel_widths(sample, within.of_directions(V), settings.gamma)
         view = replace(view, overlap=overlaps(Z, code, weight, width, view.potential))
@@ -91,19 +94,19 @@ def _rows(batch):
     return code, weight, i
 
 
-def _checked_basis(X, code, weight, k):
+def _checked_basis(X, code, weight, settings):
     """The Basis within classes; raises where a density has no width along one of k directions."""
-    within = Basis.from_rows(X, code, weight, whiten=False)
-    share = weight / weight.sum()
-    if (within.scale**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
+    shrink = settings.covariance == SHRUNK and code.any()
+    within = Basis.from_rows(X, code, weight, shrink=shrink)
+    share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
+    if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
             "no feature varies within classes: each gives the class away, and a density of it has "
             "no width"
         )
-    if within.rank < k:
-        raise DataError(
-            f"rows vary within classes in {within.rank} directions only, too few for k={k}"
-        )
+    varying, k = within.n_varying, settings.k
+    if varying < k:
+        raise DataError(f"rows vary within classes in {varying} directions only, too few for k={k}")
     return within
 
 
@@ -152,6 +155,12 @@ def _log(manifold, smallest):
     return log | {"n_iter": manifold.n_iter[order], "converged": manifold.converged[order]}
 
 
+def for_folds(problem):
+    """The problem with a cheaper search, for folds that choose or calibrate."""
+    few = min(problem.settings.n_starts, FEW_STARTS)
+    return replace(problem, settings=replace(problem.settings, n_starts=few))
+
+
 # How well the rule classifies --------------------------------------------------------------------
 
 
@@ -187,12 +196,14 @@ def _leave_one_out(problem, view):
 def calibrate(problem, view):
     """The rule of a view calibrated on rows held out, and measures of these rows.
 
-    Each fold is judged with the calibration of the others. They are not the folds that gamma was
-    chosen on: there, luck has chosen as well.
+    Each fold is judged with the calibration of the others of its draw. They are not the folds that
+    gamma was chosen on: there, luck has chosen as well.
     """
+    problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    splits = quick_splits(replace(problem, settings=others))
+    draws = count_draws(problem, DRAWS)
+    splits = quick_splits(replace(problem, settings=others), draws)
     score = np.concatenate([fold_scores(*pair, family, settings) for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
@@ -203,9 +214,11 @@ def calibrate(problem, view):
     def calibrated(at):
         return view.rule.calibrated(family, y[at], judged[at], score[at])
 
-    part, factor = _parts(tests, problem), np.empty((len(y), 1))
+    part, draw = _parts(tests, problem, draws)
+    factor = np.empty((len(y), 1))
     for k in range(part.max() + 1):
-        factor[part == k] = calibrated(part != k).sharpness
+        same = draw == draw[part == k][0]
+        factor[part == k] = calibrated(same & (part != k)).sharpness
     weight = evaluation_weights(y.astype(int), weight, False)
     return calibrated(slice(None)), {
         "held_deviance": float(weight @ family.deviance(y, factor * score)),
@@ -213,8 +226,13 @@ def calibrate(problem, view):
     }
 
 
-def _parts(tests, problem):
-    """Part (n,) of each row held out: its fold, or of a single fold one of PARTS."""
+def _parts(tests, problem, draws):
+    """Part (n,) of each row held out, its fold or of a single fold one of PARTS; and its draw."""
     if len(tests) > 1:
-        return np.repeat(np.arange(len(tests)), [test.n for test in tests])
-    return folds.assign(tests[0], PARTS, problem.design.levels, problem.settings.seed)
+        part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
+        return part, part * draws // len(tests)
+    rows, seed = tests[0], problem.settings.seed
+    if folds.count_units(rows) < PARTS:
+        rows = replace(rows, groups=None)
+    part = folds.assign(rows, PARTS, problem.design.levels, seed)
+    return part, np.zeros_like(part)

@@ -1,5 +1,6 @@
 """melm(): the maximum entropy linear manifold, from a formula to a fit."""
 
+from dataclasses import replace
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
@@ -7,13 +8,16 @@ from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
+from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings, validate
-from lodim.selection.cv import choose
+from lodim.selection.cv import choose, choose_between
 
 __all__ = ["from_state", "melm"]
 
-GAMMAS = (4.0, 2.0, 1.0, 0.5, 0.25)  # of gamma, tried where none is given
-SMOOTHEST, SHARPEST = 8.0, 0.125  # of gamma, on a path
+GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5)  # of gamma, tried where none is given
+MIDDLE = 2.0  # gamma at which covariances are compared
+SPREAD = 1.0  # standard errors by which held-out losses may differ and weigh much the same
+SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
 def melm(
@@ -23,7 +27,7 @@ def melm(
     family: str | None = None,
     k: int = 2,
     gamma: float | None = None,
-    covariance: str = "pooled",
+    covariance: str | None = None,
     divergence: str = "sum",
     entropy: str = "max",
     penalty: bool = False,
@@ -32,6 +36,7 @@ def melm(
     weights: Any = None,
     offset: None = None,
     missing: str = "indicator",
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -63,13 +68,18 @@ def melm(
     gamma : float, optional
         Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
         chosen by cross-validation.
-    covariance : {"pooled", "empirical", "ledoit-wolf"}
+    covariance : {"shrunk", "pooled", "empirical", "ledoit-wolf"}, optional
         Of a class: "empirical" as it is; "pooled" shrunk towards a multiple of the covariance
-        within all classes, as far as the rule of Ledoit and Wolf says; "ledoit-wolf" towards a
-        multiple of the identity (the authors' code). With the former two the divergence does not
-        change under affine maps of the features (Observation 1). Where a class hardly varies in
-        some direction, "empirical" has a large divergence there, whatever new rows are like: the
-        balanced accuracy of held-out rows is lower with it (benchmarks/melm.py, covariances).
+        within all classes, as far as the rule of Ledoit and Wolf says; "shrunk" as "pooled", the
+        covariance within all classes being itself shrunk towards its diagonal by that rule;
+        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "empirical" and
+        "pooled" the divergence does not change under affine maps of the features (Observation 1),
+        with "shrunk" under changes of their units. Where a class hardly varies in some direction,
+        "empirical" has a large divergence there, whatever new rows are like: the balanced accuracy
+        of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
+        the features, so has "pooled" where all classes hardly vary.
+        Default: "shrunk"; where gamma is not given either, "pooled" if cross-validation finds it
+        better by more than one standard error.
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -95,6 +105,9 @@ def melm(
         missing category is a level of its own, or where training had none the mean of its columns.
         "drop": they are left out, and answered by NaN. Rows without response or weight are left
         out in any case.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case. Principal
         components depend on it; of the divergence only rounding does.
@@ -114,13 +127,14 @@ def melm(
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        prior ("shares", or "equal": the classifier gives all classes the same prior probability,
-        which serves balanced accuracy), calibrate (True; False leaves the densities and the scores
-        as they are, and spares a search in each fold), n_neighbours (of "knn": how many rows vote,
-        where one of weight 2 is two; default: chosen by leaving rows out), reference_rows (10,000,
-        training rows that are kept to be drawn and to be neighbours, and of rare classes up to 30
-        besides), max_iter (500) and tol (1e-6) of the search: it has converged where the largest
-        gradient is at most tol, or two steps in a row raise the divergence by at most 1e-9 of it.
+        prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
+        classes the same prior probability, which serves balanced accuracy), calibrate (True; False
+        leaves the densities and the scores as they are, and spares a search in each fold),
+        n_neighbours (of "knn": how many rows vote, where one of weight 2 is two; default: chosen by
+        leaving rows out), reference_rows (10,000, training rows that are kept to be drawn and to be
+        neighbours, and of rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the
+        search: it has converged where the largest gradient is at most tol, or two steps in a row
+        raise the divergence by at most 1e-9 of it.
 
     Returns
     -------
@@ -141,11 +155,14 @@ def melm(
     side of the former, if it is on either; along the others, the largest loading is positive, and
     where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
-    Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds, drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on
-    at most 20,000 rows drawn at random. The scores of a fold are first calibrated, by one factor: a
-    view that was made for the training rows is too sure of others, and all the more the narrower
-    its kernels are.
+    Where gamma is not given, melm chooses among six values by the deviance of held-out rows: five
+    folds, drawn four times up to 1,000 rows, twice up to 2,000 and once up to 4,000; one fold of
+    five held out beyond, on at most 20,000 rows drawn at random. In folds a search has five starts
+    at most. A value weighs exp(-(loss - least loss) / se), se the standard error of the least loss;
+    the weighted mean of the values is taken, in log. The scores of a fold are first calibrated, by
+    one factor: a view that was made for the training rows is too sure of others, and all the more
+    the narrower its kernels are. Before that, on the same folds and at gamma 2, "pooled"
+    covariances are compared with "shrunk" ones, where none are given.
 
     All starts are searched on 2,048 rows, drawn at random where there are more, and the best three
     of their ends go on over all. Up to 5,000 rows sums over pairs are exact. Of more they are
@@ -153,18 +170,15 @@ def melm(
     is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
     beyond. `summary()` says which.
 
-    Few rows for the features: `ld.cv(ld.melm, ..., grid={"gamma": [0.5, 1, 2], "covariance":
-    ["pooled", "ledoit-wolf"]})` chooses the covariance too.
-
     The densities that classify are estimated anew in the view, with kernels of the width of least
     log-loss of training rows that are left out, 10,000 at most and each with all its weight; of
     widths whose loss is equal but for rounding (1e-6) the widest. A last search in each of five
-    folds (beyond 4,000 rows in one), with the gamma of the fit, calibrates the probabilities of
-    "kde" and "knn" by one factor of their scores, and gives the held-out balanced accuracy and
-    log-loss of print and summary: of rows that had no part in the search of the view that
-    classifies them, nor in the factor that their probabilities are judged with. Where gamma was
-    chosen, it was on the same rows, though in other folds: new rows may be classified a little
-    worse.
+    folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma of the fit,
+    calibrates the probabilities of "kde" and "knn" by one factor of their scores, and gives the
+    held-out balanced accuracy and log-loss of print and summary: of rows that had no part in the
+    search of the view that classifies them, nor in the factor that their probabilities are judged
+    with. Where gamma was chosen, it was on the same rows, though in other folds: new rows may be
+    classified a little worse.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
     class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
@@ -189,7 +203,19 @@ def melm(
     problem = prepare(melm, formula, data, arguments)
     if gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    return SPEC.run(*choose(problem, {"gamma": GAMMAS}))
+    return SPEC.run(*_chosen(problem, covariance is None))
+
+
+def _chosen(problem, covariance_open):
+    """The problem with gamma, and covariance if open, by cross-validation; the table of gammas."""
+    quick, draws = estimate.for_folds(problem), {"most_draws": estimate.DRAWS}
+    if covariance_open:
+        middle = replace(quick, settings=replace(quick.settings, gamma=MIDDLE))
+        best = choose_between(middle, "covariance", (SHRUNK, POOLED), **draws).settings.covariance
+        quick = replace(quick, settings=replace(quick.settings, covariance=best))
+    quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, **draws)
+    settings = replace(quick.settings, n_starts=problem.settings.n_starts)
+    return problem.settle(settings, chosen=quick.chosen), frame
 
 
 SPEC = ModelSpec(

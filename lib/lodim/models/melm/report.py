@@ -13,6 +13,11 @@ LABEL = 32  # characters of a row's name
 MOST_STARTS = 10
 LEFT_OUT = ", though each is left out of what classifies it"
 FLAT = 0.01  # of the variance within classes
+RARE = 0.5  # of the rows that each class has on average: below, a class is rare
+BALANCE = (
+    "Classes are rare: predictions have the priors of the shares, and control={'prior': 'equal'} "
+    "serves balanced accuracy"
+)
 SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 
@@ -28,10 +33,13 @@ def listing(fit):
     else:
         lines.append(
             f"Dimensions: {fit.estimates.k}, gamma: {significant(fit.settings.gamma)}"
-            f"{' (chosen by cross-validation)' if fit.chosen else ''}, "
+            f"{' (chosen by cross-validation)' if fit.chosen else ''}, covariances: "
+            f"{fit.settings.covariance}, "
             f"divergence: {significant(fit.divergence)}"
         )
         lines.append(f"Balanced accuracy: {_accuracies(fit)}")
+        if _is_unbalanced(fit):
+            lines.append(BALANCE)
     if not fit.converged:
         lines.append("Warning: the search did not converge; see summary()")
     table, n_left = _loadings(fit, LISTED)
@@ -75,7 +83,7 @@ def _class_rows(fit):
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
         ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
-        ("Covariances", s.covariance),
+        ("Covariances", f"{s.covariance}{_how_covariance(fit)}"),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
@@ -89,6 +97,11 @@ def _class_rows(fit):
     rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
     rows.append(("Converged", "yes" if fit.converged else "NO"))
     return rows
+
+
+def _how_covariance(fit):
+    """A remark where cross-validation has chosen the covariance, else no text."""
+    return phrases.how(fit, "gamma") if fit.arguments["covariance"] is None else ""
 
 
 def _loadings(fit, most):
@@ -186,6 +199,8 @@ def _class_notes(fit):
     how = LEFT_OUT if builtin else ", as the classifier"
     notes.append(f"Training: the view was made for these rows{how}.{_held_out(fit)}")
     notes += _sums(fit.estimates)
+    if _is_unbalanced(fit):
+        notes.append(f"{BALANCE}.")
     flat = _flat_classes(fit)
     if flat:
         notes.append(
@@ -267,6 +282,13 @@ def _accuracies(fit):
     text = f"{fit.measures['balanced_accuracy']:.3f} (training rows)"
     held = fit.measures.get("held_balanced_accuracy")
     return text if held is None else f"{held:.3f} (held out), {text}"
+
+
+def _is_unbalanced(fit):
+    """Whether a class is rare, and the classifier's prior is its share."""
+    size = fit.estimates.size
+    shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
+    return shares and size.min() < RARE * size.mean()
 
 
 def _levels(fit):

@@ -1,7 +1,7 @@
 """The arguments of melm, checked, and whether the data suit them."""
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from lodim.checks import check, check_choice, check_count, check_size
 from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm.search.whitening import COVARIANCES
+from lodim.models.melm.search.whitening import COVARIANCES, SHRUNK
 
 CLASSIFIERS = ("kde", "knn")
 CHOICES = {
@@ -25,11 +25,11 @@ FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "clas
 
 @dataclass(frozen=True)
 class Settings:
-    """The model's own arguments, as `melm` describes them; gamma may be open."""
+    """The model's own arguments, as `melm` describes them; gamma and covariance may be open."""
 
     k: int
     gamma: float | None
-    covariance: str
+    covariance: str | None
     divergence: str
     entropy: str
     penalty: bool
@@ -61,7 +61,8 @@ class Settings:
         for name in ("penalty", "calibrate"):
             check(self, name, bool, lambda v: True, "True or False")
         for name, choices in CHOICES.items():
-            check_choice(self, name, choices)
+            if name != "covariance" or self.covariance is not None:
+                check_choice(self, name, choices)
         _check_classifier(self.classifier)
 
     @property
@@ -115,6 +116,8 @@ def validate(problem):
         _check_with_classes(problem.settings)
         _check_class_sizes(problem)
     _check_dimensions(problem)
+    if problem.settings.covariance is None:
+        return replace(problem, settings=replace(problem.settings, covariance=SHRUNK))
     return problem
 
 

@@ -36,6 +36,7 @@ def proset(
     weights: Any = None,
     offset: Any = None,
     missing: str = "indicator",
+    groups: Any = None,
     standardize: bool = True,
     dtype: str = "float64",
     seed: int = 0,
@@ -90,6 +91,9 @@ def proset(
         missing category is a level of its own, or where training had none the mean of its columns.
         "drop": they are left out, and answered by NaN. Rows without response or weight are left
         out in any case.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are held out together wherever folds are
+        drawn. A row without a group is refused.
     standardize : bool
         Scale features to unit standard deviation; they are centred in any case.
     dtype : {"float64", "float32"}

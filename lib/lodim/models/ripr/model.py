@@ -257,5 +257,5 @@ SPEC = ModelSpec(
         Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
     ),
     plots=("data", "shares"),
-    without=("offset",),
+    without=("offset", "groups"),
 )

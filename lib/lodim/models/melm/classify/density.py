@@ -20,7 +20,7 @@ MANY = 2**15  # rows of a class from which they are kept as cells
 FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 SAME = 1e-6  # relative difference up to which losses are equal
-WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in that of the search; of equals the widest
+WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in Silverman's; of equals the widest
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,13 @@ class Densities:
         forms.check(self, known, "densities")
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
+
+
+def _widened(densities, width):
+    """The Densities with kernels `width` times as wide, of rows that are no cells."""
+    d, k = densities, densities.root.shape[1]
+    spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
+    return replace(d, **spread, scale=d.scale - k * np.log(width))
 
 
 def fit_densities(Z, code, weight, options, cells=True):
@@ -147,14 +154,15 @@ def evaluation_weights(code, weight, equal):
     return weight / max(weight.sum(), 1e-300)
 
 
-def leave_one_out_scores(rows, background, width, options, threads):
+def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Scores (m, C) of training Rows by Bayes' rule, each left out of the densities.
 
-    `width` multiplies the gamma of `options`.
+    `width` multiplies the gamma of `options`. known : what `fit_densities` returns of these rows,
+    without cells, if it has been called
     """
-    wide = options.widened(width)
-    densities, place = fit_densities(rows.Z, rows.code, rows.weight, wide, cells=False)
-    log_f = log_densities(densities, rows.Z, threads, place)
+    known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
+    densities, place = known
+    log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
     if options.equal:
         # With the shares of classes as priors, that of the row's class is smaller by as much.
         of_class = np.arange(len(rows.Z)), rows.code
@@ -165,10 +173,12 @@ def leave_one_out_scores(rows, background, width, options, threads):
 
 
 def select_width(rows, background, options, threads):
-    """The width of least log-loss; of those that are equal but for rounding the widest."""
+    """The width of least log-loss, in that of `options`; of those that are equal the widest."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
-    for width in WIDTHS:
-        score = leave_one_out_scores(rows, background, width, options, threads)
+    widths = WIDTHS / options.gamma
+    known = fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
+    for width in widths:
+        score = leave_one_out_scores(rows, background, width, options, threads, known)
         loss.append(-(share @ log_softmax(score, axis=1)[of_class]))
-    return float(WIDTHS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
+    return float(widths[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])

@@ -47,7 +47,9 @@ class Sample:
         white, cov = basis.into / basis.scale, []
         for c in range(C):
             rows = order[start[c] : start[c + 1]]
-            white_cov = class_covariance(X[rows], weight[rows], covariance, white)
+            white_cov = class_covariance(
+                X[rows], weight[rows], covariance, white, basis.kept, basis.added
+            )
             cov.append(white_cov * np.outer(basis.scale, basis.scale))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])

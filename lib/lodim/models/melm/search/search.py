@@ -9,7 +9,7 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
 from lodim.models.melm.search.fourier import Approximation, NoGridError
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.whitening import EMPIRICAL, Basis
+from lodim.models.melm.search.whitening import EMPIRICAL, SHRUNK, Basis
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
@@ -32,7 +32,7 @@ class Plan:
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical", "ledoit-wolf" or "pooled", see `whitening`.
+        "empirical", "ledoit-wolf", "pooled" or "shrunk", see `whitening`.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
@@ -115,7 +115,9 @@ def search_manifold(X, code, weight, plan):
     """
     with single_blas():
         one_class = not code.any()
-        basis = Basis.from_rows(X, code, weight, whiten=not (plan.penalty or one_class))
+        shape = {"whiten": not (plan.penalty or one_class)}
+        shape["shrink"] = plan.covariance == SHRUNK and not one_class
+        basis = Basis.from_rows(X, code, weight, **shape)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
         plan = replace(plan, k=min(plan.k, basis.rank))
         theta, names = starting_projections(sample, basis, plan)

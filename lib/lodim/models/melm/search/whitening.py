@@ -9,7 +9,10 @@ Covariances are empirical, or shrunk by the rule of Ledoit & Wolf (2004). "ledoi
 the coordinates of the features, towards a multiple of the identity: the authors' default. "pooled"
 shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance:
 like the empirical one it is equivariant under affine maps, and unlike it does not follow a class
-into directions in which it happens to be flat. A weight counts rows: weight two is two rows.
+into directions in which it happens to be flat. "shrunk" is "pooled" with the pooled covariance
+itself shrunk towards its diagonal: where rows are few for the features, directions of little
+variance within classes are noise, and whitening would blow it up. It is equivariant under changes
+of the features' units. A weight counts rows: weight two is two rows.
 """
 
 from dataclasses import dataclass
@@ -18,8 +21,8 @@ import numpy as np
 
 NULL = 1e-13  # of the largest eigenvalue: variance below may be rounding, in float32 as well
 CONSTANT = 1e-13  # of a feature's largest value: a deviation below is rounding
-EMPIRICAL, LEDOIT_WOLF, POOLED = "empirical", "ledoit-wolf", "pooled"
-COVARIANCES = (EMPIRICAL, LEDOIT_WOLF, POOLED)
+EMPIRICAL, LEDOIT_WOLF, POOLED, SHRUNK = "empirical", "ledoit-wolf", "pooled", "shrunk"
+COVARIANCES = (EMPIRICAL, LEDOIT_WOLF, POOLED, SHRUNK)
 FLOOR = 1e-4  # of the variance within classes: smaller eigenvalues of a class are raised to it
 
 
@@ -28,18 +31,23 @@ class Basis:
     """Coordinates z = (x - mean) into of the search; a direction theta of z is V = into theta of x.
 
     mean (p,); into (p, r); back (r, p), its left inverse; scale (r,) the standard deviations of z
-    within classes; separates: class means differ, by more than classes vary, in the directions
-    that were dropped, so that classes do not touch there.
+    within classes; kept: the share of the covariance within classes that shrinking has left, and
+    added (r, r) what it has put in its place, in coordinates that are white then; n_varying: number
+    of directions in which rows vary within classes; separates: class means differ, by more than
+    classes vary, in the directions that were dropped, so that classes do not touch there.
     """
 
     mean: np.ndarray
     into: np.ndarray
     back: np.ndarray
     scale: np.ndarray
+    kept: float
+    added: np.ndarray
+    n_varying: int
     separates: bool
 
     @classmethod
-    def from_rows(cls, X, code, weight, whiten=True):
+    def from_rows(cls, X, code, weight, whiten=True, shrink=False):
         """Basis of rows X (n, p), from the pooled covariance within classes.
 
         Parameters
@@ -50,23 +58,36 @@ class Basis:
         weight : array (n,)
         whiten : bool
             True: z has unit variances within classes; False: X is rotated alone.
+        shrink : bool
+            Whether the covariance is shrunk towards its diagonal, as far as the rule of Ledoit and
+            Wolf says. Directions in which class means alone differ are kept then.
         """
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
-        unit = _units(X, residual, share)
+        unit, varies = _units(X, residual, share)
         rows = residual / unit * np.sqrt(share)[:, None]
         values, vectors = _eigen_of_rows(rows)
         keep = values > NULL * max(values.max(initial=0.0), 1e-300)
-        root, vectors = np.sqrt(values[keep]), vectors[:, keep]
+        values, vectors = values[keep], vectors[:, keep]
         between = (means - mean) / unit * np.sqrt(np.bincount(code, share))[:, None]
-        separates = len(vectors) > len(root) and _separates(rows, between, vectors)
+        kept, target, n_varying = 1.0, 0.0, len(values)
+        if shrink and n_varying:
+            of_varying = residual[:, varies] / unit[varies]
+            kept, target = _shrinkage(of_varying, values, share, weight.sum())
+        if target:
+            vectors, values = _with_means(vectors, values, between, varies)
+        separates = len(vectors) > len(values) and _separates(rows, between, vectors)
+        root = np.sqrt(kept * values + target)
         if whiten:
             into, back = vectors / root / unit[:, None], (vectors * root).T * unit
-            return cls(mean, into, back, np.ones_like(root), separates)
-        # Of the square root, as variances in units far from each other would lose their digits.
-        axes, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
-        return cls(mean, axes, axes.T, scale, separates)
+            scale = np.ones_like(root)
+        else:
+            # Of the root, as variances in units far from each other would lose their digits.
+            into, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
+            back = into.T
+        white = unit[:, None] * into / scale
+        return cls(mean, into, back, scale, kept, target * white.T @ white, n_varying, separates)
 
     @property
     def rank(self):
@@ -95,11 +116,38 @@ def center_by_class(X, code, weight):
     return X - means[code], means
 
 
+def _shrinkage(rows, values, share, n):
+    """What is kept of the covariance of n rows (n_rows, p), and the variance that is added to each.
+
+    values : its eigenvalues but those that are zero; share (n_rows,) of each row
+    """
+    p = rows.shape[1]
+    mean, square = values.sum() / p, (values**2).sum()
+    s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
+    return 1.0 - s, s * mean
+
+
+def _with_means(vectors, values, between, varies):
+    """Directions (p, r) and those in which class means (C, p) alone differ; variances (r,).
+
+    varies (p,) : whether a feature varies within classes; others give the class away.
+    """
+    rest = np.where(varies, between, 0.0)
+    rest = rest - rest @ vectors @ vectors.T
+    _, size, more = np.linalg.svd(rest, full_matrices=False)
+    more = more[size**2 > NULL * max(values[0], (between**2).sum())]
+    return np.hstack([vectors, more.T]), np.append(values, np.zeros(len(more)))
+
+
 def _units(X, residual, share):
-    """Standard deviations within classes (p,); where these are zero, the largest absolute value."""
+    """Standard deviations within classes (p,), and whether they are more than zero.
+
+    Where they are not, it is the largest absolute value.
+    """
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
-    deviation = np.where(deviation > CONSTANT * largest, deviation, largest)
-    return np.where(deviation > 0.0, deviation, 1.0)
+    varies = deviation > CONSTANT * largest
+    unit = np.where(varies, deviation, largest)
+    return np.where(unit > 0.0, unit, 1.0), varies
 
 
 def _separates(rows, between, vectors):
@@ -126,30 +174,44 @@ def empirical(X, weight):
     return (centred.T * weight) @ centred / weight.sum()
 
 
-def ledoit_wolf(X, weight):
-    """(1 - s) cov + s (tr cov / p) I with the s of least expected squared error, (p, p)."""
+def ledoit_wolf(X, weight, kept=1.0, added=0.0):
+    """(1 - s) cov + s (tr cov / p) I with the s of least expected squared error, (p, p).
+
+    cov is then kept times itself plus what was added; s is that of the rows.
+    """
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
     cov = (centred.T * weight) @ centred / n
-    mean = np.trace(cov) / p
-    distance = (cov**2).sum() - p * mean**2
     fourth = weight @ (centred**2).sum(axis=1) ** 2 / n
-    error = min(distance, (fourth - (cov**2).sum()) / n)
-    s = error / distance if error > 0.0 else 0.0
-    return (1.0 - s) * cov + s * mean * np.eye(p)
+    s = _intensity(np.trace(cov) / p, (cov**2).sum(), fourth, n, p)
+    cov = kept * cov + added
+    return (1.0 - s) * cov + s * np.trace(cov) / p * np.eye(p)
 
 
-def class_covariance(X, weight, kind, into):
+def _intensity(mean, square, fourth, n, p):
+    """The share s of Ledoit and Wolf, from moments of n rows of p features.
+
+    mean of the variances; square, the sum of the squares of all covariances; fourth, the mean
+    fourth power of the rows' lengths
+    """
+    distance = square - p * mean**2
+    error = min(distance, (fourth - square) / n)
+    return error / distance if error > 0.0 else 0.0
+
+
+def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Covariance (r, r) of the rows X (n, p) of a class in white coordinates X into.
 
     Eigenvalues below FLOOR are raised to it: a direction in which one class is constant would have
-    an infinite divergence.
+    an infinite divergence. kept, added : as of a `Basis` that is shrunk
     """
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
-    else:
+    elif kind == EMPIRICAL:
         # Of white rows: where features almost depend on each other theirs has lost its digits.
-        cov = (ledoit_wolf if kind == POOLED else empirical)(X @ into, weight)
+        cov = empirical(X @ into, weight)
+    else:
+        cov = ledoit_wolf(X @ into, weight, kept, added)
     values, vectors = np.linalg.eigh(cov)
     if values[0] >= FLOOR:
         return cov
