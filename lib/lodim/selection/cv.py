@@ -376,6 +376,10 @@ def _check_grid(grid, problem):
     for name in grid:
         if name not in names:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
+        if name in problem.spec.after_stages:
+            raise ArgumentError(
+                f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
+            )
 
 
 def _with_penalties(points, problem, n):

@@ -108,7 +108,8 @@ def combine(parts):
 
 def _fit_learner(state, stage, k, rng, warm_start):
     """The learner of score k in a stage, and how its fit ended."""
-    settings, penalty = state.settings, _penalty(state)
+    settings = state.settings
+    penalty = penalize(settings, state.X.shape[1], state.p)
     objective = _objective(state, state.rows(k), penalty)
     sampled = objective
     if state.sample is not None:
@@ -125,13 +126,12 @@ def _fit_learner(state, stage, k, rng, warm_start):
     return WeakLearners(theta, np.array([sign]), *place, *shape), entry
 
 
-def _penalty(state):
-    """The penalty of one learner's theta = (a, intercept of w, w)."""
-    settings = state.settings
-    penalized = np.ones(2 + state.X.shape[1])
+def penalize(settings, width, p):
+    """The penalty of a learner's theta = (a, intercept of w, w), w (width,), p of them varying."""
+    penalized = np.ones(2 + width)
     # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
-    n_penalized = state.p + settings.penalize_intercept
+    n_penalized = p + settings.penalize_intercept
     return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
 
 

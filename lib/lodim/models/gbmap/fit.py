@@ -22,7 +22,8 @@ class GbmapFit(Fit):
     estimates : WeakLearners
         On standardized features.
     log : dict of arrays (M,)
-        For each learner: objective, deviance after its boost, grad_norm, n_iter, n_eval, converged.
+        For each learner: objective, deviance after its boost (before a joint refit), grad_norm,
+        n_iter, n_eval, converged.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -31,6 +32,10 @@ class GbmapFit(Fit):
     calibration : array (101,) or None
         Percentiles of the drift indicator (k = 5) over out-of-fold training rows; None where m and
         lambda_ were both given, since then nothing is fitted out of fold.
+    refit_log : dict or None
+        How the joint refit ended, where there was one: value of the objective, deviance, grad_norm,
+        n_iter, n_eval, converged, and gain, the share by which it lowered the deviance of held-out
+        rows (NaN where that was not measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
     """
@@ -40,10 +45,22 @@ class GbmapFit(Fit):
     types = ("response", "link", "class", "prob", "embedding", "local")
     _without_offset = ("embedding", "local")
 
-    def __init__(self, *, log, effects, reference, n, null_deviance, calibration=None, **shared):
+    def __init__(
+        self,
+        *,
+        log,
+        effects,
+        reference,
+        n,
+        null_deviance,
+        calibration=None,
+        refit_log=None,
+        **shared,
+    ):
         super().__init__(**shared)
         self.log, self.effects, self.reference = log, effects, reference
         self.n, self.null_deviance, self.calibration = n, null_deviance, calibration
+        self.refit_log = refit_log
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -104,6 +121,7 @@ class GbmapFit(Fit):
     def learners(self) -> pd.DataFrame:
         """A row a weak learner: boost, (level), a, b, |w|, share of rows active, loss, dev_ratio.
 
+        Loss and dev_ratio are those after each boost, before a joint refit.
         a and |w| are in units of the link, |w| for features in standard deviations.
         """
         e = self.estimates
@@ -141,9 +159,10 @@ class GbmapFit(Fit):
         d, log = self.design, self.log
         row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped, "p": len(d.names)}
         row |= {name: getattr(self.settings, name) for name in ("m", "lambda_", "l1_ratio", "beta")}
-        row |= {"df": self.df, "deviance": log["deviance"][-1]}
+        row |= {"df": self.df, "deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
-        return pd.DataFrame([row | {"n_eval": int(log["n_eval"].sum())}])
+        n_eval = int(log["n_eval"].sum()) + (self.refit_log or {"n_eval": 0})["n_eval"]
+        return pd.DataFrame([row | {"n_eval": n_eval}])
 
     def _summary(self, full):
         return report.summary(self, full)
@@ -155,7 +174,9 @@ class GbmapFit(Fit):
         reference = None if self.reference is None else vars(self.reference)
         state = {"settings": asdict(self.settings), "boosts": vars(self.estimates)}
         state |= {"log": self.log, "effects": vars(self.effects), "reference": reference}
-        rest = {name: getattr(self, name) for name in ("n", "null_deviance", "calibration")}
+        rest = {
+            name: getattr(self, name) for name in ("n", "null_deviance", "calibration", "refit_log")
+        }
         return self._shared_state() | state | rest
 
     def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
@@ -196,10 +217,10 @@ class GbmapFit(Fit):
     @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
-        return float(self._explained(self.log["deviance"][-1]))
+        return float(self._explained(self._deviance))
 
     def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
-        """Predictions after each boost.
+        """Predictions after each boost: of a joint refit, from its learners up to each boost.
 
         Parameters
         ----------
@@ -218,6 +239,8 @@ class GbmapFit(Fit):
     def first(self, m: int) -> "GbmapFit":
         """The fit of the first m boosts: earlier boosts do not depend on later ones.
 
+        After a joint refit they do: it is then a partial sum that was fitted to nothing.
+
         Parameters
         ----------
         m : int
@@ -234,6 +257,8 @@ class GbmapFit(Fit):
         fit.estimates = self.estimates.select(self.estimates.stage <= m)
         size, unknown = len(fit.estimates), np.full_like(self.effects.mean, np.nan)
         fit.log = {name: v[:size] for name, v in self.log.items()}
+        if self.refit_log is not None:
+            fit.log["deviance"], fit.refit_log = np.full(size, np.nan), None
         active = self.effects.active[:size]
         fit.effects = replace(self.effects, mean=unknown, mean_abs=unknown, active=active)
         fit.reference = fit.calibration = fit.selection = None
@@ -395,6 +420,11 @@ class GbmapFit(Fit):
         return pd.concat([frame, pd.DataFrame(np.hstack(parts), columns=columns)], axis=1)
 
     # Shared by the above -----------------------------------------------------------------------
+
+    @property
+    def _deviance(self):
+        """Mean deviance of the training rows."""
+        return self.log["deviance"][-1] if self.refit_log is None else self.refit_log["deviance"]
 
     @property
     def _coordinates(self):

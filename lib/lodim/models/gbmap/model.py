@@ -26,6 +26,7 @@ def gbmap(
     l1_ratio: float = 0.0,
     activation: str = "softplus",
     n_starts: int = 2,
+    refit: str | None = None,
     weights: Any = None,
     offset: Any = None,
     standardize: bool = True,
@@ -67,6 +68,10 @@ def gbmap(
     n_starts : int
         Starts followed for each sign: hinges that promise most, along directions found in the data
         (the slope of the loss, principal Hessian directions, mixtures of rows).
+    refit : {"none", "joint"}, optional
+        "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
+        Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
+        minimum. Default: chosen, see Notes.
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
     standardize : bool
@@ -117,9 +122,19 @@ def gbmap(
     the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
     `fit.selection` has the curve.
 
+    A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
+    others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
+    learners, and `staged` and `first` give their partial sums, which are no boosting path and
+    predict poorly until the last. Where m or lambda_ is open and `refit` is not given, five folds
+    (one beyond 4,000 rows) compare the deviance of held-out rows with and without it: it is made
+    where it lowers that by at least 2 %. It is not tried with over 1,000 parameters m (2 + p), an
+    L1 penalty, the identity activation, or where n (m (2 + p))^2 is over 2.5e9; nor where m and
+    lambda_ are given, as in the paper. `path` and `cv` compare boosts before a refit.
+
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Learners that lower the objective by less
-    than 1e-5 of it add nothing and are left out, but for those of the first boost.
+    than 1e-5 of it add nothing and are left out, but for those of the first boost; before a joint
+    refit those of boosts that lower the deviance by less than 1e-3 of it.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
@@ -171,4 +186,5 @@ SPEC = ModelSpec(
         Option("--beta", "beta", float, "softness of the softplus; default: 10"),
     ),
     plots=("loss", "effects", "embedding"),
+    after_stages=("refit",),
 )

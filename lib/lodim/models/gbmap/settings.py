@@ -4,14 +4,19 @@ from dataclasses import dataclass
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES, available_threads
+from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
+REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of gbmap is asked for; `gbmap` says what each means. m and lambda_ may be open."""
+    """What a fit of gbmap is asked for; `gbmap` says what each means.
+
+    m, lambda_ and refit may be open.
+    """
 
     m: int | None
     lambda_: float | None
@@ -29,6 +34,7 @@ class Settings:
     max_stages: int = 50
     path_stages: int = 10
     reference_rows: int = 10_000
+    refit: str | None = "none"  # of files from before there was one
 
     def __post_init__(self):
         for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):
@@ -46,6 +52,13 @@ class Settings:
         check(self, "penalize_intercept", bool, lambda v: True, "True or False")
         check_choice(self, "activation", ACTIVATIONS)
         check_choice(self, "engine", ENGINES)
+        if self.refit is not None:
+            check_choice(self, "refit", REFITS)
+        if self.refit == "joint" and not self.refittable:
+            raise ArgumentError(
+                "refit='joint' needs activation='softplus' and l1_ratio=0; here they are "
+                f"{self.activation!r} and {self.l1_ratio:g}: leave it out, or give refit='none'"
+            )
 
     @property
     def n_threads(self):
@@ -56,6 +69,11 @@ class Settings:
     def softplus(self):
         """Whether the activation is the softplus."""
         return self.activation == "softplus"
+
+    @property
+    def refittable(self):
+        """Whether learners may be refitted jointly: lines would share one ridge, zeros would go."""
+        return self.softplus and self.l1_ratio == 0.0
 
     @property
     def shape(self):
