@@ -41,6 +41,7 @@ _PUBLIC = (
         "MissingExtraError": "lodim.errors",
         "DeviceError": "lodim.errors",
         "ConvergenceWarning": "lodim.errors",
+        "ExtrapolationWarning": "lodim.errors",
     }
 )
 

@@ -36,9 +36,18 @@ class ConvergenceWarning(UserWarning):
     """The optimizer stopped before its tolerance was met."""
 
 
+class ExtrapolationWarning(UserWarning):
+    """Predictions lie so far beyond the training response that they are not to be trusted."""
+
+
 def warn_not_converged(message: str) -> None:
+    """Warn of what did not converge, as `warn` does."""
+    warn(message, ConvergenceWarning)
+
+
+def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that has called lodim, however deep the call is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

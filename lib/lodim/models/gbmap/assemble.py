@@ -8,7 +8,7 @@ from lodim import forms
 from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_gain
-from lodim.models.gbmap.embedding import Reference
+from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.learners import Effects, WeakLearners
 from lodim.models.gbmap.refit import affordable, joint_refit
@@ -51,7 +51,14 @@ def assemble(problem, learners, log, selection, for_path):
         null_deviance=problem.null_deviance(),
         calibration=calibration,
         refit_log=refit_log,
+        response_range=_response_range(batch) if family.name == "gaussian" else None,
     )
+
+
+def _response_range(batch):
+    """Least and largest response of rows of weight above zero, less the offset."""
+    y = (batch.y - batch.offset_matrix(1)[:, 0])[batch.positive_weight]
+    return np.array([y.min(), y.max()])
 
 
 def _choose_refit(problem, learners, selection, for_path):
@@ -76,6 +83,9 @@ def _choose_refit(problem, learners, selection, for_path):
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
     common, reference = shared(state, "gbmap"), state["reference"]
+    state = {"refit_log": None, "response_range": None} | state  # which older files lack
+    if isinstance(state["calibration"], np.ndarray):
+        state["calibration"] = {"difference": state["calibration"]}
     learners = WeakLearners(**state["boosts"])
     learners.check(len(common["design"].names), common["family"].n_scores)
     _check_rest(learners, state, common["family"].n_scores, common["design"].levels)
@@ -86,7 +96,7 @@ def from_state(state):
         effects=Effects(**state["effects"]),
         reference=None if reference is None else Reference(**reference),
         **{name: state[name] for name in ("log", "n", "null_deviance", "calibration")},
-        refit_log=state.get("refit_log"),
+        **{name: state[name] for name in ("refit_log", "response_range")},
         **common,
     )
 
@@ -105,19 +115,22 @@ def _check_rest(learners, state, n_scores, levels):
         "score": forms.real("rows", n_scores),
         "y": forms.real("rows") if levels is None else forms.codes("rows", len(levels)),
     }
+    refit_log = dict.fromkeys(("value", "deviance", "grad_norm"), forms.squares())
+    refit_log |= {"gain": forms.real(nan=True)}
+    refit_log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole()) | {"converged": forms.flags()}
+    calibration = state["calibration"]
+    older = isinstance(calibration, dict) and "distance" not in calibration
+    kinds = KINDS[:1] if older else KINDS
     known = {
         "log": forms.table(M, **log),
         "effects": forms.part(effects),
         "reference": forms.optional(forms.part(reference)),
         "n": forms.whole(least=1),
         "null_deviance": forms.squares(),
-        "calibration": forms.optional(forms.real(101)),
+        "calibration": forms.optional(forms.part(dict.fromkeys(kinds, forms.real(101)))),
+        "refit_log": forms.optional(forms.part(refit_log)),
+        "response_range": forms.optional(forms.ascending(forms.real(2))),
     }
-    refit_log = dict.fromkeys(("value", "deviance", "grad_norm"), forms.squares())
-    refit_log |= {"gain": forms.real(nan=True)}
-    refit_log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole()) | {"converged": forms.flags()}
-    if "refit_log" in state:  # not of older files
-        known["refit_log"] = forms.optional(forms.part(refit_log))
     sizes = forms.check(state, known)
     if sizes.get("rows") == 0:
         raise ValueError("reference has no rows")

@@ -12,6 +12,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
+from lodim.models.gbmap.settings import WIDE
 from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
@@ -160,7 +161,7 @@ def _minimize(objective, sampled, theta, sign, state):
     were far out, the learner that adds nothing takes their place.
     """
     settings, exact = state.settings, state.exact
-    preconditioned = settings.l1_ratio == 0.0 and theta.shape[1] <= MAX_PRECONDITIONED
+    preconditioned = settings.l1_ratio == 0.0 and theta.shape[1] <= _most_preconditioned(settings)
     stop = {"max_iter": settings.max_iter} | settings.tolerances(exact, preconditioned)
     sign, theta, value, n_eval = _screen(sampled(sign), sign, theta, stop, exact)
     # Of a loss near zero no share counts, but of one: that of a standardized response.
@@ -183,6 +184,12 @@ def _minimize(objective, sampled, theta, sign, state):
         "n_eval": n_eval + end.n_eval + 1,
     }
     return (end.theta if gains else null)[[best]], sign[best], entry
+
+
+def _most_preconditioned(settings):
+    """Parameters up to which the curvature is worth its cost: more for an exact end."""
+    rough = settings.ftol is not None and settings.ftol >= 1e-6
+    return WIDE if rough else MAX_PRECONDITIONED
 
 
 def _screen(objective, sign, theta, stop, exact):

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from lodim.engine.blocks import dot
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.embedding import NEIGHBOURS, Reference, drift_indicator
+from lodim.models.gbmap.embedding import KINDS, NEIGHBOURS, Reference, drift_indicators
 from lodim.models.gbmap.refit import joint_refit
 from lodim.selection.cv import quick_splits, side_by_side
 
@@ -36,7 +36,8 @@ def fit_folds(problem, refit):
 
 
 def _fit_fold(problem, refit, train, test):
-    family, settings = problem.family, replace(problem.settings, threads=1)
+    width = min(train.X.shape[1], train.n)
+    family, settings = problem.family, replace(problem.settings.rough(width), threads=1)
     stages = boost.fit_stages(train, family, settings)
     boosted, log = boost.combine([stage[:2] for stage in islice(stages, settings.m)])
     refitted = joint_refit(train, family, settings, boosted, log)[0] if refit else None
@@ -55,26 +56,28 @@ def refit_gain(family, folds):
 
 
 def calibrate(problem, folds, refitted):
-    """Percentiles 0, 1, ..., 100 of the indicator over out-of-fold training rows, (101,).
+    """Percentiles 0, 1, ..., 100 of each indicator over out-of-fold training rows.
 
-    None where folds are too small for the neighbours.
+    A dict of (101,) by the indicators' kinds; None where folds are too small for the neighbours.
     """
     most = problem.settings.reference_rows
     if any(min(len(fold.train.positive_weight), most) < NEIGHBOURS for fold in folds):
         return None
-    values = np.concatenate([_held_out_drift(problem, fold, refitted) for fold in folds])
+    parts = [_held_out_drift(problem, fold, refitted) for fold in folds]
     weights = np.concatenate([_row_weights(fold.test) for fold in folds])
     if not weights.any():
         return None
-    return np.quantile(values, np.arange(101) / 100, weights=weights, method="inverted_cdf")
+    share, how = np.arange(101) / 100, {"weights": weights, "method": "inverted_cdf"}
+    values = {kind: np.concatenate([part[kind] for part in parts]) for kind in KINDS}
+    return {kind: np.quantile(v, share, **how) for kind, v in values.items()}
 
 
 def _held_out_drift(problem, fold, refitted):
-    """The indicator on the held-out rows of a fold."""
+    """The indicators on the held-out rows of a fold."""
     learners = fold.refitted if refitted else fold.boosted
     numeric, settings = problem.family.name == "gaussian", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)
-    return drift_indicator(learners, reference, fold.test, NEIGHBOURS, numeric, 1)
+    return drift_indicators(learners, reference, fold.test, NEIGHBOURS, numeric, 1)
 
 
 def _row_weights(batch):

@@ -1,5 +1,6 @@
 """gbmap(): gradient boosting mapping, from a formula to a fit."""
 
+from dataclasses import replace
 from typing import Any
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
@@ -7,7 +8,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
-from lodim.selection.cv import choose
+from lodim.selection.cv import MOST_DRAWS, choose
 from lodim.selection.path import lambda_grid
 
 __all__ = ["from_state", "gbmap"]
@@ -120,7 +121,8 @@ def gbmap(
     centre of the settings that cannot be told apart: each weighs exp(-2 (loss - least loss) /
     standard error), lambda_ is the weighted mean in log, to half a step of the grid, and m that of
     the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
-    `fit.selection` has the curve.
+    `fit.selection` has the curve. With over 64 columns (and as many rows) the folds are drawn once,
+    and their fits follow one start for each sign to tol 1e-5 and ftol 1e-6.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -138,6 +140,9 @@ def gbmap(
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
+
+    Away from the training rows f is linear: `predict` warns of rows whose response it puts far
+    beyond the training range, and keeps them within it with clip=True.
 
     A saved fit holds, of single training rows, the response and the embedding, from which features
     can be computed where there are as many learners as features: of at most `reference_rows` rows,
@@ -166,7 +171,12 @@ def gbmap(
         if lambda_ is None:
             # The first quarter (in log) of a path is too near the null model to be chosen.
             grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-        problem, selection = choose(problem, grid)
+        exact, width = problem.settings, min(problem.batch.X.shape[1], problem.batch.n)
+        rough = exact.rough(width)
+        draws = MOST_DRAWS if rough is exact else 1
+        problem, selection = choose(replace(problem, settings=rough), grid, draws)
+        given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
+        problem = replace(problem, settings=replace(problem.settings, **given))
     return SPEC.run(problem, selection)
 
 

@@ -1,6 +1,6 @@
 """The arguments of gbmap, checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES, available_threads
@@ -9,6 +9,9 @@ from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
+
+
+WIDE = 64  # columns beyond which a Hessian costs as much as dozens of gradients
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,16 @@ class Settings:
     def shape(self):
         """beta and the code of the activation, as kernels take them."""
         return float(self.beta), ACTIVATIONS[self.activation]
+
+    def rough(self, width):
+        """The settings of fits that are but compared, of so many columns.
+
+        Of many columns exact boosts cost more than they tell held-out rows.
+        """
+        if width <= WIDE or not self.softplus:
+            return self
+        tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
+        return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.
