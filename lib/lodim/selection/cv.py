@@ -68,7 +68,7 @@ def side_by_side(problem):
     return getattr(problem.settings, "threads", None) or available_threads()
 
 
-def choose(problem, grid, most_draws=MOST_DRAWS):
+def choose(problem, grid, most_draws=None):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
@@ -77,11 +77,12 @@ def choose(problem, grid, most_draws=MOST_DRAWS):
     number of stages. The point of least loss itself would jump, between settings that differ by
     much, where losses differ by rounding or by the draw of the folds.
 
-    grid : dict of values by setting; most_draws : of the folds, that are averaged
+    grid : dict of values by setting
+    most_draws : draws of the folds that are averaged, MOST_DRAWS by default
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
-    draws = min(most_draws, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+    draws = min(most_draws or MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
     if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
         draws = 1
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)

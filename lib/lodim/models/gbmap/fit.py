@@ -109,8 +109,8 @@ class GbmapFit(Fit):
         -----
         ExtrapolationWarning
             A numeric response is predicted outside the training range by more than a quarter of
-            it, and by more than the drift threshold where that is known: away from the training rows
-            f goes on linearly, while their neighbours' response stays.
+            it, and by more than the drift threshold where that is known: away from the training
+            rows f goes on linearly, while their neighbours' response stays.
         """
         if not flag("clip", clip):
             return super().predict(data, type, offset=offset)

@@ -8,7 +8,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.settings import Settings
-from lodim.selection.cv import MOST_DRAWS, choose
+from lodim.selection.cv import choose
 from lodim.selection.path import lambda_grid
 
 __all__ = ["from_state", "gbmap"]
@@ -173,7 +173,7 @@ def gbmap(
             grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
         exact, width = problem.settings, min(problem.batch.X.shape[1], problem.batch.n)
         rough = exact.rough(width)
-        draws = MOST_DRAWS if rough is exact else 1
+        draws = None if rough is exact else 1
         problem, selection = choose(replace(problem, settings=rough), grid, draws)
         given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
         problem = replace(problem, settings=replace(problem.settings, **given))
