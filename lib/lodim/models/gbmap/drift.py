@@ -36,8 +36,9 @@ def fit_folds(problem, refit):
 
 
 def _fit_fold(problem, refit, train, test):
-    width = min(train.X.shape[1], train.n)
-    family, settings = problem.family, replace(problem.settings.rough(width), threads=1)
+    family = problem.family
+    settings = problem.settings.rough(train.n, train.X.shape[1])
+    settings = replace(settings, threads=1)
     stages = boost.fit_stages(train, family, settings)
     boosted, log = boost.combine([stage[:2] for stage in islice(stages, settings.m)])
     refitted = joint_refit(train, family, settings, boosted, log)[0] if refit else None

@@ -121,8 +121,8 @@ def gbmap(
     centre of the settings that cannot be told apart: each weighs exp(-2 (loss - least loss) /
     standard error), lambda_ is the weighted mean in log, to half a step of the grid, and m that of
     the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
-    `fit.selection` has the curve. With over 64 columns (and as many rows) the folds are drawn once,
-    and their fits follow one start for each sign to tol 1e-5 and ftol 1e-6.
+    `fit.selection` has the curve. From 64 columns (and rows) on the folds are drawn once, and
+    their fits follow one start for each sign to tol 1e-5 and ftol 1e-6.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -171,8 +171,8 @@ def gbmap(
         if lambda_ is None:
             # The first quarter (in log) of a path is too near the null model to be chosen.
             grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-        exact, width = problem.settings, min(problem.batch.X.shape[1], problem.batch.n)
-        rough = exact.rough(width)
+        exact, batch = problem.settings, problem.batch
+        rough = exact.rough(batch.n, batch.X.shape[1])
         draws = None if rough is exact else 1
         problem, selection = choose(replace(problem, settings=rough), grid, draws)
         given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}

@@ -11,7 +11,7 @@ REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
-WIDE = 64  # columns beyond which a Hessian costs as much as dozens of gradients
+WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class Settings:
         """beta and the code of the activation, as kernels take them."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
-    def rough(self, width):
-        """The settings of fits that are but compared, of so many columns.
+    def rough(self, n, p):
+        """The settings of fits that are but compared, of n rows and p columns.
 
         Of many columns exact boosts cost more than they tell held-out rows.
         """
-        if width <= WIDE or not self.softplus:
+        if min(n, p) < WIDE or not self.softplus:
             return self
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
