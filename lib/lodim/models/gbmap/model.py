@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
@@ -14,6 +16,7 @@ from lodim.selection.path import lambda_grid
 __all__ = ["from_state", "gbmap"]
 
 QUICK_LAMBDAS = 9  # penalties tried where none is given
+SMALLER = 4  # and beyond them, where the least does best
 
 
 def gbmap(
@@ -121,8 +124,10 @@ def gbmap(
     centre of the settings that cannot be told apart: each weighs exp(-2 (loss - least loss) /
     standard error), lambda_ is the weighted mean in log, to half a step of the grid, and m that of
     the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
-    `fit.selection` has the curve. From 64 columns (and rows) on the folds are drawn once, and
-    their fits follow one start for each sign to tol 1e-5 and ftol 1e-6.
+    `fit.selection` has the curve. Where the least penalty does
+    best, four smaller ones are tried too; `summary` says where a choice stands at the edge. From 64
+    columns (and rows) on the folds are drawn once, and their fits follow one start for each sign to
+    tol 1e-5 and ftol 1e-6.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -167,17 +172,28 @@ def gbmap(
     problem = prepare(gbmap, formula, data, arguments)
     selection = None
     if m is None or lambda_ is None:
-        grid = {}
-        if lambda_ is None:
-            # The first quarter (in log) of a path is too near the null model to be chosen.
-            grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-        exact, batch = problem.settings, problem.batch
-        rough = exact.rough(batch.n, batch.X.shape[1])
-        draws = None if rough is exact else 1
-        problem, selection = choose(replace(problem, settings=rough), grid, draws)
-        given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
-        problem = replace(problem, settings=replace(problem.settings, **given))
+        problem, selection = _choose(problem, lambda_ is None)
     return SPEC.run(problem, selection)
+
+
+def _choose(problem, is_open):
+    """The problem with m and lambda_ chosen, and the table of what was tried.
+
+    Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
+    """
+    exact, batch, grid = problem.settings, problem.batch, {}
+    rough = exact.rough(batch.n, batch.X.shape[1])
+    if is_open:
+        # The first quarter (in log) of a path is too near the null model to be chosen.
+        grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
+    draws, tried = None if rough is exact else 1, replace(problem, settings=rough)
+    chosen, selection = choose(tried, grid, draws)
+    if is_open and selection["weight"].idxmax() == len(selection) - 1:
+        values = grid["lambda_"]
+        beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, draws)
+    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
+    return replace(chosen, settings=replace(chosen.settings, **given)), selection
 
 
 SPEC = ModelSpec(

@@ -130,6 +130,7 @@ def _notes(fit):
     ]
     notes += [f"{line}; {_ended(fit.refit_log)}." for line in _refitted(fit)]
     notes += phrases.choice(fit, _range(fit))
+    notes += _edges(fit)
     left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
     if left_out:
         notes.append(f"Learners left out, as they add nothing: {left_out}.")
@@ -150,6 +151,26 @@ def _ended(refit_log):
         f"Newton's method, {how} in {refit_log['n_iter']} steps, largest gradient "
         f"{significant(refit_log['grad_norm'], 2)}"
     )
+
+
+def _edges(fit):
+    """Where a choice stands at the edge of what was tried, and what helps, as a list of notes."""
+    notes, s = [], fit.settings
+    tried = fit.selection if fit.chosen else None
+    if tried is not None and "weight" in tried and len(tried) > 1:
+        best = tried["weight"].idxmax()
+        ends = {0: "largest", len(tried) - 1: "smallest"}
+        if best in ends:
+            word = f"The {ends[best]} lambda_ that was tried does best"
+            notes.append(f"{word}: the data may want one beyond it.")
+    if "m" in fit.chosen and s.m > 0.9 * s.max_stages:
+        notes.append(
+            f"m is near the {s.max_stages} boosts that were tried: more may gain by "
+            f"control={{'max_stages': {2 * s.max_stages}}}."
+        )
+    if len(fit.design.names) > fit.n and s.l1_ratio == 0.0:
+        notes.append("More features than rows: l1_ratio=0.5, say, leaves most weights at zero.")
+    return notes
 
 
 def _range(fit):
