@@ -42,6 +42,7 @@ _PUBLIC = (
         "DeviceError": "lodim.errors",
         "ConvergenceWarning": "lodim.errors",
         "DataWarning": "lodim.errors",
+        "ExtrapolationWarning": "lodim.errors",
     }
 )
 

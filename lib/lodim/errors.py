@@ -40,6 +40,10 @@ class DataWarning(UserWarning):
     """The data can be used, and may not be what was meant."""
 
 
+class ExtrapolationWarning(UserWarning):
+    """Predictions lie so far beyond the training response that they are not to be trusted."""
+
+
 def warn_not_converged(message: str) -> None:
     """Warn of an optimizer that has not met its tolerance."""
     warn(message, ConvergenceWarning)

@@ -155,6 +155,8 @@ class ModelSpec:
     options, plots : tuples of Option and of kinds of plot, for the command line
     without : tuple of str
         Arguments that other models have, and this one lacks.
+    after_stages : tuple of str
+        Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     """
 
     name: str
@@ -179,6 +181,7 @@ class ModelSpec:
     options: tuple[Option, ...] = ()
     plots: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    after_stages: tuple[str, ...] = ()
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """The fit of a problem whose settings are all chosen.

@@ -105,6 +105,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5):
     much, where losses differ by rounding or by the draw of the folds.
 
     grid : dict of values by setting
+    most_draws : draws of the folds that are averaged, MOST_DRAWS by default
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
@@ -417,6 +418,10 @@ def _check_grid(grid, problem):
     for name in grid:
         if name not in names:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
+        if name in problem.spec.after_stages:
+            raise ArgumentError(
+                f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
+            )
 
 
 def _with_penalties(points, problem, n):

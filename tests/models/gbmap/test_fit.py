@@ -271,6 +271,7 @@ def new(df):
     return new.assign(x=new["x"] + 6 * rng.normal(size=30), z=new["z"] + 3 * rng.normal(size=30))
 
 
+@pytest.mark.filterwarnings("ignore::lodim.errors.ExtrapolationWarning")
 @pytest.mark.parametrize("k", [1, 5, 17])
 @pytest.mark.parametrize("response", ["y", "c", "k"])
 def test_neighbours_and_drift_by_brute_force(fits, df, new, response, k):
@@ -622,3 +623,86 @@ def test_learners_that_add_nothing_are_left_out():
     null = ld.gbmap("y ~ x", df, m=5, lambda_=1e12)
     assert len(null.estimates.sign) == 1 and np.ptp(null.predict(df)) < 1e-6
     np.testing.assert_array_equal(list(one.staged(df).values())[-1], one.predict(df))
+
+
+# Extrapolation ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def aged():
+    """A fit to the younger seven tenths of concrete, and all rows."""
+    df = ld.data("concrete").dropna().rename(columns={"strength": "y"}).astype(float)
+    young = df[df["age"] <= df["age"].quantile(0.7)]
+    return ld.gbmap("y ~ .", young, m=20, lambda_=0.01), young, df[df["age"] > young["age"].max()]
+
+
+def test_far_predictions_are_warned_of_once(aged):
+    fit, young, old = aged
+    low, high = young["y"].min(), young["y"].max()
+    with pytest.warns(ld.ExtrapolationWarning) as seen:
+        f = fit.predict(old)
+    beyond = np.maximum(low - f, f - high)
+    far = beyond > 0.25 * (high - low)
+    assert far.sum() > 5 and len(seen) == 1
+    words = str(seen[0].message)
+    assert words.startswith(f"{far.sum()} of {len(old)} rows") and "clip=True" in words
+    assert f"row {beyond.idxmax()!r} the farthest, with {f[beyond.idxmax()]:.6g}" in words
+
+
+def test_clipped_predictions_stay_in_the_range(aged):
+    fit, young, old = aged
+    clipped = fit.predict(old, clip=True)  # and nothing warns
+    with pytest.warns(ld.ExtrapolationWarning):
+        f = fit.predict(old)
+    pd.testing.assert_series_equal(clipped, f.clip(young["y"].min(), young["y"].max()))
+    known = np.linspace(0, 500, len(young))
+    beside = ld.gbmap("y ~ .", young.assign(y=young["y"] + known), offset=known, m=20, lambda_=0.01)
+    at = np.full(len(old), 1000.0)
+    np.testing.assert_allclose(beside.predict(old, offset=at, clip=True), clipped + 1000, rtol=1e-4)
+
+
+def test_nothing_warns_near_the_training_rows(aged):
+    young = aged[1]
+    for half in (young[::2], young[1::2]):
+        one = ld.gbmap("y ~ .", half, m=20, lambda_=0.01)
+        one.predict(young)
+        one.predict(young, "link")
+        one.first(3).predict(young)
+
+
+def test_clip_is_for_numbers(aged, fits, df):
+    fit, young, _ = aged
+    with pytest.raises(ld.ArgumentError, match="clip=True is for predictions of a numeric"):
+        fits["c"].predict(df, clip=True)
+    with pytest.raises(ld.ArgumentError, match="clip=True is for"):
+        fit.predict(young, "embedding", clip=True)
+    with pytest.raises(ld.ArgumentError, match="does not keep the range"):
+        fit.first(2).predict(young, clip=True)
+    with pytest.raises(ld.ArgumentError, match="clip must be True or False"):
+        fit.predict(young, clip="yes")
+
+
+def test_drift_by_distance(fits, df):
+    one, k = fits["y"], 4
+    known = df.dropna(subset=[c for c in one.design.features]).iloc[:20]
+    E, train = (one.predict(d, "embedding").to_numpy() for d in (known, df))
+    train = train[~np.isnan(train).any(axis=1)]
+    near = np.sort(np.abs(E[:, None] - one.reference.embedding).sum(axis=2), axis=1)[:, :k]
+    np.testing.assert_allclose(one.drift(known, k, kind="distance"), near.mean(axis=1), atol=1e-9)
+    assert one.drift_threshold(known, k=k, kind="distance") <= near.mean(axis=1).max()
+    with pytest.raises(ld.ArgumentError, match="kind must be one of difference, distance"):
+        one.drift(df, kind="path")
+
+
+def test_a_chosen_fit_knows_both_thresholds(chosen):
+    assert set(chosen.calibration) == {"difference", "distance"}
+    assert chosen.drift_threshold(kind="distance", quantile=0.5) > 0
+    state = chosen._to_state() | {"calibration": chosen.calibration["difference"]}  # older files
+    for name in ("refit_log", "response_range"):
+        del state[name]
+    from lodim.models.gbmap.model import from_state
+
+    old = from_state(state)
+    assert old.drift_threshold() == chosen.drift_threshold() and old.response_range is None
+    with pytest.raises(ld.ArgumentError, match="no out-of-fold rows"):
+        old.drift_threshold(kind="distance")

@@ -136,6 +136,7 @@ def test_lemma_1_without_penalty():
 @given(seed=st.integers(0, 10**5), beta=st.floats(0.5, 40), m=st.integers(1, 6),
        response=st.sampled_from("yck"))  # fmt: skip
 @settings(max_examples=15, deadline=None)
+@pytest.mark.filterwarnings("ignore::lodim.errors.ExtrapolationWarning")
 def test_eq_8(seed, beta, m, response):
     one = fit(response, seed=seed, beta=beta, m=m, control=None)
     rng = np.random.default_rng(seed)

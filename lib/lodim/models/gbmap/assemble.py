@@ -1,14 +1,17 @@
 """From learned boosts to a GbmapFit, and from a saved state to one."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from lodim import forms
 from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
-from lodim.models.gbmap.drift import calibrate
-from lodim.models.gbmap.embedding import Reference
+from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_gain
+from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.learners import Effects, WeakLearners
+from lodim.models.gbmap.refit import affordable, joint_refit
 from lodim.models.gbmap.settings import Settings
 
 MOST = 10_000  # boosts of a fit whose last ones are not there
@@ -16,13 +19,23 @@ MOST = 10_000  # boosts of a fit whose last ones are not there
 
 def assemble(problem, learners, log, selection, for_path):
     """The fit of weak learners; one of a path keeps no training rows."""
+    problem, gain, folds = _choose_refit(problem, learners, selection, for_path)
     batch, family, settings = problem.batch, problem.family, problem.settings
-    reference = calibration = None
+    reference = calibration = refit_log = None
+    refitted = settings.refit == "joint"
+    if refitted:
+        learners, log, refit_log = joint_refit(batch, family, settings, learners, log)
+        refit_log["gain"] = gain
     if not for_path and settings.reference_rows:
         reference = Reference.from_batch(learners, batch, family.name == "gaussian", settings)
         if selection is not None:
-            calibration = calibrate(problem)
-    if not log["converged"].all():
+            calibration = calibrate(problem, folds, refitted)
+    if refitted and not refit_log["converged"]:
+        warn_not_converged(
+            f"gbmap's joint refit did not converge in {refit_log['n_iter']} steps: "
+            "raise control={'max_iter': ...} or lambda_, or give refit='none'"
+        )
+    elif not log["converged"].all():
         failed, of = np.count_nonzero(~log["converged"]), log["converged"].size
         warn_not_converged(
             f"gbmap did not converge in {failed} of {of} boosts: "
@@ -37,12 +50,42 @@ def assemble(problem, learners, log, selection, for_path):
         n=batch.n,
         null_deviance=problem.null_deviance(),
         calibration=calibration,
+        refit_log=refit_log,
+        response_range=_response_range(batch) if family.name == "gaussian" else None,
     )
+
+
+def _response_range(batch):
+    """Least and largest response of rows of weight above zero, less the offset."""
+    y = (batch.y - batch.offset_matrix(1)[:, 0])[batch.positive_weight]
+    return np.array([y.min(), y.max()])
+
+
+def _choose_refit(problem, learners, selection, for_path):
+    """The problem with `refit` settled, the gain of a refit on held-out rows, and the folds' fits.
+
+    Open it is where m or lambda_ was, too: a point that cv() has scored is fitted as it was.
+    """
+    settings, folds, gain = problem.settings, [], np.nan
+    is_open = None in (problem.arguments["m"], problem.arguments["lambda_"])
+    tried = settings.refit is None and is_open and selection is not None and not for_path
+    tried = tried and affordable(settings, learners, problem.batch)
+    refit = tried or settings.refit == "joint"
+    if selection is not None and not for_path and (tried or settings.reference_rows):
+        folds = fit_folds(problem, refit)
+        gain = refit_gain(problem.family, folds) if refit else gain
+    if settings.refit is None:
+        chosen = "joint" if tried and gain >= LEAST_SHARE else "none"
+        problem = replace(problem, settings=replace(settings, refit=chosen))
+    return problem, gain, folds
 
 
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
     common, reference = shared(state, "gbmap"), state["reference"]
+    state = {"refit_log": None, "response_range": None} | state  # which older files lack
+    if isinstance(state["calibration"], np.ndarray):
+        state["calibration"] = {"difference": state["calibration"]}
     learners = WeakLearners(**state["boosts"])
     learners.check(len(common["design"].names), common["family"].n_scores)
     _check_rest(learners, state, common["family"].n_scores, common["design"].levels)
@@ -53,6 +96,7 @@ def from_state(state):
         effects=Effects(**state["effects"]),
         reference=None if reference is None else Reference(**reference),
         **{name: state[name] for name in ("log", "n", "null_deviance", "calibration")},
+        **{name: state[name] for name in ("refit_log", "response_range")},
         **common,
     )
 
@@ -63,7 +107,7 @@ def _check_rest(learners, state, n_scores, levels):
     average = forms.real(n_scores, p, nan=True)  # NaN in a first(m)
     log = dict.fromkeys(("objective", "grad_norm"), forms.real(M))
     log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole(M))
-    log |= {"deviance": forms.squares(M), "converged": forms.flags(M)}
+    log |= {"deviance": forms.squares(M, nan=True), "converged": forms.flags(M)}
     effects = dict.fromkeys(("mean", "mean_abs"), average)
     effects["active"] = forms.real(M, least=0, most=1)
     reference = {
@@ -71,13 +115,21 @@ def _check_rest(learners, state, n_scores, levels):
         "score": forms.real("rows", n_scores),
         "y": forms.real("rows") if levels is None else forms.codes("rows", len(levels)),
     }
+    refit_log = dict.fromkeys(("value", "deviance", "grad_norm"), forms.squares())
+    refit_log |= {"gain": forms.real(nan=True)}
+    refit_log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole()) | {"converged": forms.flags()}
+    calibration = state["calibration"]
+    older = isinstance(calibration, dict) and "distance" not in calibration
+    kinds = KINDS[:1] if older else KINDS
     known = {
         "log": forms.table(M, **log),
         "effects": forms.part(effects),
         "reference": forms.optional(forms.part(reference)),
         "n": forms.whole(least=1),
         "null_deviance": forms.squares(),
-        "calibration": forms.optional(forms.real(101)),
+        "calibration": forms.optional(forms.part(dict.fromkeys(kinds, forms.real(101)))),
+        "refit_log": forms.optional(forms.part(refit_log)),
+        "response_range": forms.optional(forms.ascending(forms.real(2))),
     }
     sizes = forms.check(state, known)
     if sizes.get("rows") == 0:

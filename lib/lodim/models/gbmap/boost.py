@@ -12,6 +12,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
+from lodim.models.gbmap.settings import WIDE
 from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
@@ -108,7 +109,8 @@ def combine(parts):
 
 def _fit_learner(state, stage, k, rng, warm_start):
     """The learner of score k in a stage, and how its fit ended."""
-    settings, penalty = state.settings, _penalty(state)
+    settings = state.settings
+    penalty = penalize(settings, state.X.shape[1], state.p)
     objective = _objective(state, state.rows(k), penalty)
     sampled = objective
     if state.sample is not None:
@@ -125,13 +127,12 @@ def _fit_learner(state, stage, k, rng, warm_start):
     return WeakLearners(theta, np.array([sign]), *place, *shape), entry
 
 
-def _penalty(state):
-    """The penalty of one learner's theta = (a, intercept of w, w)."""
-    settings = state.settings
-    penalized = np.ones(2 + state.X.shape[1])
+def penalize(settings, width, p):
+    """The penalty of a learner's theta = (a, intercept of w, w), w (width,), p of them varying."""
+    penalized = np.ones(2 + width)
     # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
-    n_penalized = state.p + settings.penalize_intercept
+    n_penalized = p + settings.penalize_intercept
     return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
 
 
@@ -160,7 +161,7 @@ def _minimize(objective, sampled, theta, sign, state):
     were far out, the learner that adds nothing takes their place.
     """
     settings, exact = state.settings, state.exact
-    preconditioned = settings.l1_ratio == 0.0 and theta.shape[1] <= MAX_PRECONDITIONED
+    preconditioned = settings.l1_ratio == 0.0 and theta.shape[1] <= _most_preconditioned(settings)
     stop = {"max_iter": settings.max_iter} | settings.tolerances(exact, preconditioned)
     sign, theta, value, n_eval = _screen(sampled(sign), sign, theta, stop, exact)
     # Of a loss near zero no share counts, but of one: that of a standardized response.
@@ -183,6 +184,12 @@ def _minimize(objective, sampled, theta, sign, state):
         "n_eval": n_eval + end.n_eval + 1,
     }
     return (end.theta if gains else null)[[best]], sign[best], entry
+
+
+def _most_preconditioned(settings):
+    """Parameters up to which the curvature is worth its cost: more for an exact end."""
+    rough = settings.ftol is not None and settings.ftol >= 1e-6
+    return WIDE if rough else MAX_PRECONDITIONED
 
 
 def _screen(objective, sign, theta, stop, exact):

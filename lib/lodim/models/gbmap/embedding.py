@@ -12,6 +12,7 @@ from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
+KINDS = "difference", "distance"  # of drift indicators
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,25 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Positions of the k nearest rows to each of an embedding E (n, M), (n, k): Eq. 7."""
-        return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)[1]
+        """Distances and positions of the k nearest rows to an embedding E (n, M), (n, k) each.
+
+        Eq. 7's distance.
+        """
+        return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
-def drift_indicator(learners, reference, batch, k, numeric, threads):
-    """|f(x) - mean of the k nearest reference rows| of each row, the largest over scores, (n,).
+def drift_indicators(learners, reference, batch, k, numeric, threads):
+    """Both indicators of each row, a dict of (n,) by KINDS.
 
-    The mean is that of a numeric response, else of the scores.
+    "difference": |f(x) - mean of the k nearest reference rows|, the largest over scores; the mean
+    is that of a numeric response, else of the scores. "distance": mean distance to them.
     """
     rows = batch.X, batch.n
-    near = reference.nearest(learners.embedding(*rows, threads), k)
+    distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
     score = learners.score(*rows, threads)
-    return np.abs(score - values[near].mean(axis=1)).max(axis=1)
+    difference = np.abs(score - values[near].mean(axis=1)).max(axis=1)
+    return {"difference": difference, "distance": distance.mean(axis=1)}
 
 
 def embedding_distances(E, F):

@@ -1,6 +1,9 @@
 """gbmap(): gradient boosting mapping, from a formula to a fit."""
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import boost
@@ -13,6 +16,7 @@ from lodim.selection.path import lambda_grid
 __all__ = ["from_state", "gbmap"]
 
 QUICK_LAMBDAS = 9  # penalties tried where none is given
+SMALLER = 4  # and beyond them, where the least does best
 
 
 def gbmap(
@@ -26,6 +30,7 @@ def gbmap(
     l1_ratio: float = 0.0,
     activation: str = "softplus",
     n_starts: int = 2,
+    refit: str | None = None,
     weights: Any = None,
     offset: Any = None,
     missing: str = "indicator",
@@ -70,6 +75,10 @@ def gbmap(
     n_starts : int
         Starts followed for each sign: hinges that promise most, along directions found in the data
         (the slope of the loss, principal Hessian directions, mixtures of rows).
+    refit : {"none", "joint"}, optional
+        "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
+        Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
+        minimum. Default: chosen, see Notes.
     weights, offset : column name or array (n,), optional
         Row weights; a known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}
@@ -129,14 +138,30 @@ def gbmap(
     centre of the settings that cannot be told apart: each weighs exp(-2 (loss - least loss) /
     standard error), lambda_ is the weighted mean in log, to half a step of the grid, and m that of
     the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
-    `fit.selection` has the curve.
+    `fit.selection` has the curve. Where the least penalty does
+    best, four smaller ones are tried too; `summary` says where a choice stands at the edge. From 64
+    columns (and rows) on the folds are drawn once, and their fits follow one start for each sign to
+    tol 1e-5 and ftol 1e-6.
+
+    A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
+    others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
+    learners, and `staged` and `first` give their partial sums, which are no boosting path and
+    predict poorly until the last. Where m or lambda_ is open and `refit` is not given, five folds
+    (one beyond 4,000 rows) compare the deviance of held-out rows with and without it: it is made
+    where it lowers that by at least 2 %. It is not tried with over 1,000 parameters m (2 + p), an
+    L1 penalty, the identity activation, or where n (m (2 + p))^2 is over 2.5e9; nor where m and
+    lambda_ are given, as in the paper. `path` and `cv` compare boosts before a refit.
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Learners that lower the objective by less
-    than 1e-5 of it add nothing and are left out, but for those of the first boost.
+    than 1e-5 of it add nothing and are left out, but for those of the first boost; before a joint
+    refit those of boosts that lower the deviance by less than 1e-3 of it.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
+
+    Away from the training rows f is linear: `predict` warns of rows whose response it puts far
+    beyond the training range, and keeps them within it with clip=True.
 
     A saved fit holds, of single training rows, the response and the embedding, from which features
     can be computed where there are as many learners as features: of at most `reference_rows` rows,
@@ -161,12 +186,28 @@ def gbmap(
     problem = prepare(gbmap, formula, data, arguments)
     selection = None
     if m is None or lambda_ is None:
-        grid = {}
-        if lambda_ is None:
-            # The first quarter (in log) of a path is too near the null model to be chosen.
-            grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-        problem, selection = choose(problem, grid)
+        problem, selection = _choose(problem, lambda_ is None)
     return SPEC.run(problem, selection)
+
+
+def _choose(problem, is_open):
+    """The problem with m and lambda_ chosen, and the table of what was tried.
+
+    Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
+    """
+    exact, batch, grid = problem.settings, problem.batch, {}
+    rough = exact.rough(batch.n, batch.X.shape[1])
+    if is_open:
+        # The first quarter (in log) of a path is too near the null model to be chosen.
+        grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
+    draws, tried = None if rough is exact else 1, replace(problem, settings=rough)
+    chosen, selection = choose(tried, grid, draws)
+    if is_open and selection["weight"].idxmax() == len(selection) - 1:
+        values = grid["lambda_"]
+        beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, draws)
+    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
+    return replace(chosen, settings=replace(chosen.settings, **given)), selection
 
 
 SPEC = ModelSpec(
@@ -185,4 +226,5 @@ SPEC = ModelSpec(
         Option("--beta", "beta", float, "softness of the softplus; default: 10"),
     ),
     plots=("loss", "effects", "embedding"),
+    after_stages=("refit",),
 )

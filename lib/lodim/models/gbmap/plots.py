@@ -22,10 +22,14 @@ def draw(fit, kind, ax, **arguments):
 
 
 def loss(fit, ax):
-    """Training loss by boost."""
+    """Training loss by boost, and a line at that of the joint refit."""
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
-    return _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
+    ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
+    if fit.refit_log is not None:
+        ax.axhline(fit.refit_log["deviance"], ls="--", lw=1, color=GREY, label="joint refit")
+        ax.legend(frameon=False, fontsize=8)
+    return ax
 
 
 def effects(fit, ax, *, top=15):

@@ -16,12 +16,17 @@ def listing(fit):
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit),
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
+        *_refitted(fit),
     ]
     if not fit.converged:
-        lines.append("Warning: the optimizer did not converge in every boost; see summary()")
+        where = "in every boost" if fit.refit_log is None else "in the joint refit"
+        lines.append(f"Warning: the optimizer did not converge {where}; see summary()")
     learners = fit.learners().groupby("boost", sort=True)
     df = pd.Series((fit.estimates.w != 0).sum(axis=1)).groupby(fit.estimates.stage).sum().cumsum()
     table = pd.DataFrame({"Df": df, "%Dev": 100.0 * learners["dev_ratio"].last()})
+    if fit.refit_log is not None:
+        table.loc["refit"] = fit.df, 100.0 * fit.dev_ratio
+        table["Df"] = table["Df"].astype(int)
     table["Lambda"] = float(s.lambda_)
     return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
 
@@ -44,6 +49,7 @@ def _header(fit):
         ("Boosts (m)", f"{s.m}{phrases.how(fit, 'm')}"),
         ("Lambda", f"{significant(s.lambda_)}{phrases.how(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
+        ("Joint refit", "yes" if fit.refit_log is not None else "no"),
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
@@ -61,9 +67,22 @@ def _learners(fit):
     note = (
         "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
         f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, "
-        "after the boost."
+        f"after the boost{_before(fit)}."
     )
     return Table("Weak learners", table, formats, (note,))
+
+
+def _before(fit):
+    return ", before the joint refit" if fit.refit_log is not None else ""
+
+
+def _refitted(fit):
+    """What the joint refit brought, as a list of one line; empty without one."""
+    if fit.refit_log is None:
+        return []
+    gain = fit.refit_log["gain"]
+    known = "" if np.isnan(gain) else f", which lowers the held-out deviance by {100 * gain:.1f} %"
+    return [f"All boosts refitted jointly{known}"]
 
 
 def _effects(fit, full):
@@ -95,14 +114,18 @@ def _notes(fit):
     log, learners = fit.log, fit.learners()
     failed = learners.loc[~learners["converged"], "boost"].tolist()
     ended = "all boosts converged"
-    if failed:
+    if fit.refit_log is not None:
+        ended = "all boosts ended"
+    elif failed:
         ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
     notes = [
         f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "
         f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
+    notes += [f"{line}; {_ended(fit.refit_log)}." for line in _refitted(fit)]
     notes += phrases.choice(fit, _range(fit))
+    notes += _edges(fit)
     left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
     if left_out:
         notes.append(f"Learners left out, as they add nothing: {left_out}.")
@@ -115,6 +138,34 @@ def _notes(fit):
             f"Active in all rows or none (linear or constant on the data): boosts {boosts}."
         )
     return tuple(notes)
+
+
+def _ended(refit_log):
+    how = "converged" if refit_log["converged"] else "NOT converged"
+    return (
+        f"Newton's method, {how} in {refit_log['n_iter']} steps, largest gradient "
+        f"{significant(refit_log['grad_norm'], 2)}"
+    )
+
+
+def _edges(fit):
+    """Where a choice stands at the edge of what was tried, and what helps, as a list of notes."""
+    notes, s = [], fit.settings
+    tried = fit.selection if fit.chosen else None
+    if tried is not None and "weight" in tried and len(tried) > 1:
+        best = tried["weight"].idxmax()
+        ends = {0: "largest", len(tried) - 1: "smallest"}
+        if best in ends:
+            word = f"The {ends[best]} lambda_ that was tried does best"
+            notes.append(f"{word}: the data may want one beyond it.")
+    if "m" in fit.chosen and s.m > 0.9 * s.max_stages:
+        notes.append(
+            f"m is near the {s.max_stages} boosts that were tried: more may gain by "
+            f"control={{'max_stages': {2 * s.max_stages}}}."
+        )
+    if len(fit.design.names) > fit.n and s.l1_ratio == 0.0:
+        notes.append("More features than rows: l1_ratio=0.5, say, leaves most weights at zero.")
+    return notes
 
 
 def _range(fit):

@@ -1,17 +1,25 @@
 """The arguments of gbmap, checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES, available_threads
+from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
+REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
+
+
+WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of gbmap is asked for; `gbmap` says what each means. m and lambda_ may be open."""
+    """What a fit of gbmap is asked for; `gbmap` says what each means.
+
+    m, lambda_ and refit may be open.
+    """
 
     m: int | None
     lambda_: float | None
@@ -29,6 +37,7 @@ class Settings:
     max_stages: int = 50
     path_stages: int = 10
     reference_rows: int = 10_000
+    refit: str | None = "none"  # of files from before there was one
 
     def __post_init__(self):
         for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):
@@ -46,6 +55,13 @@ class Settings:
         check(self, "penalize_intercept", bool, lambda v: True, "True or False")
         check_choice(self, "activation", ACTIVATIONS)
         check_choice(self, "engine", ENGINES)
+        if self.refit is not None:
+            check_choice(self, "refit", REFITS)
+        if self.refit == "joint" and not self.refittable:
+            raise ArgumentError(
+                "refit='joint' needs activation='softplus' and l1_ratio=0; here they are "
+                f"{self.activation!r} and {self.l1_ratio:g}: leave it out, or give refit='none'"
+            )
 
     @property
     def n_threads(self):
@@ -58,9 +74,24 @@ class Settings:
         return self.activation == "softplus"
 
     @property
+    def refittable(self):
+        """Whether learners may be refitted jointly: lines would share one ridge, zeros would go."""
+        return self.softplus and self.l1_ratio == 0.0
+
+    @property
     def shape(self):
         """beta and the code of the activation, as kernels take them."""
         return float(self.beta), ACTIVATIONS[self.activation]
+
+    def rough(self, n, p):
+        """The settings of fits that are but compared, of n rows and p columns.
+
+        Of many columns exact boosts cost more than they tell held-out rows.
+        """
+        if min(n, p) < WIDE or not self.softplus:
+            return self
+        tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
+        return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.

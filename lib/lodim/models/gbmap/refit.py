@@ -1,0 +1,226 @@
+"""The joint refit: all learners of a boosted fit polished together, by Newton's method."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.special import expit, log_softmax
+
+from lodim.engine import tiles
+from lodim.engine.blocks import dot, single_blas
+from lodim.errors import ArgumentError
+from lodim.models.gbmap.boost import penalize
+from lodim.models.gbmap.training import Rotation
+from lodim.solve.newton import newton
+
+ROWS = 4096  # worked on at a time: bounds the memory
+MOST_PARAMETERS = 10_000  # of a refit: their matrix takes 0.8 GB
+LEAST_GAIN = 1e-3  # share of the deviance by which a boost must lower it for its learners to stay
+MOST_TRIED, MOST_WORK = 1000, 2.5e9  # parameters d, and n d^2, of a refit that is not asked for
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some training rows: X (n, 1 + p) with ones before it, y (n,), offset (n, K), weight (n,).
+
+    y and offset are in units of scale.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    offset: np.ndarray
+    weight: np.ndarray
+
+
+class JointObjective:
+    """Mean loss of all learners' sum plus each one's penalty, as a function of all theta.
+
+    Eq. 3 of Patron et al. (2024) for M learners at once: parameters are theta (M, 2 + p), flat.
+
+    Parameters
+    ----------
+    blocks : list of Rows
+    learners : WeakLearners
+        For signs, targets, beta and the number of scores; softplus.
+    ridge : array (2 + p,)
+        Weights of each learner's squares.
+    family : name of the family
+    """
+
+    def __init__(self, blocks, learners, ridge, family):
+        self.blocks, self.ridge, self.family = blocks, ridge, family
+        self.sign, self.target, self.beta = learners.sign, learners.target, learners.beta
+        self.shape = learners.theta.shape
+        self.adds_to = np.eye(learners.n_scores)[learners.target]  # (M, K)
+
+    def __call__(self, theta):
+        theta = theta.reshape(self.shape)
+        value, gradient = float(((theta**2) @ self.ridge).sum()), 2.0 * self.ridge * theta
+        with single_blas():
+            for rows in self.blocks:
+                share, score = self._forward(rows, theta)
+                loss, slope = self._loss(rows, score)
+                slope = slope[:, self.target]
+                value += loss
+                gradient[:, 0] += slope.sum(axis=0)
+                gradient[:, 1:] += (slope * self.sign * share).T @ rows.X
+        return value, gradient.ravel()
+
+    def hessian(self, theta, convex):
+        """The Hessian (d, d), d = M (2 + p); convex: without what could make it indefinite.
+
+        That is Gauss-Newton's matrix, plus where it is positive what the hinges' curvature brings.
+        """
+        theta = theta.reshape(self.shape)
+        M, width = self.shape
+        H = np.zeros((theta.size, theta.size), order="F")
+        with single_blas():
+            for rows in self.blocks:
+                share, score = self._forward(rows, theta)
+                for J in self._jacobians(rows, share, score):
+                    H = dsyrk(1.0, J.T, beta=1.0, c=H, trans=0, overwrite_c=1)
+                slope = self._loss(rows, score)[1][:, self.target]
+                bend = slope * self.sign * self.beta * share * (1.0 - share)
+                if convex:
+                    bend = np.maximum(bend, 0.0)
+                for j in range(M):
+                    own = slice(1 + j * width, (j + 1) * width)
+                    H[own, own] += np.triu((rows.X * bend[:, j, None]).T @ rows.X)
+        H += np.triu(H, 1).T
+        diagonal = np.arange(theta.size)
+        H[diagonal, diagonal] += np.tile(2.0 * self.ridge, M)
+        return H
+
+    def _forward(self, rows, theta):
+        """g'(w_j'x~), (n, M), and the score (n, K)."""
+        z = rows.X @ theta[:, 1:].T
+        g = np.logaddexp(0.0, self.beta * z) / self.beta
+        score = rows.offset + (theta[:, 0] + self.sign * g) @ self.adds_to
+        return expit(self.beta * z), score
+
+    def _loss(self, rows, score):
+        """The rows' weighted loss, one number, and its derivatives in the score, (n, K)."""
+        y, weight = rows.y, rows.weight
+        if self.family == "gaussian":
+            residual = score[:, 0] - y
+            return weight @ residual**2, (2.0 * weight * residual)[:, None]
+        if self.family == "binomial":
+            f = score[:, 0]
+            loss = weight @ (np.logaddexp(0.0, f) - y * f)
+            return loss, (weight * (expit(f) - y))[:, None]
+        log_p, own = log_softmax(score, axis=1), (np.arange(len(y)), y.astype(int))
+        slope = np.exp(log_p)
+        slope[own] -= 1.0
+        return -weight @ log_p[own], weight[:, None] * slope
+
+    def _jacobians(self, rows, share, score):
+        """Arrays J (n, d) whose J'J sum to Gauss-Newton's matrix.
+
+        The loss has the curvature R'R in the scores of a row: one row of R for one score; of K
+        classes diag(p) - p p' = R'R with R = diag(sqrt p) (I - 1 p').
+        """
+        n, (M, width) = len(score), self.shape
+        J = np.empty((n, M, width))
+        J[:, :, 0] = 1.0
+        np.multiply((self.sign * share)[:, :, None], rows.X[:, None, :], out=J[:, :, 1:])
+        if score.shape[1] == 1:
+            curvature = 2.0 * rows.weight
+            if self.family == "binomial":
+                p = expit(score[:, 0])
+                curvature = rows.weight * p * (1.0 - p)
+            J *= np.sqrt(curvature)[:, None, None]
+            yield J.reshape(n, -1)
+            return
+        p = np.exp(log_softmax(score, axis=1))
+        for k in range(score.shape[1]):
+            root = np.sqrt(rows.weight * p[:, k])[:, None]
+            part = (root * ((self.target == k) - p[:, self.target]))[:, :, None]
+            yield (J * part).reshape(n, -1)
+
+
+def joint_refit(batch, family, settings, learners, log):
+    """The learners polished jointly from where they are, and how that ended.
+
+    Minimizes the mean loss of f_1 + ... + f_m plus the sum of the learners' penalties over all
+    (a_j, w_j), the signs b_j staying. Boosts that lowered the deviance by less than LEAST_GAIN of
+    it are left out: where they stand is a matter of rounding, and would decide where all end.
+
+    Parameters
+    ----------
+    batch, family, settings
+    learners, log
+        As `boost.combine` gives them.
+
+    Returns
+    -------
+    WeakLearners
+        Each but the first of its score has the mean 0 over the rows, as the boosts of a numeric
+        response have: f determines no more than the sum of their constants.
+    dict
+        The log of these learners.
+    dict
+        value of the objective, deviance of the rows, grad_norm, n_iter, n_eval, converged.
+    """
+    keep = _gaining(learners, log)
+    learners, log = learners.select(keep), {name: v[keep] for name, v in log.items()}
+    if learners.theta.size > MOST_PARAMETERS:
+        raise ArgumentError(
+            f"refit='joint' is for at most {MOST_PARAMETERS:,} parameters m (2 + p), and here they "
+            f"are {learners.theta.size:,}: take a smaller m, or refit='none'"
+        )
+    X, expand, start = batch.X, None, learners.theta
+    if max(1, int(tiles.varies(X).sum())) > batch.n:
+        rotation = Rotation.from_batch(batch)
+        X, expand, start = rotation.X, rotation.expand, rotation.project(start)
+    blocks = _blocks(X, batch, learners)
+    p = max(1, int(tiles.varies(batch.X).sum()))
+    ridge = penalize(settings, X.shape[1], p).ridge
+    objective = JointObjective(blocks, replace(learners, theta=start), ridge, family.name)
+    tolerances = {k: v for k in ("tol", "ftol") if (v := getattr(settings, k)) is not None}
+    end = newton(objective, start.ravel(), max_iter=settings.max_iter, **tolerances)
+    theta = end.theta.reshape(start.shape)
+    refitted = replace(learners, theta=theta if expand is None else expand(theta))
+    score = refitted.score(batch.X, batch.n, settings.n_threads)
+    score += batch.offset_matrix(family.n_scores)
+    names = ("value", "grad_norm", "n_iter", "converged")
+    ended = {name: getattr(end, name)[0].item() for name in names} | {"n_eval": end.n_eval}
+    ended["deviance"] = dot(batch.weight, family.deviance(batch.y, score))
+    # What the boosts have reached is but where the refit begins.
+    log |= {"converged": np.full(len(learners), ended["converged"])}
+    return _centred(refitted, batch, settings.n_threads), log, ended
+
+
+def _gaining(learners, log):
+    """Which learners' boosts have lowered the deviance, the first among them, (M,) bool."""
+    stages, first = np.unique(learners.stage, return_index=True)
+    deviance = log["deviance"][first]
+    gains = np.r_[True, deviance[:-1] - deviance[1:] > LEAST_GAIN * deviance[1:]]
+    return gains[np.searchsorted(stages, learners.stage)]
+
+
+def _blocks(X, batch, learners, rows=ROWS):
+    """Rows of a batch, in blocks of some rows each."""
+    n, scale = batch.n, learners.scale
+    X = tiles.unpack(X, n).astype(np.float64)
+    X = np.column_stack([np.ones(n), X])
+    offset, weight = batch.offset_matrix(learners.n_scores) / scale, batch.weight
+    cuts = [slice(lo, lo + rows) for lo in range(0, n, rows)]
+    return [Rows(X[i], batch.y[i] / scale, offset[i], weight[i]) for i in cuts]
+
+
+def _centred(learners, batch, threads):
+    """Learners with constants moved so that all but the first of each score have the mean 0."""
+    theta = learners.theta.copy()
+    E = learners.embedding(batch.X, batch.n, threads)
+    mean = (batch.weight @ E) / learners.scale
+    for k in range(learners.n_scores):
+        first, *rest = np.flatnonzero(learners.target == k)
+        theta[rest, 0] -= mean[rest]
+        theta[first, 0] += mean[rest].sum()
+    return replace(learners, theta=theta)
+
+
+def affordable(settings, learners, batch):
+    """Whether a refit takes seconds, and may be made where nobody asked for it."""
+    d = learners.theta.size
+    return settings.refittable and d <= MOST_TRIED and batch.n * d**2 <= MOST_WORK
