@@ -201,7 +201,7 @@ def _choose(problem, is_open):
         # The first quarter (in log) of a path is too near the null model to be chosen.
         grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
     draws, tried = None if rough is exact else 1, replace(problem, settings=rough)
-    chosen, selection = choose(tried, grid, draws)
+    chosen, selection = choose(tried, grid, most_draws=draws)
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]
         beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
