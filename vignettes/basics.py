@@ -42,8 +42,22 @@
 # names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
 # limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
 # refused before it is made; R's ways of writing (`^`, `poly`, `s`, `offset`) are answered with the
-# way that is taken here. Rows with a missing value in anything that is used are left out, and
-# counted in the print; `ripr` uses them as far as they go.
+# way that is taken here.
+#
+# Rows that miss the response or a weight are left out. Those that miss a feature stay: a missing
+# number is the mean of the training rows, before any function of it is taken, and a column such as
+# `horsepower[missing]` says so where training had gaps in it; a missing category is a level of its
+# own. The print counts such rows, and the summary says what was filled in. `missing="drop"` leaves
+# them out and answers them by NaN, as `glm` does by default, and R; `ripr` uses them as far as they
+# go. Cross-validation fills with the mean of all rows, of their features alone, and centres and
+# scales within each fold.
+#
+# Of a pandas Categorical, a category without rows is known, and a row that has it is answered as
+# one where the column is missing; any other level that training had not is an error, or with
+# `predict(..., new_levels="missing")` a missing value too. Categories in order keep it: each level
+# but the first has a column that is 1 where it is reached (`dose[>=high]`); in `glm` they have R's
+# orthogonal polynomials. `C(dose)` forgets the order. Numbers that were read as text (a `?` among
+# them, decimal commas) are refused, or warned about where levels may be meant.
 
 # %%
 import tempfile

@@ -23,7 +23,7 @@ def showing(asked: bool) -> Iterator[None]:
 
 def bar(total: int, what: str) -> AbstractContextManager:
     """A bar with `update(n)`; an invisible one where none is asked for, or one is shown already."""
-    shows = _state.get() == ASKED and total > 1
+    shows = _state.get() == ASKED
     return _shown(total, what) if shows else nullcontext(_NoBar())
 
 

@@ -179,6 +179,26 @@ def test_rows_that_miss_features_are_dropped_or_filled(model, way, tmp_path):
     assert "age in 8 rows (by the mean" in report and "arm in 1 row (a level of its own)" in report
 
 
+@models
+def test_a_file_from_before_missing_values_were_filled(model, tmp_path):
+    kind, path = contract_of(model).kinds[0], tmp_path / "fit.lodim"
+    way = "keep" if contract_of(model).keeps_missing else "drop"
+    fit = model(FORMULA, frame_of(model, kind), missing=way, **contract_of(model).cheap)
+    fit.save(path)
+    name, state = store.read(path)
+    del state["arguments"]["missing"]
+    for new in ("missing", "fills", "n_incomplete"):
+        del state["design"][new]
+    state["design"]["partial"] = way == "keep"
+    for part in (part for term in state["design"]["terms"] for part in term):
+        for new in ("unseen", "missing", "shares"):
+            part.pop(new, None)
+    store.write(path, name, state)
+    back = ld.load(path)
+    assert back.design.missing == back.arguments["missing"] == way
+    assert back.predict(frame(kind)).equals(fit.predict(frame(kind)))
+
+
 @cases
 def test_tidy_glance_augment(model, kind):
     fit, df = fit_of(model, kind), frame_of(model, kind)

@@ -112,7 +112,7 @@ def test_compiled_now_or_loaded_from_the_cache_gives_the_same_bits(tmp_path):
         )
         for _ in range(2)
     ]
-    assert [run.stderr for run in runs] == ["", ""]
+    assert runs[0].stderr.startswith("compiling kernels") and runs[1].stderr == ""
     assert runs[0].stdout == runs[1].stdout != ""
 
 

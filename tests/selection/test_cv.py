@@ -185,14 +185,19 @@ def test_progress(df, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+PROSET = ["cross-validation", "proset: n_batches"]
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
         (lambda df, **p: ld.gbmap("y ~ x1", df, m=2, lambda_=0.1, **p), ["gbmap: m"]),
-        (lambda df, **p: ld.proset("c ~ x1 + x2", df, lambda_v=None, **p), ["cross-validation"]),
+        (lambda df, **p: ld.proset("c ~ x1 + x2", df, lambda_v=None, **p), PROSET),
+        (lambda df, **p: ld.glm("y ~ x1", df, **p), ["glm: fit"]),
+        (lambda df, **p: ld.ripr("c ~ x1 + x2", df, **p), ["ripr: fit"]),
         (lambda df, **p: ld.path(ld.gbmap, "y ~ x1", df, n_lambda=2, m=2, **p), ["path"]),
     ],
-    ids=["stages", "choice", "path"],
+    ids=["stages", "choice", "glm", "ripr", "path"],
 )
 def test_progress_of_each_call_is_its_outermost_bar(df, capsys, call, words):
     pytest.importorskip("tqdm")

@@ -43,39 +43,52 @@ def learn_fills(names, table):
     DataError
         A column is missing in every row that counts.
     """
-    weights = np.ones(table.n) if table.weights is None else table.weights
-    return tuple(_learn(table.columns[name], table.rows, weights) for name in names)
+    return tuple(_learn(table.columns[name], table.rows, table.weights) for name in names)
 
 
 def _learn(column, rows, weights):
-    missing = is_missing(column, rows) & (weights > 0)
-    known = ~missing & (weights > 0)
+    missing = is_missing(column, rows)
+    counts = np.ones(len(missing), bool) if weights is None else weights > 0
+    known = counts & ~missing
     if not known.any():
         raise DataError(
             f"column {column.name!r} is missing in every row; leave it out with "
             f"'- {quote(column.name)}'"
         )
     if column.kind == "level":
-        counts = np.bincount(take(column.codes, rows)[known], weights[known])
-        return Fill(column.name, column.levels[int(counts.argmax())], int(missing.sum()))
-    at = np.flatnonzero(known)
-    at = at if not rows.size else rows[at]
-    some = weights[known] / weights.max()
-    even = NO_WEIGHTS if some.min() == 1.0 else some
-    mean = moments(read_only(as_float(column.values)), read_only(at), read_only(even))[0]
-    return Fill(column.name, float(mean), int(missing.sum()))
+        value = _most_frequent(column, rows, weights, known)
+    else:
+        value = _mean(column, rows, weights, known if missing.any() else None)
+    return Fill(column.name, value, int((missing & counts).sum()))
+
+
+def _most_frequent(column, rows, weights, known):
+    """The level of the most weight among the known rows, the first of several."""
+    mass = np.bincount(take(column.codes, rows)[known], None if weights is None else weights[known])
+    return column.levels[int(mass.argmax())]
+
+
+def _mean(column, rows, weights, known):
+    """The weighted mean of the known rows, all where None."""
+    at = rows if known is None else _positions(rows, known)
+    if weights is None:
+        mass = NO_WEIGHTS
+    else:
+        mass = (weights if known is None else weights[known]) / weights.max()
+    values = read_only(as_float(column.values))
+    return float(moments(values, read_only(at), read_only(mass))[0])
+
+
+def _positions(rows, known):
+    """Positions of the known rows, (n_known,) int64."""
+    return rows[known] if rows.size else np.flatnonzero(known)
 
 
 def filled(table, fills):
     """The table with the gaps of its columns filled."""
-    gaps = {f.name: _fill(table.columns[f.name], f.value) for f in fills if _has_gap(table, f.name)}
-    return replace(table, filled=gaps)
-
-
-def _has_gap(table, name):
-    column = table.columns[name]
-    number = column.kind == "number" and column.values.dtype.kind in "iu"
-    return not number and bool(is_missing(column, table.rows).any())
+    gaps = {f.name for f in fills if is_missing(table.columns[f.name], table.rows).any()}
+    columns = {f.name: _fill(table.columns[f.name], f.value) for f in fills if f.name in gaps}
+    return replace(table, filled=columns)
 
 
 def _fill(column, value):

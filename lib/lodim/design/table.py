@@ -81,4 +81,6 @@ def is_missing(column, rows):
     """Where a column is missing, (n,) bool."""
     if column.kind == "level":
         return take(column.codes, rows) < 0
+    if column.values.dtype.kind in "iu":
+        return np.zeros(len(rows) or len(column.values), bool)
     return np.isnan(as_float(take(column.values, rows)))

@@ -220,7 +220,7 @@ class Fit(ABC):
         Parameters
         ----------
         data : frame
-            Rows that miss a feature or the response are left out.
+            Rows without a response, and those that predict() does not answer, are left out.
         offset : array (n,) or column name, optional
 
         Returns
@@ -382,7 +382,8 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     forms.check(state, known)
     parameters = signature(_function(kind)).parameters.values()
     # A file from before there was a choice has what was done then.
-    arguments = {"missing": design.missing} | state["arguments"]
+    arguments = dict(state["arguments"])
+    arguments.setdefault("missing", design.missing)
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
     if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")

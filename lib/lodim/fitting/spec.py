@@ -192,7 +192,7 @@ class ModelSpec:
             n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
             near = {"warm_start": warm_start} if self.warm_start else {}
             stages = self.fit_stages(problem.batch, problem.family, problem.settings, **near)
-            what = f"{self.name}: {self.stage_setting}"
+            what = f"{self.name}: {self.stage_setting or 'fit'}"
             with progress.showing(problem.progress):
                 rounds = progress.steps(range(n_stages), n_stages, what)
                 found = self.combine([next(stages)[:2] for _ in rounds])

@@ -216,7 +216,8 @@ def cv(
 
     Notes
     -----
-    Features are centred and scaled within each fold. The mean weighs folds by their rows' weights;
+    Features are centred and scaled within each fold; what stands for missing ones is the mean of
+    all rows. The mean weighs folds by their rows' weights;
     its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
     more than two standard errors behind the best goes no further, and its row shows the stages it

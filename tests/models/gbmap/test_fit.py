@@ -14,7 +14,7 @@ M = 4
 
 
 def fit_to(data, response, **arguments):
-    arguments = {"m": M, "lambda_": 0.01, "beta": 4.0} | arguments
+    arguments = {"m": M, "lambda_": 0.01, "beta": 4.0, "missing": "drop"} | arguments
     return ld.gbmap(f"{response} ~ x + z + g", data, **arguments)
 
 
@@ -115,7 +115,8 @@ def test_numbers_have_no_classes(fits, df, type):
 def test_print(fits, response):
     one = fits[response]
     text = str(one)
-    assert f'gbmap("{response} ~ x + z + g", data=df, m=4, lambda_=0.01, beta=4)' in text
+    call = f'gbmap("{response} ~ x + z + g", data=df, m=4, lambda_=0.01, beta=4, missing='
+    assert call in " ".join(text.split())
     for word in (one.family.name, "Rows: 159 (1 dropped", "features: 5", "Boosts: 4", "Df", "%Dev"):
         assert word in text
     table = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
@@ -354,7 +355,7 @@ def test_offset_is_left_out_of_distances(df):
 
 def test_update(fits, df):
     one = fits["y"].update(df, m=2, formula="y ~ x")
-    other = ld.gbmap("y ~ x", df, m=2, lambda_=0.01, beta=4)
+    other = ld.gbmap("y ~ x", df, m=2, lambda_=0.01, beta=4, missing="drop")
     np.testing.assert_array_equal(one.estimates.theta, other.estimates.theta)
     assert one.call == other.call and fits["y"].settings.m == M
     half = fits["c"].update(df.iloc[:80])
@@ -554,7 +555,8 @@ def test_classes_keep_their_kind():
         predicted = ld.gbmap("y ~ x", data, m=1, lambda_=0.1).predict(data, "class")
         assert predicted.dtype.kind == kind
         data.loc[0, "x"] = np.nan
-        assert ld.gbmap("y ~ x", data, m=1, lambda_=0.1).predict(data, "class").isna().sum() == 1
+        fit = ld.gbmap("y ~ x", data, m=1, lambda_=0.1, missing="drop")
+        assert fit.predict(data, "class").isna().sum() == 1
 
 
 def test_what_needs_no_offset(df):

@@ -133,7 +133,7 @@ def test_new_rows_and_rows_of_unknown_class(fits, wine):
     np.testing.assert_allclose(in_order(offsets(ax)), in_order(Z))
     assert len({tuple(c.get_facecolor()[0]) for c in points(ax)}) == 1
     with pytest.raises(ld.DataError, match="no complete row"):
-        fits[2].plot(data=new.assign(ash=np.nan))
+        fits[2].update(wine, missing="drop").plot(data=new.assign(ash=np.nan))
 
 
 def test_one_dimension(fits, wine):

@@ -43,6 +43,7 @@ def fit_of(kind):
             lambda_v=LAMBDA_V[kind],
             seed=SEED[kind],
             threads=1,
+            missing="drop",
         )
     return _fits[kind]
 

@@ -70,7 +70,8 @@ def costnet(
     formula : str
         Such as "y ~ .", "outcome ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are
         bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
-        themselves and cost nothing more, unless `costs` names them.
+        themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
+        have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
     data : frame
         pandas, polars, or a dict of columns.
     costs : dict, Series, frame of two columns, or function, optional

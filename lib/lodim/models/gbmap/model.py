@@ -55,6 +55,8 @@ def gbmap(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
+        Categories in order (of pandas) have a column for each level but the first, 1 where it is
+        reached; C(x) forgets the order.
     data : frame
         pandas, polars, or a dict of columns.
     family : {"gaussian", "binomial", "multinomial"}, optional

@@ -35,6 +35,8 @@ def glm(
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
         column for each level but the first, the reference; C(x, Treatment("b")) names another.
         In an interaction it has all levels where the margin is not in the formula, as in R.
+        Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
+        the order.
     data : frame
         pandas, polars, or a dict of columns.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional

@@ -59,6 +59,8 @@ def melm(
     ----------
     formula : str
         Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
+        Categories in order (of pandas) have a column for each level but the first, 1 where it is
+        reached; C(x) forgets the order.
     data : frame
         pandas, polars, or a dict of columns.
     family : {"binomial", "multinomial"}, optional

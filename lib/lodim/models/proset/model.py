@@ -61,6 +61,8 @@ def proset(
     ----------
     formula : str
         Such as "species ~ .", "np.log(price) ~ . - id".
+        Categories in order (of pandas) have a column for each level but the first, 1 where it is
+        reached; C(x) forgets the order.
     data : frame
         pandas, polars, or a dict of columns.
     family : {"gaussian", "binomial", "multinomial"}, optional

@@ -72,6 +72,8 @@ def ripr(
     formula : str
         Such as "alert ~ .", "strength ~ . - age + np.log(age)", "~ . - id" without a response, or
         "first + second ~ ." for several responses that share their views.
+        Categories in order (of pandas) have a feature for each level but the first, 1 where it is
+        reached; C(x) forgets the order.
     data : frame
         pandas, polars, or a dict of columns. Rows with missing features are used in the views whose
         features they have; rows with a missing response are used as said above.
