@@ -21,7 +21,7 @@ METHODS = {
     for key, member in inspect.getmembers(c, inspect.isfunction)
     if not key.startswith("_")
 }
-MOST_ARGUMENTS = 11
+MOST_ARGUMENTS = 12
 
 
 def arguments(function):

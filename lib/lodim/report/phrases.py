@@ -103,8 +103,26 @@ def choice(fit, detail=""):
     return [
         f"{join_words(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
         f"least mean held-out loss {significant(points['mean'].min())}{_groups(fit)}."
-        f"{_by_draw(fit)}"
+        f"{_at_end(fit)}{_by_draw(fit)}"
     ]
+
+
+def _at_end(fit):
+    """That the least loss is where the values end that were tried, as text, empty if it is not.
+
+    Of penalties alone, which are listed in decreasing order: at the largest a model is nearly the
+    null one, and of other settings the ends are those of what there is.
+    """
+    points, text = fit.selection, ""
+    for name in fit.chosen:
+        values = points[name].dropna().to_numpy() if name in points else ()
+        best = len(values) and points[name][points["mean"].idxmin()]
+        if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
+            text += (
+                f" It is at the smallest {name} that was tried, {significant(float(best))}: "
+                f"ld.cv with a grid of {name} tries smaller ones."
+            )
+    return text
 
 
 def _by_draw(fit):

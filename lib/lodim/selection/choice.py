@@ -1,7 +1,12 @@
 """The choice of settings from held-out losses: the centre of those that cannot be told apart."""
 
+from dataclasses import replace
+from numbers import Real
+
 import numpy as np
 
+from lodim.errors import LodimError
+from lodim.report.tables import significant
 from lodim.selection.racing import fold_means, standard_error
 
 
@@ -51,3 +56,57 @@ def centre(grid, weight, penalties):
             between[name] = float(np.sqrt(values[half // 2] * values[half // 2 + 1]))
         nearest.append((half + 1) // 2 if name in penalties else int(mean + 0.5))
     return int(np.ravel_multi_index(nearest, shape)) if grid else 0, between
+
+
+# The ends of a grid -------------------------------------------------------------------------------
+
+NULL = 0.5  # of the largest penalty: from there up a model is (nearly) the null one
+
+
+def grid_ends(problem, frame, names, at):
+    """Of settings whose value in row `at` of a grid is the last that was tried, what to widen.
+
+    Nothing is said where there is nothing beyond: of a penalty as large as that of the null model,
+    or of a value beyond which the model takes none.
+
+    Returns
+    -------
+    tuple of str
+    """
+    notes = []
+    for name in names:
+        tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
+        values, value = np.unique([v for v in tried if np.isfinite(v)]), frame[name][at]
+        if len(values) < 2 or not isinstance(value, Real) or value not in values[[0, -1]]:
+            continue
+        side, neighbour = ("smallest", 1) if value == values[0] else ("largest", -2)
+        if _goes_on(problem, name, value, values[neighbour]):
+            notes.append(
+                f"{name} = {significant(float(value))} is the {side} that was tried: "
+                f"give the grid {'smaller' if side == 'smallest' else 'larger'} ones"
+            )
+    return tuple(notes)
+
+
+def _goes_on(problem, name, value, neighbour):
+    """Whether the model takes a value of a setting as far beyond an end as its neighbour is within.
+
+    value, neighbour : the end, and the value next to it
+    """
+    spec = problem.spec
+    if name == spec.shared_setting and name not in spec.penalties:
+        return False  # prices: the ends are nothing, and all that can be bought
+    if name in spec.penalties and value > neighbour:
+        largest = spec.penalties[name].largest
+        if value >= NULL * largest(problem.batch, problem.family, problem.settings):
+            return False
+    whole = isinstance(value, int | np.integer)
+    log = value > 0 and neighbour > 0 and not whole
+    beyond = value**2 / neighbour if log else 2 * value - neighbour
+    try:
+        settings = replace(problem.settings, **{name: int(beyond) if whole else float(beyond)})
+        if spec.validate:
+            spec.validate(replace(problem, settings=settings))
+    except LodimError:
+        return False
+    return True

@@ -16,7 +16,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
-from lodim.selection.choice import centre, weights
+from lodim.selection.choice import centre, grid_ends, weights
 from lodim.selection.folds import assign, assign_draws, count_units
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
@@ -258,7 +258,9 @@ def cv(
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
     units = "" if problem.batch.units is None else _units(groups, arguments)
-    return CV(problem.call, frame, varied, where_min, where_1se, rule, loss, best, *names, units)
+    ends = grid_ends(problem, frame, [n for n in frame if n in varied], where_min)
+    where = where_min, where_1se, rule, loss
+    return CV(problem.call, frame, varied, *where, best, *names, units, ends)
 
 
 def _units(groups, arguments):
@@ -316,6 +318,8 @@ class CV:
         stages, and of the one that limits its price
     held_out : str
         What folds hold out as a whole, empty of single rows.
+    grid_ends : tuple of str
+        Where the least loss is at an end of the grid, and the model goes on beyond.
     """
 
     call: str
@@ -330,6 +334,7 @@ class CV:
     stages: str | None
     budget: str | None
     held_out: str = ""
+    grid_ends: tuple[str, ...] = ()
 
     @property
     def lambda_min(self) -> float:
@@ -393,6 +398,7 @@ class CV:
         formats = dict.fromkeys(show.columns, _shown)
         lines = [f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"]
         lines += [f"Folds: {self.held_out}"] if self.held_out else []
+        lines += [f"Least loss at an end of the grid: {text}" for text in self.grid_ends]
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 

@@ -26,7 +26,7 @@ from lodim.selection.cv import count_draws, quick_splits
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
 DRAWS = 4  # of the folds at most, where rows are few
-FEW_STARTS = 5  # of a search at most where rows are held out: there are many of these
+FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
 
 
 def fit_stages(batch, family, settings, eval_batch=None):

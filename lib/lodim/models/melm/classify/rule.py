@@ -21,7 +21,7 @@ from lodim.models.melm.classify.density import (
 from lodim.models.melm.classify.neighbours import Nearest, select_count
 from lodim.models.melm.search.whitening import center_by_class
 
-SHARPNESS = np.geomspace(0.02, 2.0, 93)  # tried, where probabilities are calibrated
+SHARPNESS = np.geomspace(0.0002, 2.0, 185)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
 WIDE = 4.0  # variance of the background, in that within classes
 RAREST = 1e-12  # least probability that an estimator's class is given

@@ -72,7 +72,7 @@ class Basis:
         values, vectors = values[keep], vectors[:, keep]
         between = (means - mean) / unit * np.sqrt(np.bincount(code, share))[:, None]
         kept, target, n_varying = 1.0, 0.0, len(values)
-        if shrink and n_varying:
+        if shrink and varies.any():
             of_varying = residual[:, varies] / unit[varies]
             kept, target = _shrinkage(of_varying, values, share, weight.sum())
         if target:
