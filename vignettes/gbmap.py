@@ -60,6 +60,10 @@ print(fit)
 #   predicts the mean. For a numeric response this is 100 R².
 # - `Lambda`: the penalty, for features and response in standard deviations, the same for all
 #   boosts.
+# - `refit`: where cross-validation finds that held-out rows gain by 2 % or more, all learners are
+#   fitted anew after the last boost, jointly, from where the boosts left them. A boost is best
+#   beside the earlier ones alone; refitted, each is best beside all others. `refit="none"` leaves
+#   the boosts as they are, as does the paper.
 
 # %% [markdown]
 # ## Summary
@@ -81,7 +85,8 @@ print(fit.summary())
 # - `Active %`: the share of rows with w_jᵀ(1, x) > 0, that is, on the side of the hinge where f_j
 #   is not flat. A learner that is active in all rows is linear on the data; one active in no row is
 #   constant on it. The notes list these.
-# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far.
+# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far; of a
+#   joint refit before it, while `a`, `|w|` and `Active %` are of the refitted learners.
 # - `Iter.`: iterations of the optimizer.
 #
 # **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
@@ -251,7 +256,9 @@ small.regions(cars).set_index("active").astype(object).T
 # A model that is used for years meets data that it was not trained for. Where f extrapolates, it
 # and its own nearest neighbours part ways: f goes on along its slopes, the neighbours stay. So
 # |f(x) − mean of the k nearest training responses|, with k = 5 (Sect. 4.5), indicates drift, and
-# needs no response of x.
+# needs no response of x. (`kind="distance"` is the mean distance to these rows itself.) `predict`
+# warns where a numeric response is put far beyond the training range, and with `clip=True` keeps it
+# within.
 #
 # Train on the cars of the earlier model years, and watch the later ones arrive.
 
@@ -358,7 +365,7 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 # ## What the numbers do not mean
 #
 # - There are no standard errors and no p-values. The penalty biases estimates, the learners are
-#   chosen one after the other, `m` and `lambda_` by the same data: no textbook distribution holds
+#   chosen one after the other (and perhaps refitted), `m` and `lambda_` by the same data: no textbook distribution holds
 #   for what comes out. Refit on resampled rows to see what is stable.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
 #   that `weight` has a negative coefficient does not say what a car would do if weight were taken
@@ -366,7 +373,8 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 #   common in a way that the penalty decides, not the data.
 # - `%Dev` of the print is of training rows. Cross-validation, or rows kept out, say what to expect.
 # - The order of the boosts is no order of importance for each row, and a single learner means
-#   little alone: another seed may give other learners and almost the same f.
+#   little alone: another seed may give other learners and almost the same f. After a joint refit
+#   the first boosts alone (`staged`, `first`) are partial sums that were fitted to nothing.
 # - The distance is relative to the response that was modelled. Rows near to each other in it may
 #   be different in every respect that does not matter for this response.
 # - The drift indicator is in units of the link, and its threshold is a quantile, not a test.
