@@ -59,9 +59,9 @@ def ours(X, y, drawn):
     scoring = np.setdiff1d(np.arange(len(y)), drawn)
     share = np.bincount(y) / len(y)
     weight = (share / np.bincount(y[scoring]))[y[scoring]]
-    parts = ScoringRows.from_rows(
-        X[scoring], y[scoring], share[y[scoring]], np.ones(len(scoring)), weight, np.float32
-    )
+    of, one, none = share[y[scoring]], np.ones(len(scoring)), np.full(len(scoring), -1)
+    rows = X[scoring], y[scoring], of, one, weight, none
+    parts = ScoringRows.from_rows(*rows, np.float32)
     shares = SimpleNamespace(l1_ratio_v=0.05, l1_ratio_w=0.05, lambda_u=0.0, **SETTINGS)
     penalty = ElasticNet.from_settings(X.shape[1], len(drawn), shares)
     return BatchObjective(parts, X[drawn], y[drawn].astype(float), CLASSES, penalty, 2)

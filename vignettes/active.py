@@ -106,8 +106,10 @@ ax = learner.plot()
 # - `"diverse"`, the default: such rows too, drawn so that they are far from each other and from
 #   those that are labelled, as k-means++ draws centres.
 # - `"infogain"`: rows whose label is expected to lower the entropy of all others most.
+# - `"margin"`: rows whose two most probable classes are closest.
 # - `"entropy"`: the opposite of uncertainty: rows that are likely to fit the model.
 # - `"random"`.
+# - A function of one's own, of the fit and the rows of the pool: it gives a number for each row.
 #
 # One run says little. `learning_curves` takes several runs of each, which began with the same rows,
 # and tests their differences in pairs.
@@ -177,8 +179,19 @@ ax = noise.plot()
 # %% [markdown]
 # ## Other models
 #
-# Any classifier of lodim can ask; its committee is fitted to bootstraps.
+# Any classifier of lodim can ask; its committee is fitted to bootstraps. Help on `ld.active` says
+# what was gained with which model and score.
 
 # %%
-proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5)
+proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)
 print(proset.replay(answers, 24, rounds=3))
+
+# %% [markdown]
+# ## Without any labels
+#
+# With `None` for the labelled rows the first ones are asked for at random, until the model can be
+# fitted.
+
+# %%
+cold = ld.active(ld.proset, "quality ~ .", None, pool, test=test, lambda_v=0.05, score="margin")
+print(cold.replay(answers, 12, rounds=3))

@@ -61,9 +61,10 @@ def test_what_a_query_shows():
 
 
 def test_a_committee_of_views_and_one_of_bootstraps():
-    one = learner()
-    votes = one.fit.votes(POOL)
-    assert set(votes) == set(one.fit.view_names)
+    df = views()
+    one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1)
+    votes = one.fit.votes(df[60:])
+    assert set(votes) == set(one.fit.view_names) and votes.notna().sum(axis=1).min() > 1
     by_hand = [stats.entropy(row.dropna().value_counts()) for _, row in votes.iterrows()]
     np.testing.assert_allclose(np.sort(by_hand)[::-1][:6], one.query(6, "committee")[".score"],
                                atol=1e-12)  # fmt: skip
@@ -76,10 +77,124 @@ def test_a_committee_of_views_and_one_of_bootstraps():
     assert far[asked.index].mean() < 0.5 * far.mean()
 
 
+def views():
+    """Rows of two informative views."""
+    df = ld.informative_views(2, 120, seed=3).sample(frac=1.0, random_state=0)
+    return df.assign(y=df["y"].astype(str))
+
+
+def test_without_a_committee_doubt_is_the_entropy_of_the_classes(monkeypatch):
+    """A single view has nobody to disagree with; and a row that one view alone can vote on."""
+    one = learner()
+    assert len(one.fit.estimates) == 1
+    entropy = pd.Series(scores.entropies(one.fit, POOL), POOL.index).sort_values()[::-1]
+    for score in ("committee", "diverse"):
+        asked = one.query(6, score)[".score"]
+        np.testing.assert_allclose(asked, entropy[asked.index], rtol=1e-12)
+    np.testing.assert_allclose(one.query(6, "committee")[".score"], entropy[:6], rtol=1e-12)
+    votes = pd.DataFrame({"a": ["yes"] * 60, "b": [None] * 30 + ["no"] * 30}, POOL.index)
+    monkeypatch.setattr(type(one.fit), "votes", lambda fit, data: votes)
+    asked = one.query(60, "committee")[".score"]
+    np.testing.assert_allclose(asked[POOL.index[:30]], entropy[POOL.index[:30]], rtol=1e-12)
+    np.testing.assert_allclose(asked[POOL.index[30:]], np.log(2), rtol=1e-12)
+
+
+def test_members_that_cannot_be_fitted_do_not_vote(monkeypatch):
+    one = learner(ld.gbmap, committee=3)
+    entropy = scores.entropies(one.fit, POOL)
+
+    def fails(labelled):
+        raise ld.DataError("too few rows")
+
+    monkeypatch.setattr(one, "_fitted", fails)
+    np.testing.assert_allclose(scores.committee(one, np.random.default_rng(0)), entropy, rtol=1e-12)
+
+
+def test_margin_is_the_lead_of_the_first_class():
+    iris = ld.data("iris").sample(frac=1, random_state=0)
+    arguments = {"m": 3, "lambda_": 0.1, "threads": 1}
+    one = ld.active(ld.gbmap, "species ~ .", iris[:20], iris[20:], score="margin", **arguments)
+    p = one.fit.predict(iris[20:], "prob")
+    first = p.max(axis=1)
+    second = p.apply(lambda row: row.nlargest(2).iloc[1], axis=1)
+    asked = one.query(130)[".score"]
+    np.testing.assert_allclose(asked, (1 - first + second)[asked.index], rtol=1e-12)
+    assert asked.is_monotonic_decreasing
+    by_entropy = one.query(130, "uncertainty").index
+    assert list(by_entropy) != list(asked.index)  # of three classes they differ
+
+
+def test_a_score_of_ones_own():
+    def brightest(fit, rows):
+        assert list(fit.levels) == ["no", "yes"] and "y" not in rows
+        return rows["d"]
+
+    one = learner(score=brightest, test=TEST)
+    asked = one.query(7)
+    assert list(asked.index) == list(POOL["d"].nlargest(7).index)
+    one.replay(POOL["y"], 20, rounds=2)
+    assert list(one.curve["asked"]) == ["", "brightest", "brightest"]
+    assert "score: brightest" in str(one) and one._name() == "brightest"
+    for wrong in (lambda fit, rows: [1.0], lambda fit, rows: ["much"] * len(rows)):
+        with pytest.raises(ld.ArgumentError, match="must give a number for each"):
+            one.query(3, wrong)
+
+
+def test_a_cold_start_asks_at_random_until_a_model_can_be_fitted():
+    pool = POOL.sort_values("y")
+    one = ld.active(ld.proset, "y ~ .", None, pool, test=TEST, threads=1, lambda_v=0.01, seed=3)
+    assert one.fit is None and one.labelled.empty and one.stop is None
+    assert one.curve["accuracy"][0] == 0.0 and not one.hits[0].any()
+    assert "No fit yet" in str(one)
+    asked = one.query(5, "margin")
+    assert list(asked.index) != list(pool.index[:5]) and asked[".class"].isna().all()
+    one.teach(
+        dict.fromkeys(pool.index[:4], "no")
+    )  # a class that nobody has named is no misspelling
+    assert one.fit is None and one.curve["asked"].tolist() == ["", "random"]
+    one.teach(pool["y"][-2:])  # too few of a class for proset, which says so once it is fitted
+    assert one.fit is None
+    one.teach(pool["y"][-6:-2])
+    by_hand = ld.proset("y ~ .", one.labelled, threads=1, lambda_v=0.01, seed=3)
+    assert one.fit.predict(TEST).equals(by_hand.predict(TEST))
+    assert one.curve["accuracy"].iloc[-1] > 0.5 and "No fit yet" not in str(one)
+    with pytest.raises(ld.DataError, match="new=True"):
+        one.teach({pool.index[10]: "perhaps"})
+    curves = ld.learning_curves({"cold": one})
+    assert curves.n_labelled.tolist() == [0, 4, 6, 10]
+
+
+def test_a_cold_start_of_numbers_for_classes():
+    """Labels that are numbers stay numbers: the first ones are no text."""
+    pool = POOL.assign(y=(POOL["y"] == "yes").astype(int))
+    arguments = {"family": "binomial", "m": 2, "lambda_": 0.1, "threads": 1}
+    cold = ld.active(ld.gbmap, "y ~ .", pool[:0], pool, **arguments)
+    cold.teach(pool["y"][:20])
+    warm = ld.active(ld.gbmap, "y ~ .", pool[:20], pool[20:], **arguments)
+    assert cold.fit.predict(pool).equals(warm.fit.predict(pool))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_that_are_labelled_are_no_pool(missing):
+    pool = pd.concat([POOL, LABELLED[5:8]])
+    if missing:
+        pool["b"] = pool["b"].where(pool.index != "r6")
+    labelled = LABELLED
+    if missing:
+        labelled = labelled.assign(b=labelled["b"].where(labelled.index != "r6"))
+    with pytest.raises(ld.DataError, match=r"row 'r5' is both labelled and in the pool \(3 such"):
+        ld.active(ld.ripr, "y ~ .", labelled, pool)
+    # Labels may begin anew in each frame: the rows are others.
+    one = ld.active(
+        ld.gbmap, "y ~ .", LABELLED.reset_index(drop=True), POOL.reset_index(drop=True),
+        **CHEAP[ld.gbmap],
+    )  # fmt: skip
+    assert len(one.pool) == 60
+
+
 def test_diverse_rows_are_the_committees_and_far_apart():
     """Drawn from those on which views disagree, of which `top` would take any."""
-    df = ld.informative_views(2, 120, seed=3).sample(frac=1.0, random_state=0)
-    df["y"] = df["y"].astype(str)
+    df = views()
     one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1)
     assert len(one.fit.estimates) > 1
     votes = pd.Series(scores.vote_entropy(one.fit.votes(df[60:]).to_numpy()), df.index[60:])

@@ -147,8 +147,8 @@ def test_what_is_not_the_same(a, b):
 # What the prose says of results, and whether it is so once the code that follows has run.
 CLAIMS = {
     "README": {
-        "17 of 569 rows, compared with others in 5 of 30 features":
-            "(len(fit.estimates), fit.n, fit.df, len(fit.design.names)) == (17, 569, 5, 30)",
+        "27 of 569 rows, compared with others in 6 of 30 features":
+            "(len(fit.estimates), fit.n, fit.df, len(fit.design.names)) == (27, 569, 6, 30)",
         "Of thirteen measurements four tell the cultivar, in two views":
             "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 4, 2)",
     },
@@ -163,7 +163,7 @@ CLAIMS = {
         "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
     },
     "proset": {
-        "model has a fraction of the prototypes": "len(tumour.estimates) < len(fit.estimates) / 2",
+        "The sparser model is the one to explain": "len(tumour.estimates) < len(fit.estimates)",
         "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
         "Here it is not, so that": "explanation.quantile > 0.05",
     },

@@ -12,7 +12,7 @@ from lodim.text import join_words
 def check_frames(response, labelled, pool, test):
     """Raise unless rows of the frames can be told apart, and test rows have labels."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
-        if not isinstance(frame, pd.DataFrame) and not (frame is None and name == "test"):
+        if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
             raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
     if test is not None and response not in test:
@@ -23,6 +23,25 @@ def check_frames(response, labelled, pool, test):
     if not pool.index.is_unique:
         repeated = plain(pool.index[pool.index.duplicated()][0])
         raise DataError(f"the pool has the row label {repeated!r} twice: labels could not be told")
+    if labelled is not None:
+        _check_apart(response, labelled, pool)
+
+
+def _check_apart(response, labelled, pool):
+    """Raise where a row is both labelled and in the pool: of one row label, with equal values."""
+    labels = pool.index.intersection(labelled.index)
+    columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
+    if not len(labels) or not columns:
+        return
+    known = labelled.loc[~labelled.index.duplicated(), columns].loc[labels]
+    other = pool.loc[labels, columns]
+    same = ((known == other) | (known.isna() & other.isna())).all(axis=1)
+    if same.any():
+        row, n = plain(labels[same.to_numpy(bool)][0]), int(same.sum())
+        raise DataError(
+            f"row {row!r} is both labelled and in the pool ({n} such rows): leave labelled rows "
+            "out of the pool, as in pool.drop(index=labelled.index)"
+        )
 
 
 def to_series(labels, response):
@@ -57,7 +76,7 @@ def check_labels(labels, learner, new):
         raise DataError(f"row {missing!r} has no label")
     known = pd.unique(learner.labelled[learner.response].dropna())
     unseen = labels[~labels.isin(known)]
-    if len(unseen) and not new:
+    if len(unseen) and not new and learner.fit is not None:
         raise DataError(
             f"row {plain(unseen.index[0])!r} is said to be {plain(unseen.iloc[0])!r}, and "
             f"labelled rows are {join_words([repr(plain(c)) for c in known])}; new=True "

@@ -8,9 +8,9 @@ with `gains` an information gain without refits.
 import numpy as np
 import pandas as pd
 
-from lodim.errors import DataError, LodimError
+from lodim.errors import ArgumentError, LodimError
 
-SCORES = ("diverse", "uncertainty", "committee", "infogain", "entropy", "random")
+SCORES = ("diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random")
 CANDIDATES = 20  # rows whose gain is found by refits, of the most uncertain ones
 
 
@@ -25,6 +25,12 @@ def uncertainty(learner, rng):
     return entropies(learner.fit, learner.pool)
 
 
+def margin(learner, rng):
+    """One less the lead of the most probable class over the second, (n,)."""
+    p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
+    return 1.0 - (p[:, -1] - p[:, -2])
+
+
 def entropy(learner, rng):
     """Low conditional entropy (n,): the most confident rows first."""
     return -entropies(learner.fit, learner.pool)
@@ -36,11 +42,19 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or of bootstraps."""
+    """Entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or of bootstraps.
+
+    A row on which fewer than two members vote has the entropy of its class probabilities.
+    """
     if hasattr(learner.fit, "votes"):
-        return vote_entropy(learner.fit.votes(learner.pool).to_numpy())
-    votes = [_bootstrap(learner, rng).predict(learner.pool, "class") for _ in range(learner.size)]
-    return vote_entropy(np.column_stack([v.to_numpy(dtype=object) for v in votes]))
+        votes = learner.fit.votes(learner.pool).to_numpy()
+    else:
+        votes = _votes_of_bootstraps(learner, rng)
+    alone = (~pd.isna(votes)).sum(axis=1) < 2
+    out = vote_entropy(votes)
+    if alone.any():
+        out[alone] = entropies(learner.fit, learner.pool)[alone]
+    return out
 
 
 def diverse(learner, rng):
@@ -79,11 +93,34 @@ def vote_entropy(votes):
     return out
 
 
-def _bootstrap(learner, rng):
-    """The model of rows drawn with replacement within each class."""
-    groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
-    at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
+def of_user(function, learner):
+    """What a user's function (fit, rows) -> numbers says of the rows of the pool, (n,)."""
+    name, n = getattr(function, "__name__", "the function"), len(learner.pool)
+    value = function(learner.fit, learner.pool)
     try:
-        return learner._fitted(learner.labelled.iloc[at])
-    except LodimError as error:
-        raise DataError(f"a committee needs more labelled rows: {error}") from error
+        out = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must give a number for each row, not {value!r:.80}") from None
+    if out.shape != (n,):
+        raise ArgumentError(
+            f"{name} must give a number for each of the {n} rows of the pool; its answer has the "
+            f"shape {out.shape}"
+        )
+    return out
+
+
+def _votes_of_bootstraps(learner, rng):
+    """Classes by the models of bootstraps, (n, members); no votes of those that cannot be fitted.
+
+    A bootstrap draws rows with replacement within each class.
+    """
+    groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
+    votes = np.full((len(learner.pool), learner.size), None, dtype=object)
+    for k in range(learner.size):
+        at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
+        try:
+            member = learner._fitted(learner.labelled.iloc[at])
+        except LodimError:
+            continue  # such as where few rows are left of a class
+        votes[:, k] = member.predict(learner.pool, "class").to_numpy(dtype=object)
+    return votes

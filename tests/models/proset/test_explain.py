@@ -29,8 +29,7 @@ def people(n=260, seed=0):
 
 
 FORMULAS = {k: f"{k} ~ age + weight + arm + noise" for k in ("ill", "grade", "dose")}
-SEED = {"ill": 0, "grade": 5, "dose": 0}  # with which the noise is left out, at these penalties
-LAMBDA_V = {"ill": 3e-2, "grade": 3e-2, "dose": 1e-2}
+LAMBDA_V = {"ill": 3e-2, "grade": 1e-1, "dose": 1e-2}  # with which the noise is left out
 _fits = {}
 
 
@@ -41,7 +40,6 @@ def fit_of(kind):
             people(),
             n_batches=2,
             lambda_v=LAMBDA_V[kind],
-            seed=SEED[kind],
             threads=1,
             missing="drop",
         )
@@ -58,6 +56,46 @@ def predicted(fit, data):
 
 
 # Explanation -------------------------------------------------------------------------------------
+
+
+@kinds
+def test_nearest_training_rows(kind):
+    """By distances in the active features alone, from the table of feature weights."""
+    fit, df = fit_of(kind), people()
+    e = fit.explain(df.iloc[[7]], train=df)
+    term = fit.tidy().set_index("term")["estimate"]
+    names = [name for name in ("age", "weight", "noise") if term[name] > 0]
+    d2 = sum((term[name] * (df[name] - df[name].iloc[7])) ** 2 for name in names)
+    for level in "ABC":
+        d2 += (
+            term[f"arm[{level}]"] * ((df["arm"] == level) * 1.0 - (df["arm"].iloc[7] == level))
+        ) ** 2
+    nearest = np.sqrt(d2).drop("p7").nsmallest(5)
+    assert e.nearest["row"].tolist() == nearest.index.tolist()  # without the row itself
+    np.testing.assert_allclose(e.nearest["distance"], nearest, rtol=1e-9)
+    target = df.loc[nearest.index, kind]
+    if kind == "dose":
+        np.testing.assert_allclose(e.nearest["target"].astype(float), target)
+    else:
+        assert e.nearest["target"].tolist() == target.tolist()
+    assert "Nearest training rows" in str(e) and f"row {nearest.index[0]}" in str(e)
+    assert fit.explain(df.iloc[[7]]).nearest is None
+
+
+def test_nearest_rows_of_a_feature_of_that_name():
+    df = people().rename(columns={"age": "distance"})
+    fit = ld.proset("dose ~ distance + weight", df, lambda_v=0.01, threads=1)
+    e = fit.explain(df.iloc[[0]], train=df[1:40])
+    near = df.loc[e.nearest["row"]]
+    assert len(near) == 5 and e.nearest.columns.is_unique
+    shown = e.nearest[[c for c in e.nearest if c not in ("row", "target", "distance", "weight")]]
+    np.testing.assert_allclose(shown.iloc[:, 0], near["distance"])
+
+
+def test_without_a_training_row_near_there_is_none():
+    df = people()
+    e = fit_of("ill").explain(df.iloc[[3]], train=df.iloc[[3]])
+    assert e.nearest.empty and "Nearest training rows" in str(e)
 
 
 @kinds

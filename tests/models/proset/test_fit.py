@@ -125,12 +125,19 @@ def test_algorithm_2_1(sizes, n_candidates, eta):
 def test_split_keeps_the_weight_of_groups(seed, max_rows):
     rng = np.random.default_rng(seed)
     groups, weight = rng.integers(0, 4, 200), rng.dirichlet(np.ones(200))
-    eta = 0.5 if seed % 2 else 0.99
+    eta = (None, 0.5, 0.99)[seed % 3]
     asked = SimpleNamespace(max_rows=max_rows, n_candidates=50 * seed, max_fraction=eta)
     content = rng.integers(0, 150, 200).astype(np.uint64)
     split = candidates.draw_split(groups, weight, content, asked, [seed, 1])
-    assert not np.isin(split.candidates, split.scoring).any()
-    assert len(split.candidates) + len(split.scoring) <= (max_rows or 200) + 2
+    both = np.isin(split.scoring, split.candidates)
+    np.testing.assert_array_equal(split.own >= 0, both)
+    np.testing.assert_array_equal(split.candidates[split.own[both]], split.scoring[both])
+    if eta is None:
+        assert both.sum() == len(split.candidates)
+    else:
+        assert not both.any()
+    rows = np.union1d(split.candidates, split.scoring)
+    assert len(rows) <= (max_rows or 200) + 2
     for g in range(4):
         of = weight[groups == g].sum()
         assert split.scoring_weight[groups[split.scoring] == g].sum() == pytest.approx(of)
@@ -153,7 +160,8 @@ def test_weights_are_repeated_rows():
     values = []
     for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i)))):
         half, one = np.full(len(at), 0.5), np.ones(len(at))
-        scoring = ScoringRows.from_rows(X[at], y[at], half, one, w / 40, np.float64)
+        none = np.full(len(at), -1)
+        scoring = ScoringRows.from_rows(X[at], y[at], half, one, w / 40, none, np.float64)
         objective = BatchObjective(scoring, x, np.arange(60) % 2.0, CLASSES, shares, 1)
         values.append(objective(theta))
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
@@ -169,6 +177,59 @@ def test_rows_of_weight_zero_do_not_count():
     two = ld.proset("kind ~ .", both, weights=weights, lambda_v=1e-3)
     np.testing.assert_allclose(one.predict(df), two.predict(df), rtol=1e-5)
     assert two.estimates.row.max() < 120
+
+
+def test_all_rows_are_candidates_and_score_without_themselves():
+    """The objective of a fit, by Eq. 2.4 of each row from the others."""
+    df = two_moons(90)
+    fit = ld.proset("kind ~ .", df, lambda_v=0.01)
+    t, share = fit.estimates, df["kind"].eq("right").mean()
+    assert fit.log["n_candidates"] == fit.log["n_scoring"] == 90
+    y, W = df["kind"].eq("right").to_numpy(), fit._impacts(fit.design.apply(df))
+    assert len(t.member) == len(t)  # none was merged
+    W[t.row, np.arange(len(t))] = 0.0
+    same = y[:, None] == t.y[None].astype(bool)
+    p = (np.where(y, share, 1 - share) + (W * same).sum(axis=1)) / (1 + W.sum(axis=1))
+    s = fit.settings
+    net = ElasticNet.from_settings(t.v.shape[1], len(t), s)(np.r_[t.v[0], t.w, 0.0])[0]
+    assert fit.log["objective"][0] == pytest.approx(-np.log(p).mean() + net, rel=1e-9)
+    assert fit.log["deviance"][0] == pytest.approx(-2 * np.log(p).mean(), rel=1e-9)
+    other = ld.proset("kind ~ .", df, lambda_v=0.01, seed=9)
+    np.testing.assert_array_equal(other.predict(df), fit.predict(df))  # nothing is drawn
+
+
+def test_the_authors_candidates_do_not_score():
+    df = two_moons(100)
+    control = {"max_fraction": 0.5}
+    one, two = (ld.proset("kind ~ .", df, lambda_v=0.01, seed=s, control=control) for s in (0, 1))
+    for fit in (one, two):
+        assert fit.log["n_candidates"] + fit.log["n_scoring"] == 100
+        assert abs(fit.log["n_candidates"][0] - 50) <= 1
+    assert set(one.labels) != set(two.labels)
+
+
+def test_without_a_feature_there_is_no_prototype():
+    """Weights alone would move the class shares, all rows being alike."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    df["y"] = np.where(rng.random(60) < 0.3, "p", "q")
+    fit = ld.proset("y ~ .", df, lambda_v=2.0, lambda_w=0.0)
+    assert fit.df == 0 and len(fit.estimates) == 0
+    share = (df["y"] == "q").mean()
+    np.testing.assert_allclose(fit.predict(df), share, rtol=1e-12)
+    assert "the estimates are those of the null model" in " ".join(str(fit.summary()).split())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_noise_nothing_is_learnt(seed):
+    """Whatever penalty looks best held out: no gain is beyond its standard error."""
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(60, 8)), columns=list("abcdefgh"))
+    df["y"] = rng.choice(["p", "q", "r"], 60, p=[0.2, 0.3, 0.5])
+    fit = ld.proset("y ~ .", df)
+    shares = df["y"].value_counts(normalize=True)[list(fit.levels)]
+    np.testing.assert_allclose(fit.predict(df), np.tile(shares, (60, 1)), rtol=1e-12)
+    assert fit.chosen and fit.dev_ratio == pytest.approx(0.0, abs=1e-12)
 
 
 # Batches ---------------------------------------------------------------------------------------
@@ -226,14 +287,6 @@ def test_xor_finds_its_features_and_more_batches_do_no_harm():
     assert losses[0] < 0.35 and losses[1] < losses[0] + 0.005
 
 
-def test_a_few_fresh_candidates_switch_on_no_feature():
-    df = two_moons(60)
-    more = {"n_candidates": 8, "lambda_v": 1e-4, "n_batches": 4, "control": {"worth": 0.0}}
-    fit = ld.proset("kind ~ .", df, **more)
-    first, *later = fit.feature_weights() > 0
-    assert later and not any((v & ~first).any() for v in later)
-
-
 def test_an_empty_batch_ends_the_growth():
     fit = ld.proset("kind ~ .", two_moons(), lambda_w=1e4, n_batches=5)
     assert len(fit.estimates) == 0 and fit.estimates.n_batches == 1 and fit.df == 0
@@ -247,7 +300,7 @@ def test_own_prototypes_are_left_out():
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
     problem = prepare(ld.proset, "kind ~ .", two_moons(100), {})
     training = BatchState(problem.batch, problem.family, problem.settings)
-    training.add(fit.estimates.single_batch(1).with_all_features(_all_features(fit, problem)), 1)
+    training.add(fit.estimates.single_batch(1).with_all_features(_all_features(fit, problem)))
     t, j = fit.estimates, 3
     member = t.member[np.flatnonzero(t.member_of == j)[0]]
     G = fit._impacts(problem.batch)[member]
@@ -329,6 +382,17 @@ def test_intervals_of_several_batches_cover(loss):
         assert -0.05 < cover - level < 0.08, level  # too wide is the lesser fault
 
 
+def test_a_density_of_whole_numbers_is_refused():
+    """Its likelihood grows without bound as normals on the repeated values narrow."""
+    rng = np.random.default_rng(0)
+    df = waves(200).assign(y=lambda d: rng.poisson(np.exp(d["a"])))
+    with pytest.raises(ld.DataError, match=r"'y' has whole numbers, which \d+ of 200 rows share"):
+        ld.proset("y ~ .", df, loss="density")
+    assert ld.proset("y ~ .", df, lambda_v=0.1).estimates.loss != 2
+    prices = waves(60).assign(y=lambda d: (1e6 * d["y"]).round())  # whole, but no two alike
+    assert len(ld.proset("y ~ .", prices, loss="density", lambda_v=0.1).estimates)
+
+
 def test_the_unit_of_the_response_does_not_matter(regressor):
     df = waves(800)
     loss = regressor.settings.loss
@@ -391,7 +455,7 @@ def test_cv_over_pairs_of_penalties():
 def test_automatic_penalties_are_chosen_or_those_of_the_family():
     numeric, classes = ld.proset("y ~ .", waves(1250)), ld.proset("kind ~ .", two_moons(1250))
     assert (numeric.settings.lambda_v, numeric.settings.lambda_w) == (8e-3, 8e-7)
-    assert (classes.settings.lambda_v, classes.settings.lambda_w) == (4e-3, 1e-8)
+    assert (classes.settings.lambda_v, classes.settings.lambda_w) == (8e-3, 1e-8)
     assert not numeric.chosen and not classes.chosen
     few = ld.proset("kind ~ .", two_moons(100), n_batches=2)
     assert list(few.chosen) == ["lambda_v"] and len(few.selection) == 6

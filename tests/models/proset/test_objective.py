@@ -20,7 +20,7 @@ losses = pytest.mark.parametrize("loss", LOSSES, ids=["classes", "squared", "den
 
 
 class Case:
-    """Scoring rows, candidates, penalties and a point, at random."""
+    """Scoring rows, candidates, penalties and a point, at random; some rows are candidates."""
 
     def __init__(self, loss, n=150, p=5, J=37, seed=0, dtype=np.float64):
         rng = np.random.default_rng(seed)
@@ -29,23 +29,34 @@ class Case:
         if loss == CLASSES:
             self.y, self.target = rng.integers(0, 3, n) * 1.0, rng.integers(0, 3, J) * 1.0
         self.a, self.b = rng.uniform(0.1, 0.9, n), rng.uniform(1.0, 3.0, n)
-        self.weight = rng.dirichlet(np.ones(n))
+        self.weight, self.own = rng.dirichlet(np.ones(n)), np.full(n, -1)
+        both = min(n, J) // 2
+        self.own[rng.permutation(n)[:both]] = rng.permutation(J)[:both]
+        of = self.own >= 0
+        self.x[self.own[of]], self.target[self.own[of]] = self.X[of], self.y[of]
         shares = SimpleNamespace(
             lambda_v=0.02, lambda_w=0.01, lambda_u=0.03, l1_ratio_v=0.3, l1_ratio_w=0.6
         )
         self.penalty = ElasticNet.from_settings(p, J, shares)
-        self.scoring = ScoringRows.from_rows(self.X, self.y, self.a, self.b, self.weight, dtype)
+        self.dtype = dtype
         self.theta = np.concatenate([rng.uniform(0.1, 1.5, p), rng.uniform(0, 2, J), [1.7]])
         self.theta[[1, p + 3, p + 4]] = 0.0
+
+    @property
+    def scoring(self):
+        rows = self.X, self.y, self.a, self.b, self.weight, self.own
+        return ScoringRows.from_rows(*rows, self.dtype)
 
     def objective(self, threads=1):
         return BatchObjective(self.scoring, self.x, self.target, self.loss, self.penalty, threads)
 
     def naive(self, theta):
-        """Eq. 2.8 as it is written, for (v, w, u)."""
+        """Eq. 2.8 as it is written, for (v, w, u), each row without the candidate that it is."""
         p, J = self.X.shape[1], len(self.x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         G = np.exp(-0.5 * (((self.X[:, None] - self.x) * v) ** 2).sum(axis=2))
+        of = self.own >= 0
+        G[np.flatnonzero(of), self.own[of]] = 0.0
         normal = np.exp(-0.5 * (u * (self.y[:, None] - self.target)) ** 2) / np.sqrt(2 * np.pi)
         same, target = self.y[:, None] == self.target, self.target[None]
         h = {CLASSES: same, SQUARED: target, DENSITY: u * normal}[self.loss]
@@ -101,7 +112,6 @@ def test_a_far_origin_does_no_harm(loss):
     case = Case(loss)
     f, g = case.objective()(case.theta)
     case.X, case.x = case.X + 3.0, case.x + 3.0
-    case.scoring = ScoringRows.from_rows(case.X, case.y, case.a, case.b, case.weight, np.float64)
     value, gradient = case.objective()(case.theta)
     np.testing.assert_allclose(value, f, rtol=1e-11)
     np.testing.assert_allclose(gradient, g, atol=1e-11)

@@ -6,9 +6,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lodim.models.proset import distribution
+from lodim.models.proset.estimate import combine, fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
-from lodim.models.proset.prototypes import weighted_sums
+from lodim.models.proset.prototypes import response_values, weighted_sums
 from lodim.models.proset.training import BatchState
+from lodim.selection.cv import quick_splits
 
 PERCENT = np.arange(101) / 100
 RARE = 1e-4  # level of a response below which it is not known how far out it is
@@ -19,10 +21,10 @@ class Calibration:
     """Percentiles over training rows, each without the prototype that it is itself.
 
     familiarity : (101,) of sum_j w_j G_j(x), Eq. 4.5
-    levels : (101,) for numeric responses, of the first batch's candidates, to whose responses its
-        weights were not fitted: with loss="squared", of residuals over their standard deviation;
-        with loss="density", of the estimated distribution function at the response. Empty for
-        classes
+    levels : (101,) for numeric responses: with loss="squared", of residuals over their standard
+        deviation; with loss="density", of the estimated distribution function at the response, its
+        distance from the middle (as a normal quantile) widened as errors of new rows are. Empty
+        for classes
     variance : (M,) with loss="squared", what each prototype says of the variance, in units of
         scale^2: the square of its own residual; else empty
     null_variance : the same of the null model
@@ -35,53 +37,71 @@ class Calibration:
 
 
 def calibrate(problem, prototypes):
-    """The Calibration of a fit on its own rows; candidates are drawn again as they were for it."""
-    state = BatchState(problem.batch, problem.family, problem.settings)
-    splits = []
-    for c in range(1, prototypes.n_batches + 1):
-        splits.append(state.split(c))
-        state.add(prototypes.single_batch(c), c)
+    """The Calibration of a fit on its own rows."""
+    state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
     if state.loss == CLASSES:
         return Calibration(familiarity, none, none, 0.0)
-    i, weight = splits[0].candidates, splits[0].candidate_weight
+    growth = _growth(problem)
     if state.loss == DENSITY:
-        z = ndtri(_cdf_at_response(state, prototypes))
-        levels = ndtr(_shrinkage(splits, np.abs(z)) * _percentiles(z[i], weight))
-        return Calibration(familiarity, levels, none, 1.0)
-    each, null, ratio = _variances(state, prototypes, i, weight)
-    factor = float(weight @ ratio[i] ** 2 or 1.0)
-    levels = _percentiles(ratio[i] / np.sqrt(factor), weight)
-    factor *= _shrinkage(splits, np.abs(ratio)) ** 2
+        z = growth * ndtri(_cdf_at_response(state, prototypes))
+        return Calibration(familiarity, ndtr(_percentiles(z, state.weight)), none, 1.0)
+    each, null, ratio = _variances(state, prototypes)
+    factor = float(state.weight @ ratio**2 or 1.0)
+    levels = _percentiles(ratio / np.sqrt(factor), state.weight)
+    factor *= growth**2
     return Calibration(familiarity, levels, factor * each, factor * null)
 
 
-def _shrinkage(splits, size):
-    """Factor by which errors of the first candidates, of `size` (n,), are too small for new rows.
+def _state_with(problem, batch, prototypes):
+    """The BatchState of rows, with all batches of a fit to them."""
+    state = BatchState(batch, problem.family, problem.settings)
+    for c in range(1, prototypes.n_batches + 1):
+        state.add(prototypes.single_batch(c))
+    return state
 
-    They are new to the first batch alone. What each later batch has taken off the rows that it was
-    fitted to is what they lack beside its own candidates. (Sizes; squares would listen to the
-    farthest rows alone, and blow up the middle.)
+
+def _growth(problem):
+    """Factor by which errors of new rows are larger than those of rows that weights are fitted to.
+
+    From fits to parts of the rows and their errors on the others. (Sizes; squares would listen to
+    the farthest rows alone, and blow up the middle.)
     """
-    first = splits[0]
-    mean = first.candidate_weight @ size[first.candidates]
-    lack = 0.0
-    for split in splits[1:]:
-        share = len(split.scoring) / (len(split.scoring) + len(split.candidates))
-        new = split.candidate_weight @ size[split.candidates]
-        lack += share * (new - split.scoring_weight @ size[split.scoring])
-    return max(1.0, 1.0 + lack / mean) if mean > 0 else 1.0
+    fitted = new = 0.0
+    for train, held_out in quick_splits(problem):
+        stages = fit_stages(train, problem.family, problem.settings)
+        parts = [next(stages)[:2] for _ in range(problem.settings.n_batches)]
+        prototypes, _ = combine(parts)
+        state = _state_with(problem, train, prototypes)
+        fitted += held_out.n * (state.weight @ _sizes(state, prototypes))
+        new += held_out.n * (held_out.weight @ _sizes_of_new(state, prototypes, held_out))
+    return max(1.0, new / fitted) if fitted > 0 else 1.0
 
 
-def _variances(state, prototypes, i, weight):
-    """Variance by prototype (M,), that of the null model, and residuals (n,) over their sd.
+def _sizes(state, prototypes):
+    """Size of the error of each row that weights are fitted to, (n,)."""
+    if state.loss == DENSITY:
+        return np.abs(ndtri(_cdf_at_response(state, prototypes)))
+    return np.abs(state.y - state.a / state.b)
 
-    i, weight : the first batch's candidates, from which the null model's variance is taken
-    """
+
+def _sizes_of_new(state, prototypes, batch):
+    """Size of the error of each row of another batch, (n,)."""
+    y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
+    X, n = batch.X, batch.n
+    if state.loss == DENSITY:
+        F = distribution.cdf(prototypes, X, n, y, state.threads)
+        return np.abs(ndtri(np.clip(F, RARE, 1.0 - RARE)))
+    sums = weighted_sums(prototypes, response_values(prototypes), X, n, state.threads)
+    return np.abs(y - sums[:, 1] / (1.0 + sums[:, 0]))
+
+
+def _variances(state, prototypes):
+    """Variance by prototype (M,), that of the null model, and residuals (n,) over their sd."""
     residual = state.y - state.a / state.b
     square = residual**2
-    null = float(weight @ square[i])
+    null = float(state.weight @ square)
     at = np.searchsorted(state.batch.rows, prototypes.member)
     size = np.maximum(np.bincount(prototypes.member_of, minlength=len(prototypes)), 1)
     each = np.bincount(prototypes.member_of, square[at], len(prototypes)) / size

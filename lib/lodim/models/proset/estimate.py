@@ -23,7 +23,6 @@ from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import BatchState
 from lodim.solve.lbfgs import bounded
 
-FEWEST_UNFITTED = 20  # candidates from which a gain and its standard error are judged
 START_V, START_W, START_U = 10.0, 1.0, 3.0
 HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
 CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
@@ -52,7 +51,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
         else:
             part, log = _fit_batch(state, c, used)
         if part is not None:
-            state.add(part, c)
+            state.add(part)
             used |= part.v[0] > 0
             ended = len(part) == 0
             log["deviance"] = state.deviance()
@@ -76,16 +75,14 @@ def _fit_batch(state, c, used):
     """The prototypes of batch c, and how its fit ended.
 
     Later batches are fitted twice where some features have no weight yet: with the features `used`
-    by the earlier ones, and with all. All are taken only where they lower the loss of candidates
-    to which no batch has been fitted by `worth` standard errors: else later batches, whose gains
-    are small, switch on noise. (On rows that an earlier batch was fitted to, the trial that changes
-    least looks best.)
+    by the earlier ones, and with all. All are taken only where they lower the rows' loss by `worth`
+    standard errors: else later batches, whose gains are small, switch on noise.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
         narrow = _fit_features(state, split, used)
-        gain, error = _gain(state, split, narrow[0], part)
+        gain, error = _gain(state, narrow[0], part)
         if gain <= state.settings.worth * error:
             part, end = narrow
     log = {"objective": end.value[0], "grad_norm": end.grad_norm[0], "n_iter": end.n_iter[0]}
@@ -99,7 +96,7 @@ def _fit_features(state, split, features):
     s, i, j = state.settings, split.scoring, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
-    rows = tiles.rows(X, i), state.y[i], state.a[i], state.b[i], split.scoring_weight
+    rows = tiles.rows(X, i), state.y[i], state.a[i], state.b[i], split.scoring_weight, split.own
     scoring = ScoringRows.from_rows(*rows, np.dtype(s.precision).type)
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
@@ -109,8 +106,11 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """The Prototypes of one batch: candidates of weight above zero, equal ones merged."""
-    live = np.flatnonzero(w)
+    """The Prototypes of one batch: candidates of weight above zero, equal ones merged.
+
+    Without a feature all rows would be alike, and the class shares say all there is: no prototypes.
+    """
+    live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch uses no feature
     j, x = split.candidates[live], x[live].astype(np.float64)
     y, on = state.y[j], v > 0
@@ -121,20 +121,15 @@ def _prototypes(state, split, x, v, w, u):
     return Prototypes(*points, v[None], u, *null)
 
 
-def _gain(state, split, before, after):
-    """Fall of the unfitted candidates' loss from one batch to another, and its standard error.
+def _gain(state, before, after):
+    """Fall of the rows' loss from one batch to another, and its standard error.
 
-    Of a few the standard error is near zero, and any gain would pass: none is seen then.
+    Each row is without the prototype that it is itself.
     """
-    unfitted = state.unfitted[split.candidates]
-    if unfitted.sum() < FEWEST_UNFITTED:
-        return -np.inf, 0.0
-    j, weight = split.candidates[unfitted], split.candidate_weight[unfitted]
-    weight = weight / max(weight.sum(), 1e-300)
-    losses = [state.losses(*state.estimates_with(part))[j] for part in (before, after)]
+    losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
-    gain = weight @ each
-    return gain, np.sqrt(weight**2 @ (each - gain) ** 2)
+    gain = state.weight @ each
+    return gain, np.sqrt(state.weight**2 @ (each - gain) ** 2)
 
 
 def _previous_batch(prototypes, c, state):

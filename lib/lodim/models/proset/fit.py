@@ -92,8 +92,9 @@ class ProsetFit(Fit):
             "response": mean of the response, for two classes the probability of the second level,
             for more a column a class. "link": the mean; the logit; log-probabilities. "class",
             "prob": of classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5: near zero where no
-            prototype is like the row. Of a numeric response also "variance", "interval" (columns
-            lower and upper) and "quantile" (a column each).
+            prototype is like the row in the active features (others play no part). Of a numeric
+            response also "variance", "interval" (columns lower and upper) and "quantile" (a column
+            each).
         level : float
             Of type="interval": share of responses that the interval is to hold; 0.9 by default.
         quantiles : list of floats
@@ -323,7 +324,13 @@ class ProsetFit(Fit):
         return explanation.export(self, data)
 
     def explain(
-        self, data: Any, *, features: Any = None, least: float = 1e-3, offset: Any = None
+        self,
+        data: Any,
+        *,
+        features: Any = None,
+        least: float = 1e-3,
+        train: Any = None,
+        offset: Any = None,
     ) -> explanation.Explanation:
         """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
 
@@ -336,6 +343,9 @@ class ProsetFit(Fit):
         least : float
             Prototypes that make up less than this share of the estimate are summed up in one row,
             unless they are in the dominant set.
+        train : frame, optional
+            The training data, or other rows with known responses, of which the five nearest to the
+            row in the active features are shown too: a fit keeps no rows but its prototypes.
         offset : array (1,) or column name, optional
 
         Returns
@@ -351,10 +361,15 @@ class ProsetFit(Fit):
         DataError
             The row misses a value.
         """
-        return explanation.explain(self, data, features=features, least=least, offset=offset)
+        return explanation.explain(
+            self, data, features=features, least=least, train=train, offset=offset
+        )
 
     def familiarity(self, data: Any, *, quantile: bool = False, held_out: Any = None) -> pd.Series:
         """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
+
+        It sees the active features alone: a row that is strange in a feature without weight is as
+        familiar as any other. `tidy` says which have weight.
 
         Parameters
         ----------

@@ -15,6 +15,7 @@ from lodim.selection.cv import choose
 __all__ = ["extend", "from_state", "proset"]
 
 FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
+ROUGH_TOL, ROUGH_FTOL = 1e-4, 1e-6  # of the fits by which it is chosen: losses move by .001
 GRIDS = {  # tried where a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
@@ -52,10 +53,11 @@ def proset(
     (v_d z_d)^2) (Eq. 2.3): what is like a prototype is of its class, what is like none has the
     shares of the whole. Features with v_d = 0 play no part.
 
-    Prototypes come in batches, each with its own v. Of each batch, rows are drawn as candidates
-    (Algorithm 2.1); the others score them: v and w minimize their mean negative log-likelihood plus
-    lambda_v ((1 - l1_ratio_v) / 2 sum_d v_d^2 + l1_ratio_v sum_d v_d) and the same of w (Eq. 2.8),
-    over v, w >= 0. Candidates that keep a weight are prototypes.
+    Prototypes come in batches, each with its own v. Up to `n_candidates` rows all are candidates,
+    beyond that those drawn (Algorithm 2.1). All rows score them, each without the candidate that it
+    is itself: v and w minimize the rows' mean negative log-likelihood plus lambda_v ((1 -
+    l1_ratio_v) / 2 sum_d v_d^2 + l1_ratio_v sum_d v_d) and the same of w (Eq. 2.8), over v, w >= 0.
+    Candidates that keep a weight are prototypes.
 
     Parameters
     ----------
@@ -70,14 +72,14 @@ def proset(
     n_batches : int, optional
         Most batches. None: chosen by cross-validation.
     n_candidates : int
-        Rows drawn as candidates for each batch, as evenly as possible from the easy and the hard
-        rows of each class, and at most half of these.
+        Most candidates of each batch. Where there are more rows, they are drawn as evenly as
+        possible from the easy and the hard rows of each class.
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
-        (but not with loss="density"); beyond, and in `path` and `cv`, it is 5 / n for classes; for
-        a numeric response, whose noise weaker ones follow, the larger of 5 / n and 1e-2, this times
-        1000 / n beyond 1,000 rows. lambda_w is 1e-8; for a number 1e-6, times 1000 / n as well.
+        (but not with loss="density"); where no value is better held out than the null model by a
+        standard error, it is so large that the fit is the null model. Beyond, and in `path` and
+        `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond 1,000 rows.
         None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and noisy data
         the class shares alone then have the better held-out likelihood.)
     l1_ratio_v, l1_ratio_w : float in [0, 1]
@@ -101,7 +103,8 @@ def proset(
     dtype : {"float64", "float32"}
         Of the stored features.
     seed : int
-        Of the candidates and of the folds; equal seeds give equal bits, whatever `threads` is.
+        Of the candidates that are drawn and of the folds; equal seeds give equal bits, whatever
+        `threads` is. Up to `n_candidates` rows it matters to the choice of penalties alone.
     threads : int, optional
         All that are available by default.
     engine : {"cpu", "cuda", "auto"}
@@ -115,10 +118,11 @@ def proset(
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        max_fraction (0.5, most of a group that are candidates: eta), hard_share (0.1, rows of each
-        class that are its hard ones), max_rows (None, rows drawn for each batch, stratified),
-        worth (2, standard errors by which features new to a later batch must lower the loss; fewer
-        suit small data without noise features),
+        max_fraction (None; a number, the author's is 0.5: most of a group that are candidates, eta,
+        which do not score then), hard_share (0.1, rows of each class that are its hard ones),
+        max_rows (None, rows drawn for each batch, stratified), worth (2, standard errors by which
+        features new to a later batch must lower the loss; fewer suit small data without noise
+        features),
         precision ("float64", of the fit's arithmetic within a tile of 64 rows; "float32" is faster,
         but its rounding may decide between two near minima; sums are in float64, and predictions in
         `dtype`), max_iter (5,000 evaluations), tol and ftol (1e-6 and 1e-9: a batch has converged
@@ -135,7 +139,8 @@ def proset(
     ------
     FormulaError, DataError, ArgumentError
         DataError also where a class has too few rows to be both candidate and scoring row
-        (condition 2.14): three, with max_fraction=0.5.
+        (condition 2.14): three, or more by max_fraction; or loss="density", and most rows share
+        their response, a whole number, with others.
     MissingExtraError, DeviceError
         engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
 
@@ -147,24 +152,28 @@ def proset(
     - loss="squared": the mean m(x) = sum_j w_j G(x - x_j) y_j / B(x) minimizes the mean square of
       y - m(x). The variance is s^2(x) = (s0^2 + sum_j w_j G(x - x_j) e_j^2) / B(x), e_j the
       residual of prototype j where it is itself left out; quantiles are m + s q, q those of the
-      candidates' residuals in units of s, to whose responses no weight has been fitted.
+      rows' residuals in units of s, each without itself as a prototype.
     - loss="density": p(y | x) = (N(y; 0, 1) + sum_j w_j G(x - x_j) N(y; y_j, 1 / u^2)) / B(x), a
       mixture of normals, maximizes the likelihood; u is fitted with each batch. It can have several
-      modes; its mean is less exact. Quantiles are its own, at the levels that the candidates'
-      responses have in their distributions.
+      modes; its mean is less exact. Quantiles are its own, at the levels that the rows' responses
+      have in their distributions, each without itself.
 
-    What differs from Ruf's equations: (1) Hard rows are those of the lowest 10 % of the probability
-    of their class (a later change of the author's) instead of those classified wrongly, and scoring
-    rows stand for their group, not for their class. (2) From the second batch on a row's estimate
-    leaves out the prototype that it is itself: it would pass for explained. (3) Later batches may
-    use features without weight so far only if these lower, by two standard errors, the loss of
-    candidates that no batch has been fitted to: gains of later batches are small, and else noise
-    comes in. (4) w is optimized in units of sqrt(J) for J candidates, 10 sqrt(J) for classes. (5)
-    A first descent is over v_d^2, with the L1 penalty of v_d rounded off below 0.1: at v_d = 0 the
-    loss has no slope by v_d, so that a feature that one long step cuts off would be lost for good,
-    and which ones are cut would hang on rounding. The descent that is reported goes on from there.
-    (6) Candidates are drawn by what the rows hold: the order of rows and of columns and the names
-    of classes play no part.
+    Errors are widened as those of new rows are beyond those of the rows that weights are fitted to,
+    by fits to four fifths of the rows (beyond 4,000 rows one of them, else five).
+
+    What differs from Ruf's equations: (1) Candidates score too, each without itself, where Ruf's do
+    not: of few rows, half are too few to be prototypes and half too few to score them, and which
+    half a row falls into would move the estimates (control={"max_fraction": 0.5} is Ruf's way). (2)
+    Hard rows are those of the lowest 10 % of the probability of their class (a later change of the
+    author's) instead of those classified wrongly; with max_fraction scoring rows stand for their
+    group, not for their class. (3) Later batches may use features without weight so far only if
+    these lower the rows' loss by two standard errors: gains of later batches are small, and else
+    noise comes in. Without any feature of weight there are no prototypes. (4) w is optimized in
+    units of sqrt(J) for J candidates, 10 sqrt(J) for classes. (5) A first descent is over v_d^2,
+    with the L1 penalty of v_d rounded off below 0.1: at v_d = 0 the loss has no slope by v_d, so
+    that a feature that one long step cuts off would be lost for good, and which ones are cut would
+    hang on rounding. The descent that is reported goes on from there. (6) Candidates are drawn by
+    what the rows hold: the order of rows and of columns and the names of classes play no part.
 
     Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
     frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;
@@ -205,20 +214,26 @@ def proset(
 
 
 def _with_chosen_penalty(problem):
-    """The fit with lambda_v chosen by cross-validation of its first batch."""
+    """The fit with lambda_v chosen by cross-validation of its first batch, solved roughly.
+
+    Of the null model, where no value is better held out by a standard error.
+    """
     settings = problem.settings
-    one_batch = replace(settings, lambda_v=None, n_batches=1)
+    rough = {"tol": max(settings.tol, ROUGH_TOL), "ftol": max(settings.ftol, ROUGH_FTOL)}
+    one_batch = replace(settings, lambda_v=None, n_batches=1, **rough)
     chosen, tried = choose(replace(problem, settings=one_batch), {"lambda_v": GRIDS["lambda_v"]})
-    settings = replace(settings, lambda_v=chosen.settings.lambda_v)
+    best = tried.loc[tried["mean"].idxmin()]
+    lambda_v = chosen.settings.lambda_v
+    if best["mean"] + best["se"] > problem.null_deviance():
+        lambda_v = max(lambda_v, largest_v(problem.batch, problem.family, settings))
+    settings = replace(settings, lambda_v=lambda_v)
     return SPEC.run(replace(chosen, settings=settings), tried)
 
 
 def auto_settings(family, n):
     """Values of the penalties that are "auto", for a family and n rows, a dict."""
-    if family.name == "gaussian":
-        share = min(1.0, 1000.0 / n)
-        return {"lambda_v": max(5.0 / n, 1e-2 * share), "lambda_w": 1e-6 * share}
-    return {"lambda_v": 5.0 / n, "lambda_w": 1e-8}
+    lambda_w = 1e-6 * min(1.0, 1000.0 / n) if family.name == "gaussian" else 1e-8
+    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
 
 
 def extend(fit, data, n_batches):

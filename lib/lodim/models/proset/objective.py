@@ -16,7 +16,8 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than
 class ScoringRows:
     """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate a / b of earlier batches.
 
-    y, a, b, weight (n_tiles, 64). weight is zero on padding; the whole adds up to one.
+    y, a, b, weight, own (n_tiles, 64). weight is zero on padding; the whole adds up to one. own is
+    the position of the row among the candidates, -1 where it is none of them.
     """
 
     X: np.ndarray
@@ -24,15 +25,17 @@ class ScoringRows:
     a: np.ndarray
     b: np.ndarray
     weight: np.ndarray
+    own: np.ndarray
 
     @classmethod
-    def from_rows(cls, X, y, a, b, weight, dtype):
-        """The tiles of rows X (n, p); y, a, b, weight (n,)."""
+    def from_rows(cls, X, y, a, b, weight, own, dtype):
+        """The tiles of rows X (n, p); y, a, b, weight, own (n,)."""
         packed = tiles.pack(X, dtype)
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # An estimate of padding has no weight, but its logarithm must exist.
         b = tiles.pad(b - 1.0, len(packed), dtype) + dtype(1)
-        return cls(packed, y, a, b, weight)
+        own = tiles.pad(own + 1, len(packed), np.int64) - 1
+        return cls(packed, y, a, b, weight, own)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ class BatchObjective:
         runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)
         partials = np.empty((-(-len(rows.X) // step), 2 + D + len(w)))
-        data = rows.X, rows.y, rows.a, rows.b, rows.weight
+        position = np.full(len(w) + 1, -1)  # the last one is that of rows that are no candidates
+        position[order] = np.arange(len(w))
+        data = rows.X, rows.y, rows.a, rows.b, rows.weight, position[rows.own]
         points = active, small_v, V, small_w, target, runs, kind.type(u), loss
         arguments = partials, *data, step, *points
         for_blocks(loss_gradient, len(partials), *arguments, threads=self._threads)

@@ -105,7 +105,8 @@ def _familiarity(fit):
     table = pd.DataFrame([values], columns=[f"{q}%" for q in QUANTILES], index=["Familiarity"])
     notes = (
         "Quantiles over the training rows of the weight of all prototypes at a row, that of the "
-        "null model being 1; a new row far below is unlike the training data.",
+        "null model being 1; a new row far below is unlike the training data in the active "
+        "features. Other features play no part.",
     )
     return Table("Familiarity", table, {c: significant for c in table}, notes)
 
@@ -128,6 +129,9 @@ def _notes(fit):
     if s.n_batches > n_batches:
         words = f"Of {s.n_batches} batches asked for, batch {n_batches} is empty"
         notes.append(f"{words}: nothing was left to gain.")
+    if not len(fit.estimates):
+        words = "No prototype and no feature are worth their penalties"
+        notes.append(f"{words}: the estimates are those of the null model.")
     notes += phrases.choice(fit)
     notes += phrases.without_effect(fit.design)
     return tuple(notes)

@@ -8,6 +8,7 @@ from lodim.engine.blocks import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
+BETWEEN = "None, or between 0 and 1, neither of them"
 PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 
 
@@ -30,7 +31,7 @@ class Settings:
     threads: int | None
     engine: str = "cpu"
     lambda_u: float = 1e-3
-    max_fraction: float = 0.5
+    max_fraction: float | None = None
     hard_share: float = 0.1
     max_rows: int | None = None
     worth: float = 2.0
@@ -56,7 +57,8 @@ class Settings:
             check_size(self, name)
         for name in ("l1_ratio_v", "l1_ratio_w"):
             check_share(self, name)
-        check(self, "max_fraction", float, lambda v: 0 < v < 1, "between 0 and 1, neither of them")
+        if self.max_fraction is not None:
+            check(self, "max_fraction", float, lambda v: 0 < v < 1, BETWEEN)
         check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
         check_choice(self, "loss", LOSSES)
         check_choice(self, "precision", PRECISIONS)

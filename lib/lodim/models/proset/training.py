@@ -30,7 +30,6 @@ class BatchState:
     level, scale, loss, n_classes : as Prototypes have them
     content : (n,) hash of what each row holds, which decides what is drawn
     varies : (p,) bool, features that are not constant
-    unfitted : (n,) bool, rows that no batch has been fitted to
     """
 
     def __init__(self, batch, family, settings):
@@ -42,7 +41,7 @@ class BatchState:
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
         self.varies = tiles.varies(batch.X)
-        self.b, self.unfitted = np.ones(batch.n), np.ones(batch.n, bool)
+        self.b = np.ones(batch.n)
         if family.name == "gaussian":
             self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
             residual = batch.y - null[:, 0]
@@ -113,9 +112,8 @@ class BatchState:
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
-    def add(self, part, c):
-        """Add the prototypes of batch c to the estimates."""
-        self.unfitted[self.split(c).scoring] = False
+    def add(self, part):
+        """Add the prototypes of the next batch to the estimates."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
+from lodim.models.proset.explain.nearest import nearest_rows
 from lodim.models.proset.explain.query import (
     active_names,
     by_importance,
@@ -46,6 +47,9 @@ class Explanation:
         Share of the training rows that are no more familiar; NaN in a fit of a path.
     n_prototypes, n_dominant : int
     features : list of str, the features shown, most important first
+    nearest : DataFrame or None
+        The rows of `train` nearest to the row in the active features: row, target, distance in
+        widths of the kernel, the features.
     """
 
     call: str
@@ -58,15 +62,24 @@ class Explanation:
     n_prototypes: int
     n_dominant: int
     features: list[str]
+    nearest: pd.DataFrame | None = None
 
     def report(self) -> Report:
         """The Report that prints: header, contributions, and the features beside each other."""
         return Report(
             title=f"Explanation of row {self.label}",
             header=tuple(self._header()),
-            tables=(_contributions(self), *((_features(self),) if self.features else ())),
+            tables=tuple(table(self) for table in self._tables()),
             notes=_notes(self),
         )
+
+    def _tables(self):
+        """Functions of the tables that there are."""
+        yield _contributions
+        if self.features:
+            yield _features
+        if self.nearest is not None:
+            yield _nearest
 
     def _header(self):
         """Pairs of label and value that stand above the table."""
@@ -151,6 +164,15 @@ def _features(e):
     return Table("Active features, the most important first", table, notes=notes)
 
 
+def _nearest(e):
+    row, target, distance, *features = e.nearest.columns
+    table = e.nearest[[target, distance, *features[:MOST_FEATURES]]]
+    table = table.rename(columns={target: "Target", distance: "Distance"})
+    table = table.set_axis([f"row {k}" for k in e.nearest[row]], axis=0)
+    note = "Distance: in the active features, in widths of the kernel; 1 is a similarity of 0.61."
+    return Table("Nearest training rows", table, {"Distance": _fixed(2)}, (note,))
+
+
 def _printed_rows(e):
     """The rows that are printed: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
@@ -178,6 +200,7 @@ def _notes(e):
         )
     return (
         f"Impact: weight times similarity; {adds}; in the first row the estimate itself.",
+        "Familiarity, the sum of all impacts, sees the active features alone.",
         f"*, the dominant set: whatever the targets of the others{stays}",
     )
 
@@ -193,7 +216,7 @@ def _fixed(digits):
 # What the null model and each prototype bring ----------------------------------------------------
 
 
-def explain(fit, data, *, features=None, least=1e-3, offset=None):
+def explain(fit, data, *, features=None, least=1e-3, train=None, offset=None):
     """The Explanation of one row of data by a fit; see `ProsetFit.explain`."""
     if not isinstance(least, int | float) or not 0 <= least <= 1:
         raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
@@ -224,7 +247,15 @@ def explain(fit, data, *, features=None, least=1e-3, offset=None):
         n_prototypes=len(t),
         n_dominant=int(dominant.sum()),
         features=list(frame.columns[len(frame.columns) - len(on) :]),
+        nearest=None if train is None else _nearest_rows(fit, query, train, on),
     )
+
+
+def _nearest_rows(fit, query, train, on):
+    """The rows of train nearest to the query: row, target, distance, the features `on`."""
+    frame, x = nearest_rows(fit, query, train)
+    names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
+    return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
 
 
 def _largest(impact, wanted):

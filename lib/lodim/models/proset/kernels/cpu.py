@@ -101,6 +101,14 @@ def similarities(tile, active, v, V, J, T, G):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
+def leave_out(own, G):
+    """G_ij becomes zero where candidate j is row i itself: own (64,) is its position, or -1."""
+    for i in range(TILE):
+        if own[i] >= 0:
+            G[own[i] * TILE + i] = 0.0
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
     """Estimates h_ij of the rows' responses by one prototype with this target, (64,).
 
@@ -184,16 +192,17 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(
-    lo, hi, partials, X, y, a, b, weight, step, active, v, V, w, target, runs, u, loss
+    lo, hi, partials, X, y, a, b, weight, own, step, active, v, V, w, target, runs, u, loss
 ):
     """Partial sums of the scoring rows' loss and its gradient, Eqs. 2.8 to 2.12.
 
-    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij. X
-    (n_tiles, p, 64); y, a, b, weight (n_tiles, 64), weight zero on padding; a block has `step`
-    tiles. V `scaled` candidates, those with weights above zero first; w, target (J,); runs (R + 1,)
-    where runs of equal targets begin, and J: no run has weights both zero and above. partials
-    (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd)
-    with C_ij = w_j times the derivative by w_j of row i; the derivatives by w.
+    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij, over
+    the candidates but the one that it is itself, own_i (-1: none). X (n_tiles, p, 64); y, a, b,
+    weight, own (n_tiles, 64), weight zero on padding; a block has `step` tiles. V `scaled`
+    candidates, those with weights above zero first; w, target (J,); runs (R + 1,) where runs of
+    equal targets begin, and J: no run has weights both zero and above. partials (n_blocks, 2 + D +
+    J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) with C_ij = w_j
+    times the derivative by w_j of row i; the derivatives by w.
     """
     kind = X.dtype
     D, J = active.size, w.size
@@ -208,6 +217,7 @@ def loss_gradient(
         out[:] = 0.0
         for t in range(block * step, min((block + 1) * step, X.shape[0])):
             similarities(X[t], active, v, V, J, T, G)
+            leave_out(own[t], G)
             A[:], B[:] = a[t], b[t]
             for r in range(runs.size - 1):
                 if runs[r] < live:

@@ -40,11 +40,12 @@ def width(J):
     return -(-J // TILE) * TILE
 
 
-def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
+def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Loss of the scoring rows, and its derivatives by u, v (D,) and w (J,): (2 + D + J,).
 
-    rows (n_tiles, 4, 64) holds y, a, b, weight; candidates (p + 1, J) features and target; points
-    is room for (p + 2, width(J)), all three on the GPU and of X's dtype. v (D,) is of the features
+    rows (n_tiles, 4, 64) holds y, a, b, weight; own (n_tiles, 64) int the candidate that a row is
+    itself, -1 for none; candidates (p + 1, J) features and target; points is room for (p + 2,
+    width(J)), all of them on the GPU, and but for own of X's dtype. v (D,) is of the features
     `active`, w (J,) of the candidates `order`, those with weights above zero first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
@@ -56,7 +57,7 @@ def loss_gradient(X, rows, candidates, points, v, w, u, active, order, loss):
     sums = X.scratch("sums", (2 + D + J,))
     grid = width(J) // TILE, D + 2
     launch(_gather_points, grid, TILE, candidates, theta, index, D, J, points)
-    arguments = X.array, rows, index, theta, points, D, J, live, loss, partials
+    arguments = X.array, rows, own, index, theta, points, D, J, live, loss, partials
     launch(_loss_gradient, n_blocks, THREADS, *arguments)
     launch(_add_partials, -(-(2 + D + J) // TILE), TILE, partials, sums)
     out = sums.copy_to_host()
@@ -122,6 +123,18 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 
 @cuda.jit(device=True)
+def _leave_out(own, t, index, D, J, first, G):
+    """G_ij is zero where point j of a tile of points is row i itself."""
+    mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
+    for c in range(EACH):
+        j = first + yours + SIDE * c
+        if j < J:
+            for r in range(EACH):
+                if own[t, mine + SIDE * r] == index[D + j]:
+                    G[r, c] = 0.0
+
+
+@cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
     """Estimate h_ij of a row's response by a prototype with this target, and its slope by u.
 
@@ -149,13 +162,16 @@ def _slopes(y, a, b, weight, loss):
 
 
 @cuda.jit(device=True)
-def _estimates(X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room):
+def _estimates(
+    X, t, rows, own, index, theta, points, D, J, live, normal, loss, row, point, G, A, B, room
+):
     """Leave in room, by thread, the sums over points of h_ij w_j G_ij and of w_j G_ij, by row."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(EACH):
         A[r], B[r] = 0.0, 0.0
     for first in range(0, live, TILE):
         _similarities(X, t, index, theta, D, points, first, row, point, G)
+        _leave_out(own, t, index, D, J, first, G)
         for c in range(EACH):
             j = first + yours + SIDE * c
             target = points[D + 1, j]
@@ -215,7 +231,7 @@ def _feature_sums(X, t, active, v, D, points, j, row, point, C, zero, room, out)
 
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
-def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
+def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Partial sums of a block, tile by tile: the loss; by u; by v as `_feature_sums`; by w."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -234,8 +250,9 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
     value, slope_u = 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
         _estimates(
-            X, t, rows, index, theta, points, D, live, normal, loss, row, point, G, A, B, room
-        )
+            X, t, rows, own, index, theta, points, D, J, live, normal, loss, row, point, G, A, B,
+            room,
+        )  # fmt: skip
         if thread < TILE:
             a = float(rows[t, 1, thread]) + _column(room, 0, thread)
             b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
@@ -245,6 +262,7 @@ def _loss_gradient(X, rows, index, theta, points, D, J, live, loss, partials):
             alpha[thread], beta[thread] = by_a, by_b
         for first in range(0, J, TILE):
             _similarities(X, t, index, theta, D, points, first, row, point, G)
+            _leave_out(own, t, index, D, J, first, G)
             cuda.syncthreads()
             part_u = zero
             for c in range(EACH):
@@ -313,10 +331,10 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Arrays on the GPU that `loss_gradient` takes beside tiles X, as long as a batch is fitted.
 
-    rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; candidates (p + 1, J), from
-    x (J, p) and target (J,); points (p + 2, width(J)), room for the features in use times v, w and
-    target.
+    rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; own (n_tiles, 64);
+    candidates (p + 1, J), from x (J, p) and target (J,); points (p + 2, width(J)), room for the
+    features in use times v, w and target.
     """
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
-    return upload(rows), upload(np.vstack([x.T, target])), upload(room)
+    return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

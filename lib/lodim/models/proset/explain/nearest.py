@@ -1,0 +1,30 @@
+"""The rows of a frame that are nearest to one row, in the features that a fit uses."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.models.proset.explain.query import active_values, original_units, zero_offset
+
+MOST = 5  # rows that are shown
+
+
+def nearest_rows(fit, query, data):
+    """The rows of data nearest to a query: a frame of row, target and distance; features (n, A).
+
+    The distance is sqrt(sum_d (v_d z_d)^2), z the difference in standard deviations and v the
+    largest feature weights of the batches: the similarity to a prototype is exp(-distance^2 / 2).
+    The row itself, of the same label and at no distance, is left out. Features are the active ones
+    in original units.
+    """
+    batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
+    x, labels = active_values(fit, batch), batch.index[batch.rows]
+    v = fit.estimates.v.max(axis=0, initial=0.0)
+    distance = np.sqrt((((x - query.x) * v) ** 2).sum(axis=1))
+    itself = np.array([d == 0 and k == query.label for d, k in zip(distance, labels, strict=True)])
+    order = np.argsort(np.where(itself, np.inf, distance), kind="stable")
+    order = order[: min(MOST, batch.n - int(itself.sum()))]
+    target = batch.y[order]
+    if fit.levels is not None:
+        target = np.array(fit.levels, dtype=object)[target.astype(int)]
+    frame = pd.DataFrame({"row": labels[order], "target": target, "distance": distance[order]})
+    return frame, original_units(fit, x[order])
