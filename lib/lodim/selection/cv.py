@@ -36,29 +36,41 @@ MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few 
 
 
 def quick_splits(problem, draws=1):
+    """Training and held-out batches of a few folds, [(Batch, Batch)]; see `fold_splits`."""
+    batch = problem.batch
+    if len(batch.positive_weight) < 2:
+        spec = problem.spec
+        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
+        raise DataError(f"a single row counts: nothing can be held out; give {names}")
+    levels, seed = problem.design.levels, problem.settings.seed
+    return fold_splits(batch, levels, seed, problem.standardize, draws)
+
+
+def fold_splits(batch, levels, seed, standardize, draws=1):
     """Training and held-out batches of a few folds, [(Batch, Batch)].
 
     Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
     MOST_ROWS rows.
     """
-    batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
         weighted = batch.positive_weight
-        key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
+        key, _ = row_keys.of_batch(batch, len(levels or ()))
         keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
         batch = subset(batch, weighted[keep])
-    n_weighted = len(batch.positive_weight)
-    if n_weighted < 2:
-        spec = problem.spec
-        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
-        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
-        raise DataError(f"a single row counts: nothing can be held out; give {names}")
-    drawn = assign_draws(batch, min(FOLDS, n_weighted), problem.design.levels, seed, draws)
+    n_folds = min(FOLDS, len(batch.positive_weight))
     return [
-        split(batch, fold == k, problem.standardize)
-        for fold in drawn
+        split(batch, fold == k, standardize)
+        for fold in assign_draws(batch, n_folds, levels, seed, draws)
         for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
     ]
+
+
+def usual_draws(batch):
+    """How often folds are drawn: the more often, the fewer rows there are."""
+    if len(batch.positive_weight) <= FOLDS:  # each by itself, in every draw
+        return 1
+    return min(MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n, 1)))
 
 
 def side_by_side(problem):
@@ -81,9 +93,7 @@ def choose(problem, grid):
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
-    draws = min(MOST_DRAWS, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
-    if len(problem.batch.positive_weight) <= FOLDS:  # each by itself, in every draw
-        draws = 1
+    draws = usual_draws(problem.batch)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
     chosen, frame = _centre(problem, grid, points, losses, draws)
