@@ -9,10 +9,10 @@ Data: `ld.monitoring`, 812 alerts to learn from and 4,000 to judge by, 150 featu
 trees ("stars"), chains, two parents ("pairs") and some of each ("mixed"). `lasso` is the weighted
 lasso refitted, the best model by training deviance along its path that the budget pays for;
 `lasso (criterion)` chooses among the same models as the ladder does. `all` is the ladder of all
-rules by the default criterion; `all (NAME)` by each of `--criteria`. `less` is the mean over the
-seeds of the lasso's deviance less the rule's, `se` its standard error. Rows of other responses,
-graphs and rules stay in the file. `--quality` prints instead the ratio of R2 to the best of all
-subsets of 14 features, over 20 seeds and two budgets, by the deviance and by the default criterion.
+rules by "hq", the criterion of searches; `all (NAME)` by each of `--criteria`. `less` is the mean
+over the seeds of the lasso's deviance less the rule's, `se` its standard error. Rows of other
+responses, graphs and rules stay in the file. `--quality` prints instead the ratio of R2 to the best
+of all subsets of 14 features, over 20 seeds and two budgets, by the deviance and by "hq".
 """
 
 import argparse
@@ -75,7 +75,9 @@ def candidates(search, train, family, network, path):
     group = rules.path_supports(search, path(train, family, priced), "group")
     found = {
         "group": group,
-        "reweighted": rules.reweighted_supports(search, train, family, priced, group, path),
+        "reweighted": rules.reweighted_supports(
+            search, priced, group, lambda groups: path(train, family, groups)
+        ),
         "lasso": rules.path_supports(search, path(train, family, penalty), "lasso"),
         "greedy": rules.forward_proposals(search),
     }
@@ -93,12 +95,12 @@ def curves(seed, graph, response, criteria):
     penalty = rules.lasso_groups(network, train.X.shape[1])
     lasso = rules.path_supports(search, path(train, family, penalty), "lasso")
     sold["lasso"] = search, select_frontier(search, lasso)
-    for name in dict.fromkeys([criterion.DEFAULT, *criteria]):
+    for name in dict.fromkeys([criterion.SEARCH, *criteria]):
         search = make_search(train, family, network, np.inf, name)
         found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
         sold[f"all ({name})"] = search, select_frontier(search, everything)
-        if name == criterion.DEFAULT:
+        if name == criterion.SEARCH:
             sold["all"] = sold[f"all ({name})"]
             sold |= {
                 "lasso (criterion)" if rule == "lasso" else rule: (
@@ -167,7 +169,7 @@ def main():
     )
     arguments = parser.parse_args()
     if arguments.quality:
-        for name in ("deviance", criterion.DEFAULT):
+        for name in ("deviance", criterion.SEARCH):
             found = quality(arguments.seeds, name)
             print(f"R2 to the best of all subsets ({name}): mean {found.ratios.mean():.4f}, "
                   f"worst {found.ratios.min():.4f}, all within budget: {found.within}")  # fmt: skip

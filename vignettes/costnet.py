@@ -29,10 +29,11 @@
 #
 # > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂
 #
-# is zero in a whole group or pays for it once. The others are its reweighted form, the weighted
-# lasso (which pays for a need as often as it is needed), and a greedy rule that buys what gains
-# most, or most per cost. Every support that one of them visits is refitted without its penalty,
-# and a list is made of those that are better than all cheaper ones, with the name of the rule.
+# is zero in a whole group or pays for it once. The others are the weighted lasso (which pays for a
+# need as often as it is needed), and a greedy rule that buys what gains most, or most per cost.
+# Every support that one of them visits is refitted without its penalty, and a list is made of the
+# models, shrunken or refitted, that are better in held-out rows than all cheaper ones, with the
+# name of the rule.
 #
 # This document diagnoses heart disease with a published price list.
 
@@ -67,9 +68,10 @@ print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
 # `costs` gives each feature a price, and each thing that is bought but is no feature itself (the
-# blood draw, the two stress tests). `depends_on` says what needs what. With so few features each
-# model that explains more may have its place on the list, and cross-validation says where to stop;
-# with many, a criterion that charges for each coefficient keeps the list short.
+# blood draw, the two stress tests). `depends_on` says what needs what. By default models compete by
+# their loss in held-out rows, which keeps the list short. To see the whole trade-off, here each
+# refitted model that explains more of the training rows has its place on the list
+# (`criterion="deviance"`), and cross-validation says where to stop.
 
 # %%
 priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
@@ -79,9 +81,9 @@ print(fit)
 # %% [markdown]
 # A row is a model, and each explains more than all that cost less: `Cost` is what must be paid for
 # one patient, `Df` the number of columns with a coefficient (a category has one a level), `%Dev`
-# the per cent of the null deviance explained on the training rows, `Rule` who found it, and
-# `Lambda` at which penalty of the group rule. The star is the model that `predict` uses. It was
-# chosen by cross-validation, of which more below.
+# the per cent of the null deviance explained on the training rows, `%CV` on rows held out, `Rule`
+# who found it, and `Lambda` at which penalty of the group rule. The star is the model that `predict`
+# uses: the cheapest within one standard error of the best in held-out rows.
 #
 # `prices()` says what each step buys:
 
@@ -126,7 +128,8 @@ fit.path().iloc[::12]
 #
 # On the training rows more is always better. Cross-validation makes the whole price list anew
 # without each fold, and looks at what its models are worth on the fold: error against price. `min`
-# is the least, which the print above used; `1se` the cheapest within one standard error of it.
+# is the least; `1se` the cheapest within one standard error of it, here by ten folds and the spread
+# of their means, in the print above by five folds drawn twice and the spread of the rows.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")

@@ -36,27 +36,32 @@ MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few 
 
 
 def quick_splits(problem, draws=1):
+    """Training and held-out batches of a few folds, [(Batch, Batch)]; see `fold_splits`."""
+    batch = problem.batch
+    if count_units(batch) < 2:
+        spec, what = problem.spec, "row" if batch.units is None else "group"
+        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
+        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
+        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
+    levels, seed = problem.design.levels, problem.settings.seed
+    return fold_splits(batch, levels, seed, problem.standardize, draws)
+
+
+def fold_splits(batch, levels, seed, standardize, draws=1):
     """Training and held-out batches of a few folds, [(Batch, Batch)].
 
     Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
     MOST_ROWS rows.
     """
-    batch, seed = problem.batch, problem.settings.seed
     if batch.n > MOST_ROWS:
         weighted = batch.positive_weight
-        key, _ = row_keys.of_batch(batch, len(problem.design.levels or ()))
+        key, _ = row_keys.of_batch(batch, len(levels or ()))
         keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
         batch = subset(batch, weighted[keep])
-    n_units = count_units(batch)
-    if n_units < 2:
-        spec, what = problem.spec, "row" if batch.units is None else "group"
-        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
-        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
-        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
-    drawn = assign_draws(batch, min(FOLDS, n_units), problem.design.levels, seed, draws)
+    n_folds = min(FOLDS, count_units(batch))
     return [
-        split(batch, fold == k, problem.standardize)
-        for fold in drawn
+        split(batch, fold == k, standardize)
+        for fold in assign_draws(batch, n_folds, levels, seed, draws)
         for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
     ]
 
@@ -68,12 +73,11 @@ def side_by_side(problem):
     return getattr(problem.settings, "threads", None) or available_threads()
 
 
-def count_draws(problem, most=None):
+def count_draws(batch, most=None):
     """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
-    most = most or MOST_DRAWS
-    if count_units(problem.batch) <= FOLDS:  # each by itself, in every draw
+    if count_units(batch) <= FOLDS:  # each by itself, in every draw
         return 1
-    return min(most, max(1, QUICK_ROWS // max(problem.batch.n, 1)))
+    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n, 1)))
 
 
 def choose_between(problem, name, values, *, most_draws=None):
@@ -81,7 +85,7 @@ def choose_between(problem, name, values, *, most_draws=None):
 
     Better: by more than one standard error of the difference of the deviances.
     """
-    draws = count_draws(problem, most_draws)
+    draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     points = [{name: value} for value in values]
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
@@ -109,7 +113,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5):
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
-    draws = count_draws(problem, most_draws)
+    draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
     chosen, frame = _centre(problem, grid, points, losses, spread, draws)

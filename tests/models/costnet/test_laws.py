@@ -15,11 +15,11 @@ def binary_frame(n=4000):
 
 
 def test_counts_as_weights_make_the_same_price_list():
-    """Rows told once with their number are as good as rows, by the default criterion too."""
+    """Rows told once with their number are as good as rows, by a criterion without folds."""
     df = binary_frame()
     counted = df.groupby(list("abcy")).size().rename("w").reset_index()
     rows, counts = (
-        ld.costnet("y ~ a + b + c", data, budget=9, weights=w)
+        ld.costnet("y ~ a + b + c", data, budget=9, weights=w, control={"criterion": "hq"})
         for data, w in ((df, None), (counted, "w"))
     )
     assert len(counted) <= 16 and len(rows.prices()) == 3
@@ -88,7 +88,7 @@ def test_the_criterion_falls_as_the_price_grows(relax):
     df = ld.monitoring(n=300, p=40, seed=1)
     truth = df.attrs
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
-                     relax=relax, budget=20.0)  # fmt: skip
+                     relax=relax, budget=20.0, control={"criterion": "hq"})  # fmt: skip
     ladder = fit.estimates.frontier
     assert len(ladder) > 5
     assert (np.diff(ladder.cost) > 0).all() and (np.diff(ladder.criterion) < 0).all()
@@ -100,7 +100,8 @@ def test_blends_are_with_the_least_penalty_of_a_support():
     df = ld.monitoring(n=300, p=40, seed=1)
     truth = df.attrs
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
-                     relax=0.0, rules="group", budget=20.0)  # fmt: skip
+                     relax=0.0, rules="group", budget=20.0,
+                     control={"criterion": "hq"})  # fmt: skip
     trace, ladder = fit.estimates.path, fit.estimates.frontier
     on = (trace.coef != 0).any(axis=2)
     checked = 0

@@ -52,17 +52,18 @@ def test_cost_shows_every_model_the_lasso_and_what_is_held_out():
     assert all(np.abs(points - one).sum(axis=1).min() < 1e-9 for one in expected)
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert set(frame["rule"]) <= set(words)
-    assert {"weighted lasso alone, refitted", "held out, one standard error"} <= set(words)
+    assert {"weighted lasso alone", "held out, one standard error"} <= set(words)
     assert f"used by predict(): {significant(fit.cost)}" in words
     lines = {line.get_label(): line for line in ax.lines}
-    lasso = lines["weighted lasso alone, refitted"]
+    lasso = lines["weighted lasso alone"]
     paid = fit.estimates.lasso.cost <= 1.04 * frame["cost"].iloc[-1]
     np.testing.assert_array_equal(lasso.get_xdata()[:-1], fit.estimates.lasso.cost[paid])
     assert lasso.get_drawstyle() == "steps-post"
     held = next(c for c in ax.containers if c.get_label().startswith("held out"))
     mean = 1 - fit.selection["mean"] / fit.null_deviance
     np.testing.assert_allclose(held.lines[0].get_ydata(), 100 * mean)
-    alone = fit_of("gaussian", budget=4).plot()
+    control = {"criterion": "hq"}  # and a budget: nothing is held out
+    alone = ld.costnet("y ~ .", patients(), **ASKED, budget=4, control=control).plot()
     assert "held out, one standard error" not in [
         text.get_text() for text in alone.get_legend().get_texts()
     ]

@@ -1,6 +1,9 @@
 """From a price list to a CostnetFit, and from a saved state to one."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 
 from lodim.errors import warn_not_converged
 from lodim.models.costnet.fit import CostnetFit
@@ -10,11 +13,13 @@ from lodim.models.costnet.state import read
 
 def assemble(problem, estimates, log, selection, for_path):
     """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
+    # A budget that is chosen after the search has not limited it.
+    limited = problem.settings.budget is not None
+    if not limited and problem.settings.lambda_ is None:
+        problem, selection = _choose(problem, estimates.frontier, selection)
     batch, settings = problem.batch, problem.settings
     _warn(estimates.path)
     paid = Purchases.from_path(estimates.path, settings.network, settings.closure)
-    # A budget that cross-validation has chosen after the search has not limited it.
-    limited = problem.arguments["budget"] is not None
     return CostnetFit(
         **problem.common(selection) | {"call": _call(problem)},
         estimates=estimates,
@@ -26,6 +31,21 @@ def assemble(problem, estimates, log, selection, for_path):
         lightest=float(batch.weight[batch.weight > 0.0].min()),
         null_deviance=problem.null_deviance(),
     )
+
+
+def _choose(problem, frontier, selection):
+    """The problem with the budget that held-out rows choose, and the table of those tried."""
+    settings, draws = problem.settings, frontier.held_out.shape[1]
+    priced = settings.costs is not None
+    of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
+    mean, chosen = frontier.held_out.mean(axis=1), dict.fromkeys(problem.chosen, ())
+    if selection is None:
+        columns = {"budget": [*map(rounded, frontier.cost)], "mean": mean, "se": frontier.error}
+        selection = pd.DataFrame(columns)
+        chosen = {"budget": tuple(rounded(frontier.cost[k]) for k in of_draws)}
+    budget = rounded(frontier.cost[frontier.best(priced)])
+    settings = replace(settings, budget=budget)
+    return replace(problem, settings=settings, chosen=chosen), selection
 
 
 def _chosen_model(estimates, settings, paid):

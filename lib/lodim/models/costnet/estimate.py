@@ -1,11 +1,12 @@
 """Estimation: the path of the group penalty, then the price list of all rules."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from lodim.engine.blocks import single_blas
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataError
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.price_list import Estimates
@@ -14,34 +15,56 @@ from lodim.models.costnet.search.candidates import SearchSpace, with_free_column
 from lodim.models.costnet.search.criterion import Criterion
 from lodim.models.costnet.search.exact import optimum
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
+from lodim.models.costnet.search.held_out import (
+    STEP,
+    HeldOut,
+    Pool,
+    Variant,
+    select_held_out,
+    variants_of,
+)
 from lodim.models.costnet.search.moves import Proposal, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
+from lodim.models.costnet.search.twins import settled
+from lodim.selection.cv import fold_splits, count_draws
+
+LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit all: yields (estimates, log, scores (n, K) of rows held out) for each budget.
 
-    Of several budgets, ascending, one search with the largest serves all.
+    Of several budgets, ascending, one search with the largest serves all. A budget that is None is
+    the one that the held-out losses of the price list choose.
     """
     groups = Groups.from_network(settings.network, settings.closure, batch.X.shape[1])
-    path_of = _path_solver(settings)
-    path = path_of(batch, family, groups, _lambdas(settings))
+    path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
     log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
         scores = None if eval_batch is None else _scores(eval_batch, family, path, 0)
         yield Estimates(path, None, None), log, scores
         return
     with single_blas():
-        frontiers = _frontiers(
-            batch, family, settings, groups, path, path_of, bounded=eval_batch is None
-        )
+        frontiers = _frontiers(batch, family, settings, path, bounded=eval_batch is None)
     estimates, frontier = Estimates(path, *frontiers), frontiers[0]
-    several = isinstance(settings.budget, tuple)
-    for budget in settings.budget if several else [settings.budget]:
-        k = frontier.index_within(np.inf if budget is None else budget)
+    for budget in _budgets(settings):
+        k = _index(frontier, settings, budget)
         scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
         yield estimates, log, scores
+
+
+def _budgets(settings):
+    """The budgets that are asked for, a tuple; None is that which held-out rows choose."""
+    several = isinstance(settings.budget, tuple)
+    return settings.budget if several else (settings.budget,)
+
+
+def _index(frontier, settings, budget):
+    """Index of the model of a budget."""
+    if budget is None:
+        return frontier.best(priced=settings.costs is not None)
+    return frontier.index_within(budget)
 
 
 def combine(parts):
@@ -67,55 +90,137 @@ def _lambdas(settings):
     return None if settings.lambdas is None else np.asarray(settings.lambdas)
 
 
-def _frontiers(batch, family, settings, groups, path, path_of, bounded):
+def _frontiers(batch, family, settings, path, bounded):
     """The CostFrontier of all rules, and that of the weighted lasso alone."""
-    network = with_free_columns(settings.network, batch.X.shape[1])
-    limits = [] if settings.budget is None else [float(b) for b in np.atleast_1d(settings.budget)]
-    exact = "exact" in settings.rules
-    if exact and not limits:
-        raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
-    # The optimum is one of the deviance.
-    criterion = "deviance" if exact else settings.criterion
-    search = make_search(batch, family, network, max(limits, default=np.inf), criterion, path)
-    by_rule = _proposals(search, batch, family, settings, groups, path, path_of, limits)
-    # Of equal models the first is named: the proven one.
-    order = sorted(settings.rules, key=lambda rule: rule != "exact")
-    proposals = [proposal for rule in order for proposal in by_rule[rule]]
-    if "greedy" in settings.rules:
-        proposals += rules.backward_proposals(search, proposals)
-    selected = [
-        select_frontier(search, some, settings.relax) for some in (proposals, by_rule["lasso"])
-    ]
+    large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
+    if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
+        settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
+    pool, optima = _pool(batch, family, settings, path)
     lower = np.zeros_like
     if bounded:
-        lower = bounds.lower_bounds(search, [c.state.price for c in selected[0]])
-    if exact:
-        optima = [c.state.deviance for c in by_rule["exact"]]
-        lower = bounds.raised_bounds(lower, limits, optima)
-    return tuple(
-        CostFrontier.from_proposals(search, settings.network, some, settings.relax, lower)
-        for some in selected
-    )
+        lower = bounds.lower_bounds(pool.search, [c.state.price for c in pool.listed])
+    if optima:
+        lower = bounds.raised_bounds(lower, _limits(settings), optima)
+    make = partial(CostFrontier.from_proposals, pool.search, settings.network, lower=lower)
+    found, held_out = pool.listed, {}
+    if _judged(batch, settings):
+        draws = 1 if large or not bounded else count_draws(batch)
+        found, held_out = _judge(batch, family, settings, pool, draws)
+    return make(found, **held_out), make(_lasso_alone(batch, family, settings, pool, path))
 
 
-def _proposals(search, batch, family, settings, groups, path, path_of, limits):
-    """Proposals of each of the rules of a fit, and of the weighted lasso in any case."""
+def _lasso_alone(batch, family, settings, pool, path):
+    """Proposals of the price list of the weighted lasso."""
+    penalty = _penalties(settings, batch.X.shape[1]).get("lasso")
+    path = path if penalty is None else pool.paths.get("lasso")
+    path = path or _path_solver(settings)(batch, family, penalty)
+    supports = rules.path_supports(pool.search, path, "lasso")
+    return select_frontier(pool.search, supports, _share(settings))
+
+
+def _penalties(settings, p):
+    """Groups of each penalty with a path, by its rule; the lasso is left out where it is "group".
+
+    So it is where each column has a price of its own, and nothing is needed by another.
+    """
+    groups = Groups.from_network(settings.network, settings.closure, p)
+    lasso = rules.lasso_groups(settings.network, p)
+    return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
+
+
+def _by_cv(settings):
+    """Whether models compete by their loss in held-out rows; proven optima do by the deviance."""
+    return settings.criterion == "cv" and "exact" not in settings.rules
+
+
+def _judged(batch, settings):
+    """Whether rows are held out: to choose the price list, or the budget."""
+    open_budget = None in _budgets(settings)
+    if len(batch.positive_weight) >= 2:
+        return open_budget or _by_cv(settings)
+    if open_budget:
+        raise DataError("a single row counts: nothing can be held out; give budget")
+    return False
+
+
+def _judge(batch, family, settings, pool, draws):
+    """Proposals of the price list, and their held-out losses as keywords of a CostFrontier."""
+    by_cv = _by_cv(settings)
+    variants = variants_of(pool, settings.relax) if by_cv else [Variant(c) for c in pool.listed]
+    # Classes are counted; which they are makes no difference to the folds.
+    levels = () if family.name == "gaussian" else range(max(2, family.n_scores))
+    # The folds keep the units of all rows: a penalty means the same in each.
+    splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
+    known = {rule: path.lambdas[::STEP] for rule, path in pool.paths.items()}
+    pools = (_pool(train, family, settings, lambdas=known)[0] for train, _ in splits)
+    tests = [test for _, test in splits]
+    held_out = HeldOut.from_folds(variants, pools, tests, family, draws)
+    at = select_held_out(pool.search, variants, held_out) if by_cv else range(len(variants))
+    losses = {"held_out": held_out.draws[at], "error": np.array([held_out.error(v) for v in at])}
+    return [variants[v].proposal for v in at], losses
+
+
+def _pool(batch, family, settings, path=None, lambdas=None):
+    """The Pool of what the rules find in some rows, and the deviances of proven optima.
+
+    Parameters
+    ----------
+    path : PenaltyPath, optional
+        That of the group penalty, where it is known.
+    lambdas : dict, optional
+        Penalties of the path of each rule; its own by default.
+    """
+    p, known = batch.X.shape[1], lambdas or {}
+    solve = partial(_path_solver(settings), batch, family)
+    penalties = _penalties(settings, p)
+    of_group = known.get("group", None if "lasso" in penalties else known.get("lasso"))
+    paths = {"group": path or solve(penalties["group"], of_group)}
+    if "lasso" in settings.rules and "lasso" in penalties:
+        paths["lasso"] = solve(penalties["lasso"], known.get("lasso"))
+    network, limits = with_free_columns(settings.network, p), _limits(settings)
+    if "exact" in settings.rules and not limits:
+        raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
+    criterion = "deviance" if "exact" in settings.rules else settings.criterion
+    budget = max(limits, default=np.inf)
+    search = make_search(batch, family, network, budget, criterion, paths["group"])
+    asked = {
+        rule: settled(paths.get(rule, paths["group"]), search)
+        for rule in ("group", "lasso")
+        if rule in settings.rules and (rule in paths or "group" not in settings.rules)
+    }
+    found = _proposals(search, settings, asked, limits)
+    if "reweighted" in settings.rules:
+        plain = rules.path_supports(search, paths["group"], "group")
+        found["reweighted"] = rules.reweighted_supports(search, penalties["group"], plain, solve)
+    proposals = [proposal for some in found.values() for proposal in some]
+    if "greedy" in settings.rules:
+        proposals += rules.backward_proposals(search, proposals)
+    listed = select_frontier(search, proposals, _share(settings))
+    return Pool(search, asked, listed), [c.state.deviance for c in found.get("exact", ())]
+
+
+def _proposals(search, settings, paths, limits):
+    """Proposals of the supports of paths, and of searches, as a dict of rules."""
     out, asked = {}, settings.rules
-    if "group" in asked or "reweighted" in asked:
-        out["group"] = rules.path_supports(search, path, "group")
-    if "reweighted" in asked:
-        out["reweighted"] = rules.reweighted_supports(
-            search, batch, family, groups, out["group"], path_of
-        )
-    lasso = rules.lasso_groups(settings.network, batch.X.shape[1])
-    out["lasso"] = rules.path_supports(search, path_of(batch, family, lasso), "lasso")
+    if "exact" in asked:  # the first: of equal models the proven one is named
+        out["exact"] = [Proposal(optimum(search, budget), "exact") for budget in limits]
+    for rule, path in paths.items():
+        out[rule] = rules.path_supports(search, path, rule)
     if "greedy" in asked:
         out["greedy"] = rules.forward_proposals(search)
         if search.space.network.set_cost is not None:
             out["greedy"] += rules.modular_proposals(search, out["greedy"], limits)
-    if "exact" in asked:
-        out["exact"] = [Proposal(optimum(search, budget), "exact") for budget in limits]
     return out
+
+
+def _share(settings):
+    """Share of the refit where none is chosen."""
+    return 1.0 if settings.relax is None else settings.relax
+
+
+def _limits(settings):
+    """Budgets that are given, as floats."""
+    return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 
 def make_search(batch, family, network, budget, criterion, path=None):

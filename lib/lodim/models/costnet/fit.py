@@ -199,17 +199,17 @@ class CostnetFit(Fit):
         costs = [model.cost for model in price_list.listed_models(self)]
         return {cost: self._at(cost, None).predict(data, type, offset=offset) for cost in costs}
 
-    def coef(self, lambda_: float | None = None, budget: float | None = None) -> pd.Series:
+    def coef(self, *, budget: float | None = None, lambda_: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
 
         Of the model that the fit has chosen, unless one of these is given.
 
         Parameters
         ----------
-        lambda_ : float, optional
-            Of the penalized model of this lambda (the nearest fitted in log), not refitted.
         budget : float, optional
             Of the best model of the price list that costs at most this.
+        lambda_ : float, optional
+            Of the penalized model of this lambda (the nearest fitted in log), not refitted.
 
         Returns
         -------
@@ -323,13 +323,15 @@ class CostnetFit(Fit):
         return other
 
     def prices(self) -> pd.DataFrame:
-        """The price list: a row a model, each better than all that cost less.
+        """The price list: a row a model, each better by the criterion than all that cost less.
 
         cost; df, the number of columns with a coefficient (a category has one a level, of several
         classes a column counts once); deviance, dev_ratio; dev_ratio_bound, which no model of this
-        price exceeds (NaN where none is known); rule that found it, and lambda_ at which the rule
-        "group" did (NaN for others, whose penalties are not those of `path`); new, dropped: what is
-        bought beside the row above, and no longer; chosen: the model that predict() uses.
+        price exceeds (NaN where none is known); dev_ratio_held_out, in rows of cross-validation
+        (NaN without); rule that found it, and lambda_ at which the rule "group" did (NaN for
+        others, whose penalties are not those of `path`); relax, the share of the refit; new,
+        dropped: what is bought beside the row above, and no longer; chosen: the model that
+        predict() uses.
         """
         self._need_list()
         return price_list.prices(self)
@@ -390,7 +392,7 @@ class CostnetFit(Fit):
 
         Its coefficients are then not estimable: larger ones would always fit better.
         """
-        refitted = self.levels is not None and self.step.df > 0 and self.step.number > 0
+        refitted = self.levels is not None and self.step.df > 0 and self.step.relax == 1.0
         # A row that gives its class less has this deviance or more by itself.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 

@@ -12,7 +12,6 @@ from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings
-from lodim.selection.cv import choose
 
 __all__ = ["costnet", "from_state"]
 
@@ -33,8 +32,8 @@ def costnet(
     n_lambda: int = 100,
     lambda_min_ratio: float | None = None,
     l1_ratio: float = 1.0,
-    relax: float = 1.0,
-    rules: Any = ("group", "reweighted", "lasso", "greedy"),
+    relax: float | None = None,
+    rules: Any = ("group", "lasso", "greedy"),
     closure: str = "all",
     solver: str = "auto",
     weights: Any = None,
@@ -53,7 +52,8 @@ def costnet(
     A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for
     with all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
     features and all their ancestors in the graph of `depends_on`. The fit is a price list: at each
-    cost the best refitted model that several rules have found, from the cheapest to the best.
+    cost the model of several rules, refitted or shrunken, that does best in held-out rows, from the
+    cheapest to the best.
 
     The rules' common ground is a path over lambda (Eq. 5.1 of the thesis), as glmnet's:
 
@@ -92,8 +92,9 @@ def costnet(
         serves best for its price.
     budget : float, optional
         The most that a model may cost: dearer ones are not searched, and `predict` uses the best
-        that the budget pays for. Default: all are searched, and the budget that `predict` uses is
-        chosen by cross-validation.
+        that the budget pays for; inf is no limit. Default: all are searched, and cross-validation
+        chooses the budget that `predict` uses: with `costs`, that of the cheapest model within one
+        standard error of the least held-out loss; without, that of the least loss itself.
     family : {"gaussian", "binomial", "multinomial"}, optional
         Deviance (y - f)^2; -2 log-likelihood of two classes; of K classes, whose coefficients of a
         feature are one group. Default: by the response.
@@ -108,14 +109,16 @@ def costnet(
         Default: 1e-4, and 1e-2 where there are more features than rows.
     l1_ratio : float
         Share of the group penalty, above 0 to 1; the rest is ridge.
-    relax : float in [0, 1]
+    relax : float in [0, 1], optional
         How far selected models go from the penalty's coefficients (0) to those refitted without
-        one (1), as 1 - gamma of glmnet's relaxed fits. Models of "greedy" and "exact" come without
-        a penalty's coefficients and are always refitted.
+        one (1), as 1 - gamma of glmnet's relaxed fits. Default: 0, .5 or 1 for each model of the
+        list, by cross-validation; 1 where the criterion is another. Models of "greedy" and "exact"
+        come without a penalty's coefficients and are always refitted.
     rules : str or sequence
         Where models come from; those of all are compared at equal price. "group": supports along
-        the path above; "reweighted": the same, each c_v divided by the size of w_Gv in an earlier
-        solution, which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
+        the path above; "reweighted" (not among the default: beside the others it adds nothing that
+        held-out rows show): the same, each c_v divided by the size of w_Gv in an earlier solution,
+        which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
         feature with all that it needs, as if nothing were shared; "greedy": features added one at a
         time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
         then exchanged; and what is left of any rule's models without one thing, exchanged. "exact"
@@ -151,12 +154,13 @@ def costnet(
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        criterion ("hq": by which models compete; -2 log-likelihood plus, for each coefficient (of a
-        category one less than its levels), 2 log log n; "aic": 2; "bic": log n; "ebic": the larger
-        of log n and 2 log p; "deviance": 0, each model then the best fit to the training rows that
-        its price buys), tol (1e-7, duality gap of the path at which a penalty is done, in units of
-        the null model's objective), max_iter (200 quadratic models a penalty, or five times as many
-        sweeps for a numeric response).
+        criterion (by which models compete; "cv", the default: loss in held-out rows; "hq": -2 log-
+        likelihood plus, for each coefficient (of a category one less than its levels), 2 log log n,
+        all models refitted; "aic": 2; "bic": log n; "ebic": the larger of log n and 2 log p;
+        "deviance": 0, each model then the best fit to the training rows that its price buys), tol
+        (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
+        objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
+        numeric response).
 
     Returns
     -------
@@ -171,11 +175,21 @@ def costnet(
 
     Notes
     -----
-    A model that betters the criterion of a cheaper one by less than .5 is left out of the list. Its
-    df counts columns with a coefficient: a category has one a level, and of K classes, whose
-    coefficients are one group, a column counts once. Of models of one price whose criterion is
-    equal but for rounding (1e-6), as where one column is a multiple of another, the list has the
-    one that pays for the fewest things, and of these the one whose things come first by name.
+    Cross-validation compares, at each price, the models of every third penalty of each path,
+    shrunken, half and fully refitted, and the list that the rules (by "hq") make of refitted
+    models. Folds are made as this fit is, their models held to the same price; the loss is the
+    mean deviance of the rows held out. There are five folds, drawn twice up to 2,000 rows; beyond
+    4,000 one fold of five is held out, of at most 20,000 rows. Its standard error is that of a mean
+    of rows. Of more than two classes, models of more than 100 coefficients are shrunken alone; and
+    where rows x columns x classes is above 200,000, folds are drawn once, and "lasso" is left out
+    beside other rules.
+
+    A model that betters a cheaper one by less than .5 (in units of -2 log-likelihood of all rows,
+    or of the criterion) is left out of the list. Its df counts columns with a coefficient: a
+    category has one a level, and of K classes, whose coefficients are one group, a column counts
+    once. Of refitted models of one price whose criterion is equal but for rounding (1e-6), as where
+    one column is a multiple of another, the list has the one that pays for the fewest things, and
+    of these the one whose things come first by name.
 
     Refits have a ridge that is negligible (1e-9 of least squares, 1e-7 of likelihoods, in units of
     a column's variance) but where the data say nothing: columns that are multiples of each other
@@ -184,13 +198,14 @@ def costnet(
     separated classes; their predictions are of use, the size of the coefficients is not.
 
     The convex penalty by itself does not reliably beat the lasso at equal cost, since it shrinks
-    what it keeps; refitted and beside the other rules it does, most of all at low costs. `print`
-    says of each model which rule found it. `fit.at(budget)` is the fit with another of its models,
-    and new data need no more than the columns in `fit.inputs`.
+    what it keeps; refitted and beside the other rules it does, most of all at low costs. Searches
+    win by the deviance of training rows and overfit where budgets are large and rows few, where
+    models that keep their shrinkage do better in new rows. `print` says of each model which rule
+    found it, and in brackets the share of the refit where that is below 1.
 
-    The price list is selected by looking at the response: its deviances are too good, and its
-    coefficients have no valid p-values. `cv` gives the held-out loss at each price, and the
-    cheapest model within one standard error of the best.
+    The price list is selected by looking at the response: its deviances are too good, those of
+    held-out rows a little, and its coefficients have no valid p-values. `cv` holds out rows of the
+    whole procedure at each price.
 
     Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
     so does the opposite of its purpose. Here each source has a copy of what depends on the series,
@@ -218,12 +233,7 @@ def costnet(
     (3.0, ['weight', 'model_year'])
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = prepare(costnet, formula, data, arguments)
-    if budget is not None or lambda_ is not None:
-        return SPEC.run(problem)
-    estimates, log, _ = next(fit_stages(problem.batch, problem.family, problem.settings))
-    problem, selection = choose(problem, {"budget": _prices(estimates.frontier)})
-    return SPEC.run(problem, selection, found=(estimates, log))
+    return SPEC.run(prepare(costnet, formula, data, arguments))
 
 
 def with_network(problem):

@@ -31,13 +31,13 @@ def cost(fit, ax, *, log=False):
     if lasso is not None:
         paid = lasso.cost <= end  # its dearer models are worse by the criterion
         style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
-        style["label"] = "weighted lasso alone, refitted"
+        style["label"] = "weighted lasso alone"
         _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
     share = _share(frontier.deviance, null)
     _steps(ax, frontier.cost, share, end, color=axes.BLUE, lw=1.4, zorder=2)
     _models_by_rule(ax, frontier, share)
-    if fit.selection is not None:
-        _held_out(ax, fit.selection, null)
+    if frontier.held_out.size:
+        _held_out(ax, frontier, null)
     if fit.step.number:
         label = f"used by predict(): {significant(fit.step.cost)}"
         ax.axvline(fit.step.cost, color="black", lw=0.8, ls=":", label=label)
@@ -78,12 +78,12 @@ def _steps(ax, x, y, end, **style):
     ax.plot(np.r_[x, end], np.r_[y, y[-1]], drawstyle="steps-post", **style)
 
 
-def _held_out(ax, selection, null):
+def _held_out(ax, frontier, null):
     """The cross-validation, as a share of the null deviance of the training rows."""
-    error = 100.0 * selection["se"] / null
+    error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}
-    ax.errorbar(selection["budget"], _share(selection["mean"], null), error, **style)
+    ax.errorbar(frontier.cost, _share(mean, null), error, **style)
 
 
 def path(fit, ax, *, top=10):

@@ -61,6 +61,8 @@ class ListedModel:
     lambda_ : penalty of the path that selected its terms; NaN where none of these did
     rule : that found it
     bound : no model of its price has a lower deviance; NaN where that is not known
+    relax : share of the refit in its blend with the penalty's coefficients; 0 for a penalized model
+    held_out, se : mean deviance of held-out rows, and its standard error; NaN where there is none
     """
 
     number: int
@@ -73,6 +75,9 @@ class ListedModel:
     lambda_: float
     rule: str
     bound: float
+    relax: float
+    held_out: float = np.nan
+    se: float = np.nan
 
     @classmethod
     def from_frontier(cls, frontier, k):
@@ -91,6 +96,9 @@ class ListedModel:
             lambda_=lambda_,
             rule=rule,
             bound=bound if bound > 0.0 else np.nan,
+            relax=float(frontier.relax[k]),
+            held_out=float(frontier.held_out[k].mean()) if frontier.held_out.size else np.nan,
+            se=float(frontier.error[k]),
         )
 
     @classmethod
@@ -109,6 +117,7 @@ class ListedModel:
             lambda_=float(path.lambdas[k]),
             rule=PENALIZED,
             bound=np.nan,
+            relax=0.0,
         )
 
     @classmethod
@@ -191,7 +200,8 @@ def prices(fit, models=None):
     )
     frame["dev_ratio"] = [fit._explained(m.deviance) for m in models]
     frame["dev_ratio_bound"] = [fit._explained(m.bound) for m in models]
-    frame = frame.assign(**_columns(models, "rule", "lambda_"))
+    frame["dev_ratio_held_out"] = [fit._explained(m.held_out) for m in models]
+    frame = frame.assign(**_columns(models, "rule", "lambda_", "relax"))
     new_and_dropped = list(changes(fit, models))
     for k, name in enumerate(("new", "dropped")):
         frame[name] = [", ".join(pair[k]) for pair in new_and_dropped]

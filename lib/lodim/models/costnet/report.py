@@ -18,9 +18,11 @@ WIDTH_OF_NAMES = 34  # characters of a cell of names
 MOST_LINES = 2  # of names that are new at a step, and of those that are dropped
 WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are not estimable, their size is set by the solver"
+WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
 LONGEST_RULE = len("reweighted")
 SHORTEST = 8  # characters to which a name is shortened at least
 CRITERIA_IN_WORDS = {
+    "cv": "the loss of held-out rows",
     "deviance": "the deviance",
     "aic": "AIC",
     "hq": "the criterion of Hannan and Quinn",
@@ -44,9 +46,12 @@ def listing(fit):
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
     frame = price_list.prices(fit, price_list.shown_models(fit))
     table = pd.DataFrame({name: frame[column] for name, column in COLUMNS.items()})
+    table["Rule"] = _rules(frame)
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
+    if frame["dev_ratio_held_out"].notna().any():
+        table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
     table.index = _numbered(frame)
-    formats = {"%Dev": ".2f", "Lambda": _lambda}
+    formats = {name: ".2f" for name in ("%Dev", "%CV") if name in table} | {"Lambda": _lambda}
     return lines, Table("", table, formats, keep=_shown(frame))
 
 
@@ -77,7 +82,7 @@ def _header(fit):
         ("Mean deviance", significant(m.deviance)),
         ("Mean null deviance", significant(fit.null_deviance)),
     )
-    shares = (("L1 ratio", s.l1_ratio), ("Relax", s.relax))
+    shares = (("L1 ratio", s.l1_ratio), ("Relax", m.relax if m.number else 1.0))
     below = ((name, significant(share)) for name, share in shares if share < 1)
     return (*phrases.header(fit, *rows), *below)
 
@@ -89,21 +94,39 @@ def _prices(fit):
     frame = price_list.prices(fit)
     table = pd.DataFrame({name: frame[COLUMNS[name]] for name in ("Cost", "Df", "Rule")})
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
-    table.insert(3, "At most", 100.0 * frame["dev_ratio_bound"])
+    table["Rule"] = _rules(frame)
+    table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
+    table.insert(4, "At most", 100.0 * frame["dev_ratio_bound"])
     table.index = _numbered(frame)
-    if frame["dev_ratio_bound"].isna().all():
-        table = table.drop(columns="At most")
-    room = WIDTH_OF_NAMES + LONGEST_RULE - max(map(len, frame["rule"]))
+    without = [name for name in ("%CV", "At most") if table[name].isna().all()]
+    table = table.drop(columns=without)
+    room = (
+        WIDTH_OF_NAMES
+        - WIDTH_OF_SHARE * ("%CV" in table)
+        + LONGEST_RULE
+        - max(map(len, table["Rule"]))
+    )
     changes = [
         _changes(*names, room) for names in price_list.changes(fit, price_list.listed_models(fit))
     ]
     keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
     table = _with_lines(table, changes)
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    digits = {"Df": "d", "%Dev": ".2f", "At most": ".2f", "Rule": ""}
+    digits = {"Df": "d", "%Dev": ".2f", "%CV": ".2f", "At most": ".2f", "Rule": ""}
     formats = {"Cost": lambda v: costs.get(v, "")}
     formats |= {name: _blank_if_missing(digits[name]) for name in table if name in digits}
     return (Table("Price list", table, formats, tuple(_explained(fit, table)), keep=keep),)
+
+
+def _rules(frame):
+    """Rules of the models, with the share of the refit where that is not all."""
+    pairs = zip(frame["rule"], frame["relax"], strict=True)
+    return [f"{rule} ({relax:g})" if relax < 1.0 else rule for rule, relax in pairs]
+
+
+def _percent(share):
+    """Shares as percentages of two digits, without a sign before zero."""
+    return (100.0 * share).round(2) + 0.0
 
 
 def _explained(fit, table):
@@ -112,10 +135,15 @@ def _explained(fit, table):
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
         f"Df: columns with a coefficient; %Dev: share of the {what} of the training rows "
-        f"explained, each model refitted, and better by {by} than all that cost less; Rule: which "
-        "search found it; + bought beside the row above, - no longer bought. * is the model that "
-        "predict() uses."
+        f"explained, each model better by {by} than all that cost less; Rule: which search found "
+        "it; + bought beside the row above, - no longer bought. * is the model that predict() uses."
     )
+    if "%CV" in table:
+        yield f"%CV: share of the {what} explained in rows held out by cross-validation."
+    if (fit.estimates.frontier.relax < 1.0).any():
+        yield (
+            "In brackets: share of the refit in its blend with the penalty's coefficients, 1 else."
+        )
     if "At most" in table:
         yield "At most: no model of this price explains more."
 
@@ -236,7 +264,7 @@ def _notes(fit):
         f"Penalized path: {walked}, {ended}; largest duality gap {gap}, "
         f"{int(path.n_iter.sum())} iterations."
     )
-    notes += phrases.choice(fit)
+    notes += phrases.choice(fit, _rule_of_choice(fit))
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
     if _has_series(fit):
@@ -254,6 +282,12 @@ def _coefficients_are(fit):
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:
         return "The coefficients are those of the penalty: shrunken, not refitted."
+    if fit.step.relax < 1.0:
+        return (
+            "The terms were selected by looking at the response: the coefficients are shrunken "
+            f"by the penalty, {significant(fit.step.relax)} of the way to those refitted without "
+            "one, and have no valid p-values."
+        )
     return (
         "The terms were selected by looking at the response: the coefficients are refitted "
         "without a penalty, are too large on average for it, and have no valid p-values. "
@@ -321,14 +355,24 @@ def _use(fit):
     m = fit.step
     if m.rule == PENALIZED:
         return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
-    budget = f"Budget: {_budget(fit)}"
+    budget = f"Budget: {_budget(fit)}{_rule_of_choice(fit)}"
     return f"{budget}; * is the model that predict() uses, of price {significant(m.cost)}"
+
+
+def _rule_of_choice(fit):
+    """Which model held-out rows have chosen, in words; nothing where they have not."""
+    own = "budget" in fit.chosen and fit.limit == np.inf
+    if not own:
+        return ""
+    if fit.settings.costs is None and not _by_function(fit):
+        return ", of the least held-out loss"
+    return ", the cheapest within one standard error of the least held-out loss"
 
 
 def _budget(fit):
     """The budget in words."""
     budget = fit.settings.budget
-    if budget is None:
+    if budget is None or budget == np.inf:
         return "none"
     return significant(budget) + phrases.how(fit, "budget")
 

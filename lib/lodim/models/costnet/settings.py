@@ -35,7 +35,7 @@ class Settings:
     n_lambda: int
     lambda_min_ratio: float | None
     l1_ratio: float
-    relax: float
+    relax: float | None
     rules: Any
     closure: str
     solver: str
@@ -54,7 +54,8 @@ class Settings:
         self._check_budget()
         self._check_path()
         object.__setattr__(self, "rules", _rules(self.rules))
-        check_share(self, "relax")
+        if self.relax is not None:
+            check_share(self, "relax")
         check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
         check_choice(self, "closure", CLOSURES)
         check_choice(self, "solver", SOLVERS)
@@ -69,7 +70,7 @@ class Settings:
         # Several are cross-validation's, which has the network; a user gives one.
         if isinstance(self.budget, tuple) and self.network is not None:
             return
-        if self.budget is not None:
+        if self.budget is not None and self.budget != INFINITY:
             check_size(self, "budget")
 
     def _check_path(self):

@@ -36,6 +36,7 @@ def to_state(fit):
 def read(state):
     """What CostnetFit is called with, from what `to_state` has written."""
     common = shared(state, "costnet")
+    state = state | {name: _completed(state[name]) for name in ("ladder", "lasso")}
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)
     path, frontiers = (
@@ -62,6 +63,15 @@ def _fields(record):
 def _frontier(state):
     """The CostFrontier of a state; None of none."""
     return None if state is None else CostFrontier(**state | {"rule": tuple(state["rule"])})
+
+
+def _completed(state):
+    """The state of a price list, with what files of older versions lack: all was refitted."""
+    if state is None or "relax" in state:
+        return state
+    M = len(state["cost"])
+    new = {"relax": np.ones(M), "held_out": np.zeros((M, 0)), "error": np.full(M, np.nan)}
+    return state | new
 
 
 def _network(state):
@@ -138,5 +148,8 @@ def _frontier_form(M, p, K, V):
         "rule": forms.several(M),
         "criterion": forms.squares(M, nan=True),
         "bound": forms.real(M, least=-np.inf, most=forms.SQUARE, nan=True),
+        "relax": forms.real(M, least=0, most=1),
+        "held_out": forms.squares(M, f"D{M}"),
+        "error": forms.squares(M, nan=True),
     }
     return forms.part(frontier)

@@ -202,7 +202,7 @@ def calibrate(problem, view):
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    draws = count_draws(problem, DRAWS)
+    draws = count_draws(problem.batch, DRAWS)
     splits = quick_splits(replace(problem, settings=others), draws)
     score = np.concatenate([fold_scores(*pair, family, settings) for pair in splits])
     tests = [test for _, test in splits]

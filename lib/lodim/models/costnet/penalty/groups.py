@@ -89,6 +89,11 @@ class Groups:
     def __len__(self):
         return len(self.cost)
 
+    def same_as(self, other):
+        """Whether the penalty is that of other groups."""
+        names = ("feature", "cost", "start", "member")
+        return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+
     @property
     def nested(self):
         """Whether any two groups are disjoint or one within the other."""

@@ -1,4 +1,4 @@
-"""Criteria that models of a price list are compared by: deviance, and a charge a coefficient.
+"""Criteria that models of a search are compared by: deviance, and a charge a coefficient.
 
 By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
 little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
@@ -9,7 +9,7 @@ that a price list of all rules has for some cost, and the least of ten-fold cros
     cost       4      10      20      60      heart
     deviance                                  .784
     aic      .4310   .2675   .2630   .2745    .799
-    hq       .4312   .2668   .2589   .2607    .844     the default
+    hq       .4312   .2668   .2589   .2607    .844     that of searches
     bic      .4314   .2663   .2551   .2551    .909
     ebic     .4317   .2666   .2533   .2533    .937
     (lasso   .5190   .3217   .2697   .2778)            the refitted weighted lasso by deviance
@@ -24,8 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CRITERIA = ("deviance", "aic", "hq", "bic", "ebic")
-DEFAULT = "hq"
+CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
+DEFAULT = "cv"
+SEARCH = "hq"  # by which rules search for the models that cross-validation compares
+MOST_OF_CLASSES = 100  # coefficients of several classes that are refitted for it
 PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
 
@@ -49,14 +51,21 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """The criterion of a name for the rows of SearchData and p columns to choose from."""
+        """The criterion of a name for the rows of SearchData and p columns to choose from.
+
+        "cv" is that of a search for the models that cross-validation compares.
+        """
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
         ebic = max(bic, 2.0 * np.log(max(p, 1)))
-        charge = {"deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}[name]
+        charge = {"deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}[
+            SEARCH if name == "cv" else name
+        ]
         gaussian = data.family.name == "gaussian"
         max_df = min(data.n_positive // 2, data.n_positive - 2)
+        if name == "cv" and data.df_per_column > 1:
+            max_df = min(max_df, MOST_OF_CLASSES)
         return cls(n, max_df, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):

@@ -28,6 +28,9 @@ class CostFrontier:
     rule : (M,) names
     bound : (M,) no model of this cost or less has a deviance below it
     criterion : (M,), see Criterion
+    relax : (M,) share of the refit in the blend with the penalized coefficients
+    held_out : (M, D) mean deviance of held-out rows, in each of D draws of the folds; or (M, 0)
+    error : (M,) standard error of the mean of these; NaN where there is none
     """
 
     cost: np.ndarray
@@ -40,24 +43,25 @@ class CostFrontier:
     rule: tuple[str, ...]
     bound: np.ndarray
     criterion: np.ndarray
+    relax: np.ndarray
+    held_out: np.ndarray
+    error: np.ndarray
 
     @classmethod
-    def from_proposals(cls, search, network, proposals, relax, lower):
-        """The frontier of the models of `select_frontier`.
+    def from_proposals(cls, search, network, proposals, lower, held_out=None, error=None):
+        """The frontier of the models of `select_frontier` or `select_held_out`.
 
         Parameters
         ----------
         search : Search
         network : Network
         proposals : list of Proposal
-        relax : float
-            Share of the refit in the blend with the penalized estimates, of the rules that have
-            such: 1 is the refit alone (gamma = 1 - relax of glmnet).
         lower : callable(prices (M,)) -> (M,)
             Lower bounds of the deviance.
+        held_out, error : arrays (M, D), (M,), optional
         """
         space, states = search.space, [proposal.state for proposal in proposals]
-        models = [_blend(search.final, space, proposal, relax) for proposal in proposals]
+        models = [blend(search.final, space, proposal) for proposal in proposals]
         intercept, parts, deviance = zip(*models, strict=True)
         coef = np.zeros((len(models), search.final.data.X.shape[1], len(intercept[0])))
         for full, state, part in zip(coef, states, parts, strict=True):
@@ -75,6 +79,9 @@ class CostFrontier:
             rule=tuple(proposal.rule for proposal in proposals),
             bound=lower(cost),
             criterion=np.array([state.value for state in states]),
+            relax=np.array([proposal.relax for proposal in proposals]),
+            held_out=np.zeros((len(states), 0)) if held_out is None else held_out,
+            error=np.full(len(states), np.nan) if error is None else error,
         )
 
     def __len__(self):
@@ -85,6 +92,17 @@ class CostFrontier:
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 
+    def best(self, priced, draw=None):
+        """Index of the model that held-out rows choose, of one draw of the folds or of all.
+
+        Where things are `priced`, the cheapest within one standard error of the least loss; else
+        the model of least loss itself.
+        """
+        mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
+        least = int(np.argmin(mean))
+        limit = mean[least] + (self.error[least] if priced else 0.0)
+        return int(np.flatnonzero(mean <= limit)[0])
+
 
 def select_frontier(search, proposals, relax=1.0):
     """Proposals of growing price from the null model on, each better than all cheaper.
@@ -94,8 +112,7 @@ def select_frontier(search, proposals, relax=1.0):
     1 they are judged as blended. Ties are settled by `simplicity`, but where a blend is tied to its
     support.
     """
-    if relax < 1.0:
-        proposals = [_blended(search, proposal, relax) for proposal in proposals]
+    proposals = [_blended(search, proposal, relax) for proposal in proposals]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
     pool = [Proposal(nothing, "null"), *proposals]
@@ -109,32 +126,43 @@ def select_frontier(search, proposals, relax=1.0):
             out = [*cheaper, proposal]
         elif same and fits and _is_simpler(search.space, state, out[-1].state):
             out[-1] = proposal
-    return [
-        c if relax < 1.0 and c.path is not None else replace(c, state=_simplest(search, c.state))
-        for c in out
-    ]
+    return [c if c.relax < 1.0 else replace(c, state=_simplest(search, c.state)) for c in out]
 
 
 def _blended(search, proposal, relax):
     """A Proposal with the deviance and criterion of its blend with the penalized estimates."""
     state = proposal.state
-    if proposal.path is None or not np.isfinite(state.value):
+    if relax == 1.0 or proposal.path is None or not np.isfinite(state.value):
         return proposal
-    deviance = _blend(search.refits, search.space, proposal, relax)[2]
+    proposal = replace(proposal, relax=relax)
+    deviance = blend(search.refits, search.space, proposal)[2]
     value = float(search.criterion(deviance, state.df))
     return replace(proposal, state=replace(state, deviance=deviance, value=value))
 
 
-def _blend(refits, space, proposal, relax):
-    """Intercept (K,), coefficients (|on|, K) and deviance of a Proposal, on the refits' rows."""
+def blend(refits, space, proposal):
+    """Intercept (K,), coefficients (|on|, K) and deviance of a Proposal, on the refits' rows.
+
+    `relax` of the refit and the rest of the penalized estimates (gamma = 1 - relax of glmnet).
+    """
+    intercept, coef = estimates_of(refits, space, proposal)
     on = space.columns_of(proposal.state.used)
-    fit = refits(on)
-    if relax == 1.0 or proposal.path is None:
-        return fit.intercept, fit.coef, fit.deviance
-    path, k = proposal.path, proposal.place
-    intercept = relax * fit.intercept + (1.0 - relax) * path.intercept[k]
-    coef = relax * fit.coef + (1.0 - relax) * path.coef[k][space.columns[on]]
     return intercept, coef, refits.data.deviance(refits.data.scores(intercept, on, coef))
+
+
+def estimates_of(refits, space, proposal):
+    """Intercept (K,) and coefficients (|on|, K) of a Proposal."""
+    on, relax = space.columns_of(proposal.state.used), proposal.relax
+    if relax == 1.0:
+        fit = refits(on)
+        return fit.intercept, fit.coef
+    intercept = proposal.path.intercept[proposal.place]
+    coef = proposal.path.coef[proposal.place][space.columns[on]]
+    if relax > 0.0:
+        fit = refits(on)
+        intercept = relax * fit.intercept + (1.0 - relax) * intercept
+        coef = relax * fit.coef + (1.0 - relax) * coef
+    return intercept, coef
 
 
 # Ties ---------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Proposal:
 
     path, place : the PenaltyPath that it is the support of, and where; None and -1 without one
     lambda_ : the penalty there, or NaN
+    relax : share of the refit in its blend with the penalized coefficients, where it has such
     """
 
     state: SearchState
@@ -41,6 +42,7 @@ class Proposal:
     lambda_: float = np.nan
     path: Any = None
     place: int = -1
+    relax: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +62,13 @@ class Search:
     budget: float
 
     def state(self, used):
-        """The SearchState of a selection, refitted."""
-        fit = self.refits(self.space.columns_of(used))
-        df = fit.rank * self.refits.data.df_per_column
-        value = float(self.criterion(fit.deviance, df))
-        return SearchState(used, self.space.price(used), fit.deviance, df, value)
+        """The SearchState of a selection, refitted unless its coefficients are too many."""
+        on, price = self.space.columns_of(used), self.space.price(used)
+        df = self.refits.rank(on) * self.refits.data.df_per_column
+        if df > self.criterion.max_df and df > 0:
+            return SearchState(used, price, np.inf, df, np.inf)
+        deviance = self.refits(on).deviance
+        return SearchState(used, price, deviance, df, float(self.criterion(deviance, df)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,11 @@ class Refit:
     """A refitted model of some columns `on`.
 
     intercept : (K,); coef : (|on|, K); deviance : weighted mean
-    rank : of the columns beside an intercept, one less than the levels of a category
     """
 
     intercept: np.ndarray
     coef: np.ndarray
     deviance: float
-    rank: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +60,24 @@ class Refits:
 
     null : Refit without a column; at_null : the Quadratic there, which for a gaussian family
     gives every refit from one Gram matrix
-    known : dict of supports (as bytes) to the Refits made
+    known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
     """
 
     data: SearchData
     null: Refit
     at_null: Quadratic
     known: dict
+    ranks: dict
 
     @classmethod
     def from_data(cls, data):
         """Refits of SearchData, no support fitted yet."""
         score = data.family.null_score(data.y, data.weight, data.offset)
         intercept, coef = (score - data.offset)[0], np.zeros((0, score.shape[1]))
-        null = Refit(intercept, coef, data.deviance(score), 0)
+        null = Refit(intercept, coef, data.deviance(score))
         with single_blas():
             at_null = Quadratic.from_scores(data, score, np.empty(0, np.int64), coef)
-        return cls(data, null, at_null, {})
+        return cls(data, null, at_null, {}, {})
 
     def __call__(self, on):
         """The Refit of the columns `on`, positions (r,) in increasing order."""
@@ -88,8 +87,16 @@ class Refits:
         key = on.tobytes()
         if key not in self.known:
             fit = _least_squares if self.data.family.name == "gaussian" else _newton
-            self.known[key] = Refit(*fit(self, on), sweep.rank(self.at_null.gram, on))
+            self.known[key] = Refit(*fit(self, on))
         return self.known[key]
+
+    def rank(self, on):
+        """Rank of columns beside an intercept, one less than the levels of a category."""
+        on = np.asarray(on, np.int64)
+        key = on.tobytes()
+        if key not in self.ranks:
+            self.ranks[key] = sweep.rank(self.at_null.gram, on)
+        return self.ranks[key]
 
     def quadratic(self, on):
         """The Quadratic at the refit of some columns."""
@@ -164,16 +171,15 @@ def _gradient(data, score, on):
 def _hessian(data, score, on):
     """Hessian of half the deviance in theta (1 + r, K) raveled, (K + K r, K + K r)."""
     K, q = score.shape[1], 1 + len(on)
-    out = np.empty((q, K, q, K))
     p = data.family.mean(score) if K > 1 else None
-    none = np.empty((len(score), 0))
-    for k in range(K):
-        for m in range(k + 1):
-            if K == 1:
-                weight = data.curvature(score)
-            else:
-                weight = data.weight * p[:, k] * ((k == m) - p[:, m])
-            XX, Xs, _ = data.moments(on, weight, none)
-            block = np.block([[weight.sum(), Xs], [Xs[:, None], XX]])
-            out[:, k, :, m] = out[:, m, :, k] = block
-    return out.reshape(q * K, q * K)
+    curve = data.weight[:, None] * p if K > 1 else data.curvature(score)[:, None]
+    out, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))
+    for rows, X in data.blocks(on):
+        X = np.column_stack([np.ones(len(X)), X])
+        for k in range(K):
+            out[:, k, :, k] += (X * curve[rows, k, None]).T @ X
+        if K > 1:  # what the probabilities of two classes share
+            root = np.sqrt(data.weight[rows])[:, None] * p[rows]
+            Z = (X[:, :, None] * root[:, None, :]).reshape(len(X), -1)
+            crossed += Z.T @ Z
+    return out.reshape(q * K, q * K) - crossed

@@ -42,41 +42,50 @@ def reweighted_groups(groups, path, place):
 
 def path_supports(search, path, rule):
     """Proposals of the supports along a path, each once, with the least lambda it has."""
-    space, proposals = search.space, {}
-    most = search.refits.data.n_positive
+    proposals: dict[bytes, Proposal] = {}
+    for place, _, used in path_selections(search.space, path):
+        key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
+        if key in proposals:
+            proposals[key] = replace(proposals[key], **at)
+            continue
+        state = search.state(used)
+        if np.isfinite(state.value) and affordable(state.price, search.budget):
+            proposals[key] = Proposal(state, rule, path=path, **at)
+    return list(proposals.values())
+
+
+def path_selections(space, path):
+    """Place, choice of sources (S,), and selection (m,), for each model and choice of a path."""
+    for place, used in enumerate(selections_along(space, path)):
+        for choice in choices_of_sources(space, used):
+            yield place, choice, used & served_by(space, choice)
+
+
+def selections_along(space, path):
+    """(L, m) bool: candidates that the models of a path use, of any source."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
     least = NEGLIGIBLE * np.abs(path.coef).max(initial=0.0)
-    for place, lambda_ in enumerate(path.lambdas):
-        large = (np.abs(path.coef[place]) > least).any(axis=1)
-        for used in single_source_selections(space, (owns & large).any(axis=1)):
-            key, at = used.tobytes(), {"lambda_": float(lambda_), "place": place}
-            if key in proposals:
-                proposals[key] = replace(proposals[key], **at)
-            elif len(space.columns_of(used)) <= most and affordable(
-                space.price(used), search.budget
-            ):
-                proposals[key] = Proposal(search.state(used), rule, path=path, **at)
-    return list(proposals.values())
+    large = (np.abs(path.coef) > least).any(axis=2)
+    return np.array([(owns & on).any(axis=1) for on in large])
 
 
-def single_source_selections(space, used):
-    """Selections (m,) that have one source of each series, one for each choice of sources."""
-    if not space.source.shape[1]:
-        yield used
-        return
-    choices = [np.unique(s[s >= 0]) for s in space.source[used].T]
-    choices = [sources if len(sources) else [-1] for sources in choices]
-    for choice in islice(product(*choices), MOST_CHOICES):
-        serves = (space.source == np.array(choice)) | (space.source < 0)
-        yield used & serves.all(axis=1)
+def choices_of_sources(space, used):
+    """Tuples (S,) with one of the sources that a selection uses of each series, -1 of none."""
+    choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
+    return islice(product(*choices), MOST_CHOICES)
 
 
-def reweighted_supports(search, batch, family, groups, proposals, penalty_path):
+def served_by(space, choice):
+    """Candidates (m,) that need no other sources than those of a choice (S,)."""
+    return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
+
+
+def reweighted_supports(search, groups, proposals, solve):
     """Proposals of the group penalty, reweighted from the best model that each round finds.
 
-    `proposals` holds those of the plain penalty; penalty_path(batch, family, groups) solves.
+    `proposals` holds those of the plain penalty; solve(groups) gives the path of another.
     """
     out: list = []
     for _ in range(ROUNDS):
@@ -84,7 +93,7 @@ def reweighted_supports(search, batch, family, groups, proposals, penalty_path):
             break
         best = min(proposals, key=lambda c: c.state.value)
         # Norms are those of the last penalty, costs always the true ones.
-        path = penalty_path(batch, family, reweighted_groups(groups, best.path, best.place))
+        path = solve(reweighted_groups(groups, best.path, best.place))
         proposals = path_supports(search, path, "reweighted")
         out += proposals
     return out

@@ -1,0 +1,149 @@
+"""What held-out rows choose: the models of the price list, their shrinkage, and the budget."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.engine import tiles
+from lodim.fitting.spec import prepare
+from lodim.models.costnet import estimate, model
+from lodim.models.costnet.search import held_out
+from lodim.selection.cv import fold_splits, usual_draws
+
+
+def sparse(n=90, p=6, seed=0, noise=1.0):
+    """Two features that matter, and others."""
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, p)), columns=[f"x{k}" for k in range(p)])
+    return df.assign(y=df["x0"] - 0.7 * df["x1"] + noise * rng.normal(size=n))
+
+
+def test_losses_are_those_of_an_independent_lasso():
+    """At the price of everything no fold's model is held to less: scikit-learn's has its loss."""
+    linear = pytest.importorskip("sklearn.linear_model")
+    df = sparse(p=4).assign(y=lambda d: d["y"] + d["x2"] - d["x3"])
+    fit = ld.costnet("y ~ .", df, rules="lasso", relax=0.0, seed=3)
+    frontier, problem = fit.estimates.frontier, prepare(ld.costnet, "y ~ .", df, {"seed": 3})
+    assert frontier.cost[-1] == 4.0 and frontier.relax[-1] == 0.0
+    draws = usual_draws(problem.batch)
+    assert frontier.held_out.shape[1] == draws == 2
+    splits = fold_splits(problem.batch, (), 3, False, draws)
+    means = []
+    for train, test in splits:
+        peer = linear.Lasso(frontier.lambda_[-1], tol=1e-12, max_iter=100_000)
+        peer.fit(tiles.unpack(train.X, train.n), train.y)
+        means.append(((test.y - peer.predict(tiles.unpack(test.X, test.n))) ** 2).sum())
+    by_draw = np.reshape(means, (draws, -1)).sum(axis=1) / len(df)
+    np.testing.assert_allclose(frontier.held_out[-1], by_draw, rtol=1e-3)
+
+
+def test_the_standard_error_is_that_of_a_mean_of_rows():
+    rows = np.array([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]])
+    weight = np.array([0.5, 0.25, 0.25])
+    judged = held_out.HeldOut(rows, weight, np.zeros((2, 1)))
+    np.testing.assert_allclose(judged.mean, [2.0, 1.0])
+    assert judged.error(0) == pytest.approx(np.sqrt(0.25 * 1.0 + 0.0625 * 0.0 + 0.0625 * 4.0))
+    assert judged.error(1) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["number", "classes"])
+def test_the_budget_is_the_cheapest_within_an_error_only_where_there_are_prices(kind):
+    df = sparse(160, noise=2.0)
+    if kind == "classes":
+        df["y"] = np.where(df["y"] > 0, "yes", "no")
+    plain = ld.costnet("y ~ .", df)
+    priced = ld.costnet("y ~ .", df, costs=dict.fromkeys(df.columns.drop("y"), 1.0))
+    frontier = priced.estimates.frontier
+    np.testing.assert_array_equal(frontier.cost, plain.estimates.frontier.cost)
+    mean = frontier.held_out.mean(axis=1)
+    assert (np.diff(mean) < 0).all()
+    assert plain.cost == frontier.cost[-1] and "of the least held-out loss" in str(plain)
+    within = np.flatnonzero(mean <= mean[-1] + frontier.error[-1])[0]
+    assert priced.cost == frontier.cost[within] < plain.cost
+    assert "the cheapest within one standard error" in " ".join(str(priced).split())
+    assert "the cheapest within one standard error" in " ".join(str(priced.summary()).split())
+
+
+def test_few_rows_keep_the_shrinkage():
+    """Of noise and many features the refitted list by the deviance is worse in new rows."""
+    train, new = sparse(50, 20, seed=1, noise=1.5), sparse(4000, 20, seed=2, noise=1.5)
+    fit = ld.costnet("y ~ .", train)
+    refitted = ld.costnet("y ~ .", train, control={"criterion": "deviance"}, budget=np.inf)
+    assert (refitted.prices()["relax"] == 1.0).all()
+    assert np.isnan(refitted.prices()["dev_ratio_held_out"]).all()
+    dearest = fit.at(np.inf)
+    assert dearest.cost == fit.prices()["cost"].iloc[-1]
+    assert 1.1 * dearest.evaluate(new)["deviance"][0] < refitted.evaluate(new)["deviance"][0]
+
+
+@pytest.mark.parametrize("relax", [0.0, 0.5])
+def test_relax_has_its_effect_beside_greedy(relax):
+    df = sparse(60, 12, seed=3)
+    fit = ld.costnet("y ~ .", df, relax=relax)
+    assert set(fit.prices()["relax"]) <= {relax, 1.0}  # greedy has no penalty's coefficients
+    alone = ld.costnet("y ~ .", df, relax=relax, rules=("group", "lasso"))
+    assert set(alone.prices()["relax"][1:]) == {relax}
+    assert f"({relax:g})" in str(alone) and "In brackets" in str(alone.summary())
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"relax": [0.0, 1.0]},
+        {"criterion": ["hq", "cv"]},
+        {"l1_ratio": [0.5, 1.0]},
+        {"seed": [0, 1]},
+    ],
+)
+def test_cv_over_a_setting_leaves_the_budget_to_each_fit(grid):
+    df = sparse(60, 4)
+    few = {"n_lambda": 12, "rules": ("group", "greedy")}
+    cv = ld.cv(ld.costnet, "y ~ .", df, grid=grid, folds=3, **few)
+    (name,) = grid
+    assert sorted(cv.tidy()[name]) == sorted(grid[name]) and np.isfinite(cv.tidy()["mean"]).all()
+    assert cv.best.cost == cv.best.at(np.inf).cost  # nothing has a price: the least loss
+    assert cv.best.selection is not None and "Budget" in str(cv.best.summary())
+
+
+def test_folds_hold_models_to_the_price():
+    """A null model is judged as one: no fold's model of the same penalty comes in for it."""
+    df = sparse(80)
+    frontier = ld.costnet("y ~ .", df).estimates.frontier
+    problem = prepare(ld.costnet, "y ~ .", df, {})
+    null = [
+        ((test.y - train.y.mean()) ** 2).sum() / len(df)
+        for train, test in fold_splits(problem.batch, (), 0, False, 2)
+    ]
+    np.testing.assert_allclose(frontier.held_out[0], np.reshape(null, (2, 5)).sum(axis=1))
+
+
+def test_large_problems_of_classes_are_judged_once(monkeypatch):
+    df = sparse(120).assign(g=lambda d: np.where(d["x2"] > 0, "u", "v"))
+    df["y"] = np.array(["a", "b", "c"])[np.digitize(df["y"], [-0.5, 0.5])]
+    whole = ld.costnet("y ~ .", df, n_lambda=20)
+    assert whole.estimates.lasso is not None
+    assert whole.estimates.frontier.held_out.shape[1] == 2
+    monkeypatch.setattr(estimate, "LARGE", 0)
+    large = ld.costnet("y ~ .", df, n_lambda=20)
+    assert large.estimates.frontier.held_out.shape[1] == 1
+    assert "lasso" not in set(large.prices()["rule"])
+    assert "lasso" in set(ld.costnet("y ~ .", df, n_lambda=20, rules="lasso").prices()["rule"])
+
+
+def test_an_infinite_budget_is_no_limit():
+    df = sparse(60, 3)
+    fit = ld.costnet("y ~ .", df, budget=np.inf)
+    assert fit.limit == np.inf and "Budget: none" in str(fit) and fit.chosen == {}
+    assert fit.cost == fit.prices()["cost"].iloc[-1]
+
+
+def test_files_of_older_versions_are_read():
+    fit = ld.costnet("y ~ .", sparse(60, 3), budget=3, control={"criterion": "hq"})
+    old = fit._to_state()
+    for name in ("ladder", "lasso"):
+        new = {"relax", "held_out", "error"}
+        old[name] = {key: value for key, value in old[name].items() if key not in new}
+    back = model.from_state(old)
+    assert str(back.summary()) == str(fit.summary())
+    assert back.predict(sparse(5, 3)).equals(fit.predict(sparse(5, 3)))
