@@ -27,7 +27,7 @@ from lodim.models.costnet.search.moves import Proposal, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
-from lodim.selection.cv import fold_splits, count_draws
+from lodim.selection.cv import count_draws, fold_splits
 
 LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
 
