@@ -84,10 +84,9 @@ class RiprFit(Fit):
             second level, for more a column a class. "link": scores. "class": the most probable
             class (where ratios serve in the view of the smallest, Eq. 2.11); where several are,
             that of more training rows, and of as many that of smaller values. "prob": a column for
-            the probability of each class. "view": the view that serves the row; where views vote, that
-            which says most for the answer. Without a response
-            "cluster" (the default), such as "2.1" for the first cluster of the second view, and
-            "view".
+            the probability of each class. "view": the view that serves the row; where views vote,
+            that which says most for the answer. Without a response "cluster" (the default), such as
+            "2.1" for the first cluster of the second view, and "view".
         offset : None
             Ripr has none.
 
@@ -225,10 +224,10 @@ class RiprFit(Fit):
         n_compared views were compared, of n_possible. lambda_ is NaN where views vote, or forward
         selection found them. df counts the features that the views use. deviance, error and
         dev_ratio are of the training rows, each without itself, in views that were chosen with it
-        (with a learner, of the rows that it was fitted to). error is over the rows that a view serves; deviance is
-        over all with a response, of which those without a view get the null model. Without a
-        response, deviance is the mean squared distance to the centres, and null_deviance that to
-        the middle of the rows of a view.
+        (with a learner, of the rows that it was fitted to). error is over the rows that a view
+        serves; deviance is over all with a response, of which those without a view get the null
+        model. Without a response, deviance is the mean squared distance to the centres, and
+        null_deviance that to the middle of the rows of a view.
         """
         s, r = self.settings, self.record
         row = {

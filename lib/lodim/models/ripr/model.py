@@ -167,16 +167,16 @@ def ripr(
     predict the others: mean accuracy or R2 .753, of 10-NN on all features .669.
 
     Choice of views where ratios serve. With a lambda_, Algorithm 2.1.1 finds them. Without, of a
-    path of penalties the largest is taken at which the error of rows left out is within `tolerance` standard errors of
-    the least. For classes it has a rival, forward selection: of the 60 views that err least by
-    themselves, with a fourth of the root of the number of rows as k, one after the other is taken
-    that leaves the least doubt of the rows' classes, while errors fall by more than their root. It
-    is the model where it errs less: with as many views by more than half a standard error of the
-    difference, with more of them by one more for each. No lambda_ gives these views again: it is
-    NaN in glance(), and the print says how they were found. All this is done with the rows that the
-    fit's own errors are of. What they will be of new rows, `lodim.cv` estimates, which chooses anew
-    for each fold; beside penalties its grid has None, the method's own choice. `lodim.path` walks
-    along penalties alone. Both take one response.
+    path of penalties the largest is taken at which the error of rows left out is within `tolerance`
+    standard errors of the least. For classes it has a rival, forward selection: of the 60 views
+    that err least by themselves, with a fourth of the root of the number of rows as k, one after
+    the other is taken that leaves the least doubt of the rows' classes, while errors fall by more
+    than their root. It is the model where it errs less: with as many views by more than half a
+    standard error of the difference, with more of them by one more for each. No lambda_ gives these
+    views again: it is NaN in glance(), and the print says how they were found. All this is done
+    with the rows that the fit's own errors are of. What they will be of new rows, `lodim.cv`
+    estimates, which chooses anew for each fold; beside penalties its grid has None, the method's
+    own choice. `lodim.path` walks along penalties alone. Both take one response.
 
     Ties. Values, distances and losses that differ by rounding alone are equal. Where the k-th
     neighbour of a class is at the very place of a row, a ratio of distances says nothing: the rows

@@ -35,7 +35,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """The ensemble with the factor of its rows left out, and the shares of views in their answers."""
+    """The ensemble with the factor of rows left out, and the shares of views in their answers."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), complete(e, e.X)
     total = evidence[:, e.references].sum(axis=0)

@@ -57,6 +57,7 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
     """
     dim, n = refs.shape
     d, x = np.empty(n + 1, np.float32), np.empty(dim, np.float32)
+    numbers = np.zeros(dim, np.float32)  # levels differ or do not: nothing is rounded
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
         out[i] = 0.0
@@ -65,9 +66,11 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
         for f in range(dim):
             x[f] = rows[f, i]
             complete = complete and not math.isnan(x[f])
+            if mismatch[f] == 0:
+                numbers[f] = x[f]
         if not complete or wanted < 1:
             continue
-        reach, base, slack = max(reach, LEAST), refs[0], rounding(x, dim)
+        reach, base, slack = max(reach, LEAST), refs[0], rounding(numbers, dim)
         while True:
             start, stop = 0, n
             if mismatch[0] == 0:
@@ -85,7 +88,7 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
                 break
             reach *= np.float32(4.0) if c == 0 else np.float32(2.0)
         nu = order_statistic(d, bits, m, wanted + member, reach, c)
-        low, high = tie_bounds(nu, x, dim)
+        low, high = tie_bounds(nu, numbers, dim)
         mine = own[i] - start
         within = count_below(d, m, high) - member
         nearer = count_below(d, m, low) - member if low > 0 else 0
