@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
 import lodim as ld
@@ -77,7 +78,7 @@ def test_sums_of_votes_are_those_of_the_definition(k):
     voters = Voters.of_classes(A, MISMATCH, y, weight, 3)
     left_out = [[by_hand(voters, x, view, k, i) for i, x in enumerate(A)] for view in VIEWS]
     np.testing.assert_allclose(voters.sums(VIEWS, k), left_out, atol=2e-5)
-    new = places(20, 6)[0]
+    new = places(20, 5)[0]
     wanted = [[by_hand(voters, x, view, k) for x in new] for view in VIEWS]
     np.testing.assert_allclose(voters.sums(VIEWS, k, new), wanted, atol=2e-5)
     assert (voters.sums(VIEWS, k, threads=2) == voters.sums(VIEWS, k, threads=1)).all()
@@ -148,6 +149,30 @@ def test_views_are_those_of_a_greedy_search():
     last = [loss([*chosen, j]) for j in range(len(VIEWS))]
     stopped = losses[-1] - min(last) <= 0.015 * losses[-1] + 0.001 * losses[0]
     assert stopped or len(chosen) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "better"), [("ionosphere", "quality", 0.03), ("concrete", "strength", 0.1)]
+)
+def test_better_than_ten_neighbours_on_all_features(name, response, better):
+    """On every second row, told by the others; the gap was .06 to .19 when this was written."""
+    df = ld.data(name)
+    even = np.arange(len(df)) % 2 == 0
+    train, test = df[even], df[~even]
+    fit = ld.ripr(f"{response} ~ .", train, max_dim=2, threads=1)
+    X = df.drop(columns=response).to_numpy(float)
+    X = X[:, X[even].std(axis=0) > 0]
+    X = (X - X[even].mean(axis=0)) / X[even].std(axis=0)
+    near = cKDTree(X[even]).query(X[~even], 10)[1]
+    y, z = train[response].to_numpy(), test[response].to_numpy()
+    if fit.levels is None:
+        theirs = 1.0 - ((y[near].mean(axis=1) - z) ** 2).mean() / z.var()
+        ours = 1.0 - ((fit.predict(test) - z) ** 2).mean() / z.var()
+    else:
+        share = (y[near] == fit.levels[1]).mean(axis=1)
+        theirs = (np.where(share > 0.5, *fit.levels[::-1]) == z).mean()
+        ours = (fit.predict(test, "class") == z).mean()
+    assert ours > theirs + better
 
 
 def test_a_factor_is_one_axis():

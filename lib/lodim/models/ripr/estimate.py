@@ -170,7 +170,7 @@ def vote_ensemble(search):
     """The Ensemble of views that vote, and the log of their choice."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
-    refs = np.flatnonzero(np.isfinite(y) & (weight > 0))
+    refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
     mismatch = s.axes.mismatch(A[weight > 0], weight[weight > 0])
     rows = A[refs], mismatch, y[refs], weight[refs]
     known = (search.n_classes,) if search.n_classes else ()

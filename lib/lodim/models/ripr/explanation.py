@@ -132,7 +132,7 @@ def _neighbour_frame(fit, X, j, k, label):
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in nearest(e, j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
-    raw = fit.original(np.vstack([X, e.X[where]]), j)
+    raw = fit._original(np.vstack([X, e.X[where]]), j)
     y = e.y[where]
     if fit.levels is not None:
         y = [None if np.isnan(c) else fit.levels[int(c)] for c in y]

@@ -312,7 +312,7 @@ class RiprFit(Fit):
             for f, several in zip(first, whole, strict=True)
         ]
 
-    def original(self, X, j):
+    def _original(self, X, j):
         """Places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
         e, d = self.estimates, self.design
         out = []
@@ -321,12 +321,12 @@ class RiprFit(Fit):
             if len(own) == 1:
                 out.append(x * d.scale[own[0]] + d.mean[own[0]])
                 continue
-            names = np.array(self.level_names(e.features[a]), object)
+            names = np.array(self._level_names(e.features[a]), object)
             code = np.where(np.isnan(x), -1, x).astype(int)
             out.append(np.append(names, None)[code])
         return out
 
-    def level_names(self, axis):
+    def _level_names(self, axis):
         """Names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
         d, own = self.design, np.flatnonzero(self.estimates.axis_of == axis)
         return list(d.terms[d.term_of[own[0]]][0].labels)

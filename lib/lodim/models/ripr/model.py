@@ -81,7 +81,8 @@ def ripr(
         "first + second ~ ." for several responses that share their views.
     data : frame
         pandas, polars, or a dict of columns. Rows with missing features are used in the views whose
-        features they have; rows with a missing response are used as said above.
+        features they have. Rows with a missing response are used as said above where ratios serve,
+        and have no vote where views vote.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By the response, where it is not given; for one response.
     max_dim, min_dim : int, optional

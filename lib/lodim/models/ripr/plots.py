@@ -102,13 +102,13 @@ def _view(fit, j, X, served, star, training):
 def _levels(fit, axis):
     """Names of the levels of an axis by code, () of a number."""
     whole = np.count_nonzero(fit.estimates.axis_of == axis) > 1
-    return tuple(fit.level_names(axis)) if whole else ()
+    return tuple(fit._level_names(axis)) if whole else ()
 
 
 def _drawn(fit, j, X):
     """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
     e = fit.estimates
-    at, original = e.columns(j), fit.original(X, j)
+    at, original = e.columns(j), fit._original(X, j)
     whole = [bool(_levels(fit, axis)) for axis in e.features[at]]
     each = zip(at, original, whole, strict=True)
     return np.column_stack([X[:, a] if factor else x for a, x, factor in each]).astype(float)

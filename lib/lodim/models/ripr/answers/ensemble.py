@@ -103,8 +103,13 @@ class Ensemble:
 
     @property
     def references(self):
-        """Positions of the rows that can be neighbours: those that count, and have a response."""
+        """Positions of the rows that can be neighbours: those that count, and have a response.
+
+        Where views vote, also a feature: what a row without any is like, all others say.
+        """
         known = self.weight > 0
+        if self.serve == VOTE:
+            known = known & ~np.isnan(self.X).all(axis=1)
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     @property
