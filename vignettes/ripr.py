@@ -14,29 +14,21 @@
 # # A handful of views
 #
 # Many questions about a row need few of its features, but not always the same ones. `ripr`
-# (informative projection recovery, Fiterau 2014) looks for a handful of *views*, sets of one to
-# three features, each for a part of the data: every row is told by its neighbours in one of them.
-# So the whole model can be looked at: a few scatter plots.
+# (informative projection recovery, after Fiterau 2014) looks for a handful of *views*, sets of one
+# to three features in which the neighbours of a row tell what it is. So the whole model can be
+# looked at: a few scatter plots.
 #
-# Three steps make it.
+# In each view the nearest rows vote, the nearer the more, and what all views say is added up:
 #
-# 1. **Losses.** Every row is judged in every view by the other rows there. For classes (Eq. 2.5),
+# > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
+# > rows),
 #
-#    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
-#
-#    ν_k the distance to the k-th nearest neighbour in view j, of d features, and a = 0.99. A small
-#    loss says: in this view the row stands among its own kind.
-# 2. **Assignment.** Shares B_ij ≥ 0 of the views in each row, which sum to one, minimize
-#
-#    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
-#
-#    with δ_j = 1 − Σ_i B_ij / n: the more rows a view serves, the less it costs the next one. The
-#    two are updated in turn until the objective settles (Algorithm 2.1.1).
-# 3. **Answers.** A new row gets the view and the class for which the ratio of step 1 is smallest
-#    (Eq. 2.11).
+# t one factor for all views. Views are taken one after the other: each time that with which rows,
+# each left out of its own vote, are told best, until little is gained.
 #
 # This document diagnoses tumours with it, goes through missing values, numbers instead of classes,
-# clusters, and other learners within the views.
+# the method of the thesis, in which each row is served by one view, clusters, and other learners
+# within the views.
 
 # %%
 import numpy as np
@@ -53,27 +45,25 @@ fit = ld.ripr("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# Each line is a view. `%Rows` is the share of the training rows that it serves: those for which it
-# is the best view when each row is asked about as if it were new, without itself. `Error` is the
-# share of these that are answered wrongly. Of thirty measurements the model needs only a few.
+# Each line is a view. `%Rows` is the share of the training rows for whose answer this view says
+# most, each row asked about as if it were new, without itself. `Error` is the share of these that
+# are answered wrongly, by all views together. Of thirty measurements the model needs twelve.
 
 # %%
 print(fit.summary())
 
 # %% [markdown]
-# `%Mass` is the share that the view had in the assignment it was found by, where the true class of
-# a row was known. Neither a penalty λ nor the number of views was given: penalties along a path are
-# compared by what their views say of rows left out, and views picked one by one for their errors
-# (forward selection) are tried as a rival. The print says which of the two found the views; a
-# penalty would be given in units of (1 − a)².
+# `%Mass` is the mean share of a view in what speaks for the answers. The notes say how the loss of
+# rows left out fell while views were taken, and what was chosen on the way: the number of views,
+# of their features, and of neighbours.
 #
-# Either way the views were chosen on the rows that `Error` is of. What it is worth for new rows,
+# The views were chosen on the rows that `Error` is of. What it is worth for new rows,
 # rows that were kept out will tell, or cross-validation (below).
 #
 # ## The pictures
 #
-# This is all there is of the model. Rows that a view serves are solid, the others faint; the
-# classes are told by nearness in these planes.
+# This is all there is of the model. Rows for which a view says most are solid, the others faint;
+# the classes are told by nearness in these spaces.
 
 # %%
 axes = fit.plot()
@@ -103,8 +93,8 @@ explanation = fit.explain(patient)
 print(explanation)
 
 # %% [markdown]
-# The first table has every view with its loss for this patient and what it says; a star marks the
-# one that serves. Below are the nearest patients in it, in the original units. The same as a
+# The first table has every view with its share in what speaks for the answer, and what it says by
+# itself; a star marks the one that says most. Below are the nearest patients in it, in the original units. The same as a
 # picture: the star is the patient, rings are the neighbours.
 
 # %%
@@ -120,17 +110,54 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# `max_dim=3` allows views of three features (the pictures then are in three dimensions),
-# `min_dim=1` those of one. Large penalties leave few views, small ones many; `n_views` says how
-# many there may be. The path shows how the shares of the views change with the penalty:
+# `max_dim=2` allows views of two features at most, which are flat pictures; `n_views` says how many
+# views there may be.
+
+# %%
+flat = ld.ripr("diagnosis ~ .", data=train, max_dim=2, n_views=3)
+print(flat)
+
+# %% [markdown]
+# ## One view for each row
+#
+# The thesis has another way (`serve="ratio"`): each row is served by one view alone. Three steps
+# make it.
+#
+# 1. **Losses.** Every row is judged in every view by the other rows there. For classes (Eq. 2.5),
+#
+#    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
+#
+#    ν_k the distance to the k-th nearest neighbour in view j, of d features, and a = 0.99. A small
+#    loss says: in this view the row stands among its own kind.
+# 2. **Assignment.** Shares B_ij ≥ 0 of the views in each row, which sum to one, minimize
+#
+#    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
+#
+#    with δ_j = 1 − Σ_i B_ij / n: the more rows a view serves, the less it costs the next one. The
+#    two are updated in turn until the objective settles (Algorithm 2.1.1).
+# 3. **Answers.** A new row gets the view and the class for which the ratio of step 1 is smallest
+#    (Eq. 2.11).
+
+# %%
+alone = ld.ripr("diagnosis ~ .", data=train, serve="ratio")
+print(alone)
+pd.concat({"vote": fit.evaluate(test), "ratio": alone.evaluate(test)}).droplevel(1)
+
+# %% [markdown]
+# Where populations are mixed, each told by features of its own, this finds which rows belong to
+# which; otherwise views that vote together answer better. Without a penalty, those of a path are
+# compared by what their views say of rows left out, and views picked one by one are tried as a
+# rival; the print says which of the two found the views. A penalty λ, in units of (1 − a)², leaves
+# few views where it is large, many where it is small. The path shows how the shares of the views
+# change with it:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
 ax = path.plot()
 
 # %% [markdown]
-# And cross-validation, what they are worth on rows held out, beside what the method chooses by
-# itself (`None`, the grey line):
+# And cross-validation, what they are worth on rows held out, beside views that vote (`None`, the
+# grey line):
 
 # %%
 cv = ld.cv(
@@ -142,7 +169,7 @@ ax = cv.plot()
 # %% [markdown]
 # ## Missing values
 #
-# A row that lacks a feature cannot be judged in the views that need it: its loss there is infinite.
+# A row that lacks a feature is not asked about in the views that need it, and does not vote there.
 # It is still used in all others. So nothing is filled in, and no row is dropped. Here a fifth of
 # all measurements is taken away, at random, in the training data and in the test data:
 
@@ -162,30 +189,31 @@ partial = ld.ripr("diagnosis ~ .", data=holed)
 print(partial)
 
 # %% [markdown]
-# There are more views than before: some of them stand in for others in rows that cannot be looked
-# at there. The print counts the rows that have all features of no view; these get no answer.
+# There are more views than before, and some of fewer features: they stand in for others in rows
+# that cannot be looked at there. A row that has all features of no view gets the answer that fits
+# all training rows, and no view.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
-print(f"{answered.sum()} of {len(test)} rows get an answer;", "complete:", end=" ")
+print(f"{answered.sum()} of {len(test)} rows have a view;", "complete:", end=" ")
 print(holed_test[features].notna().all(axis=1).sum())
 partial.evaluate(holed_test)
 
 # %% [markdown]
-# A missing *response* is of use too (semi-supervised): an unlabelled row has the smallest loss over
-# all the classes it might have, so that views in which it stands clearly on one side count.
+# A missing *response* is of use where ratios serve (semi-supervised): an unlabelled row has the
+# smallest loss over all the classes it might have, so that views in which it stands clearly on one
+# side count. Where views vote, it has no vote.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
-half = ld.ripr("diagnosis ~ .", data=hidden)
+half = ld.ripr("diagnosis ~ .", data=hidden, serve="ratio")
 print(half)
 half.evaluate(test)
 
 # %% [markdown]
 # ## Numbers
 #
-# For a numeric response the loss is the squared error of the mean of the neighbours, each weighted
-# by its inverse distance. A new row gets the view that serves most of its neighbours. The strength
+# Of a numeric response the views add up differences from the mean of all rows. The strength
 # of concrete (MPa), by mixture (kg/m³) and age (days):
 
 # %%
@@ -203,11 +231,11 @@ axes = strength.plot(row=new.iloc[[4]])
 print(strength.explain(new.iloc[[4]]))
 
 # %% [markdown]
-# Three features at a time see more of a mixture than two:
+# Views that vote together, and one view for each row:
 
 # %%
-deep = ld.ripr(formula, data=mixtures, max_dim=3)
-fits = {"two features": strength, "three features": deep}
+single = ld.ripr(formula, data=mixtures, serve="ratio")
+fits = {"vote": strength, "ratio": single}
 pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1)
 
 # %% [markdown]
@@ -236,14 +264,14 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Other learners within the views
 #
-# The views are found by neighbours, but need not answer by them: any estimator with `fit` and
+# Where ratios serve, the views are found by neighbours, but need not answer by them: any estimator with `fit` and
 # `predict`, such as scikit-learn's, can be fitted in each view to the rows that it serves.
 
 # %%
 from sklearn.linear_model import LogisticRegression
 
 logistic = ld.ripr("diagnosis ~ .", data=train, learner=LogisticRegression())
-both = {"k-NN": fit, "logistic": logistic}
+both = {"k-NN": alone, "logistic": logistic}
 pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(1)
 
 # %% [markdown]
@@ -277,10 +305,11 @@ served[changes].rename("view from this row on").to_frame()
 # ## What the numbers do not mean
 #
 # - A view that is not there may be as good as one that is: measurements such as radius and
-#   perimeter say the same, and only one view can have the rows.
+#   perimeter say the same, and the second of them adds nothing.
 # - Distances are between features in standard deviations (`standardize=True`). A feature on another
 #   scale, or its logarithm, makes other neighbours.
 # - `Error` is leave-one-out in views that were chosen with the row: new rows may do worse. Use
 #   `evaluate` on rows that were kept out, or `ld.cv`.
-# - Probabilities come from ratios and votes of the neighbours in one view, with two factors fitted
-#   to rows left out. They are as good as a few dozen neighbours can make them.
+# - Probabilities come from the votes of the neighbours, with one factor fitted to rows left out
+#   (where ratios serve, from ratios and votes in one view, with two). They are as good as a few
+#   dozen neighbours can make them.

@@ -63,6 +63,7 @@ class Contract:
     penalty : name of the first penalty, and values of it from none to much
     few_stages, control, open : arguments of fits to any frame, the last with settings left open
     long : formula and arguments of a fit whose summary has a long table
+    answers_all : whether a fit answers rows that miss all features, as the null model does
     offset : whether the scores take one
     lacks : arguments that others have
     drawn, plots : arguments of a fit that is drawn, and the kinds of plots of any names
@@ -80,6 +81,7 @@ class Contract:
     classes_only: bool = False
     response_optional: bool = False
     keeps_missing: bool = False
+    answers_all: Callable = lambda fit: False
     offset: bool = True
     lacks: tuple = ()
     drawn: dict = field(default_factory=dict)

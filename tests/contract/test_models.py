@@ -32,9 +32,10 @@ def used(model):
     return (N - 2, "(2 dropped") if missing_of(model) == "drop" else (N, "(2 filled in")
 
 
-def unanswered(model):
+def unanswered(model, fit):
     """The rows of the frame that a fit does not answer."""
-    return [] if missing_of(model) == "indicator" else MISSING
+    filled = missing_of(model) == "indicator"
+    return [] if filled or contract_of(model).answers_all(fit) else MISSING
 
 
 cases = pytest.mark.parametrize(
@@ -92,23 +93,24 @@ def test_levels_and_family(model, kind):
 @cases
 def test_predictions_have_the_rows_of_the_data(model, kind):
     fit, df = fit_of(model, kind), frame_of(model, kind)
+    lost = unanswered(model, fit)
     types = [t for t in fit.types if fit.levels is not None or t not in ("class", "prob")]
     assert {"response", "link"} <= set(types)
     for type in types:
         out = fit.predict(df, type)
         assert out.index.equals(df.index), type
         missing = out.isna() if isinstance(out, pd.Series) else out.isna().any(axis=1)
-        assert list(df.index[missing]) == unanswered(model), type
+        assert list(df.index[missing]) == (MISSING if type == "view" else lost), type
         one = fit.predict(df.iloc[[5]], type)
         assert len(one) == 1
         assert len(fit.predict(df.iloc[:0], type)) == 0
         alone = fit.predict(df.loc[MISSING], type)
-        assert alone.isna().to_numpy().reshape(2, -1).any(axis=1).all() == bool(unanswered(model))
+        gone = bool(lost) or type == "view"
+        assert alone.isna().to_numpy().reshape(2, -1).any(axis=1).all() == gone
         pd.testing.assert_index_equal(fit.predict(df[::-1], type).index, df.index[::-1])
     if fit.levels is not None:
         classes = fit.predict(df, "class")
-        assert set(classes.dropna()) <= set(fit.levels)
-        assert classes[unanswered(model)].isna().all()
+        assert set(classes.dropna()) <= set(fit.levels) and classes[lost].isna().all()
         assert tuple(fit.predict(df, "prob").columns) == fit.levels
     with pytest.raises(ld.ArgumentError, match="type must be one of"):
         fit.predict(df, "nonsense")
@@ -118,7 +120,7 @@ def test_predictions_have_the_rows_of_the_data(model, kind):
 def test_better_than_nothing(model, kind):
     fit = fit_of(model, kind)
     row = fit.evaluate(frame_of(model, kind)).iloc[0]
-    assert row["dev_ratio"] > 0.3 and row["n"] == N - len(unanswered(model))
+    assert row["dev_ratio"] > 0.3 and row["n"] == N - len(unanswered(model, fit))
     if fit.levels is not None:
         assert row["accuracy"] > 0.7
 
@@ -518,7 +520,9 @@ def test_any_frame(model, df, seed, weighted, penalty):
             return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
-        if contract_of(model).keeps_missing:
+        if contract_of(model).answers_all(fit):
+            known = df.index
+        elif contract_of(model).keeps_missing:
             known = df.index[fit.predict(df, "view").notna()]
         elif missing_of(model) == "indicator":
             known = df.index

@@ -12,6 +12,7 @@ from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
 
 SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for
+SHORT = 12  # letters of the name of a level
 FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
 
 
@@ -25,6 +26,7 @@ class View:
     title : its title, a first line and others
     star : (d,) place of a query, or None; chosen : whether the view serves it
     near : positions of its neighbours among the rows
+    levels : of each feature the names of what its whole numbers from 0 stand for, () of numbers
     """
 
     x: np.ndarray
@@ -34,6 +36,7 @@ class View:
     star: np.ndarray | None = None
     chosen: bool = False
     near: np.ndarray | None = None
+    levels: tuple[tuple[str, ...], ...] = ()
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
@@ -170,6 +173,9 @@ def _name(ax, view, key):
         ax.set_ylabel(key.name)
     if d > 1:
         ax.set_ylabel(names[1])
+    for which, levels in zip("xyz", view.levels, strict=False):
+        if levels:
+            _name_levels(ax, which, levels)
     if d == 3:
         ax.set_zlabel(names[2])
         ax.tick_params(labelsize=7)
@@ -179,6 +185,14 @@ def _name(ax, view, key):
     head, *rest = view.title.split("\n")
     lines = [*textwrap.wrap(head, 40), *rest]
     ax.set_title("\n".join(lines), fontsize=9, fontweight="bold" if view.chosen else "normal")
+
+
+def _name_levels(ax, which, levels):
+    """Names of the levels at their codes, of many only those that there is room for."""
+    at = np.arange(0, len(levels), -(-len(levels) // FEW))
+    names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
+    turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
+    getattr(ax, f"set_{which}ticks")(at, names, fontsize=7, **turned)
 
 
 def _explain(axes, key, shades, star, views, fresh):

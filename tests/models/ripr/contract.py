@@ -5,7 +5,7 @@ from contract.cases import Contract, bad
 
 REFUSED = {
     "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be a whole number from 1 to 3"),
-    "min_dim": (bad(min_dim=3), ld.ArgumentError, "min_dim must be at most max_dim=2"),
+    "min_dim": (bad(min_dim=3, max_dim=2), ld.ArgumentError, "min_dim must be at most max_dim=2"),
     "k": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
     "a": (bad(a=1.0), ld.ArgumentError, "a must be at least 0 and below 1"),
     "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
@@ -33,6 +33,7 @@ CONTRACT = Contract(
     open={"threads": 1},
     response_optional=True,
     keeps_missing=True,
+    answers_all=lambda fit: fit.estimates.serve == "vote",
     offset=False,
     lacks=("offset", "dtype"),
     drawn={"threads": 1, "lambda_": 0.01},

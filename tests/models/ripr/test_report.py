@@ -18,9 +18,9 @@ def fit_of(name):
     """Fits that several tests look at."""
     if name not in _fits:
         _fits[name] = {
-            "forward": lambda: ld.ripr("diagnosis ~ .", cells(), threads=1),
+            "forward": lambda: ld.ripr("diagnosis ~ .", cells(), threads=1, serve="ratio"),
             "given": lambda: ld.ripr("y ~ .", TWO, lambda_=1.0, threads=1),
-            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1),
+            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1, serve="ratio"),
             "clusters": lambda: ld.ripr("~ .", blobs(), threads=1),
         }[name]()
     return _fits[name]
@@ -65,7 +65,7 @@ def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
 def test_a_penalty_that_is_printed_gives_the_fit_again():
     """k and lambda of any print that names them, put into the call, make the same views."""
     for data, formula in ((NUMBERS, "y ~ ."), (TWO, "y ~ .")):
-        fit = ld.ripr(formula, data, threads=1)
+        fit = ld.ripr(formula, data, threads=1, serve="ratio")
         if fit.settings.lambda_ is None:
             assert "forward selection" in str(fit)
             continue
@@ -86,15 +86,16 @@ def test_forward_selection_gives_way_to_an_order():
 
 def test_cv_compares_what_the_method_does_by_itself():
     fold = np.arange(569) % 3
-    cv = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=fold, n_lambda=2, threads=1)
+    how = {"threads": 1, "serve": "ratio"}
+    cv = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=fold, n_lambda=2, **how)
     assert len(cv.frame) == 3 and cv.frame["lambda_"].isna().tolist() == [False, False, True]
     by_hand = np.average(
-        [ld.ripr("diagnosis ~ .", cells()[fold != k], threads=1)
+        [ld.ripr("diagnosis ~ .", cells()[fold != k], **how)
          .evaluate(cells()[fold == k])["deviance"][0] for k in range(3)],
         weights=np.bincount(fold),
     )  # fmt: skip
     assert cv.frame["mean"][2] == pytest.approx(by_hand, rel=1e-6)
-    alone = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=2, grid={"lambda_": [None]}, threads=1)
+    alone = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=2, grid={"lambda_": [None]}, **how)
     assert np.isnan(alone.lambda_min) and "None" in str(alone) and alone.index_1se == 0
     assert alone.best.view_names == fit_of("forward").view_names
     assert "forward selection" in str(alone.best)

@@ -151,7 +151,7 @@ def test_a_tied_class_is_that_of_more_rows(more):
     """At one place there are as many rows of both classes, farther away more of one."""
     df = pd.DataFrame({"x": [0.0] * 8 + [5.0, 6.0, 7.0], "z": [1.0] * 8 + [9.0, 8.0, 6.0]})
     df["y"] = ["a", "b"] * 4 + [more] * 3
-    fit = ld.ripr("y ~ x + z", df, k=4, threads=1)
+    fit = ld.ripr("y ~ x + z", df, k=4, threads=1, serve="ratio")
     at = df.iloc[[0]]
     assert fit.predict(at)[0] == 0.5 and fit.predict(at, "class")[0] == more
     assert fit.evaluate(df.iloc[:8])["accuracy"][0] == 0.5

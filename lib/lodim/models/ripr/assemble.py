@@ -12,7 +12,7 @@ from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.assignment.view_search import flat_features, task_of
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.settings import RATIO, Settings
 
 
 def assemble(problem, ensemble, log, selection, for_path):
@@ -22,7 +22,7 @@ def assemble(problem, ensemble, log, selection, for_path):
     batch, lambda_ = problem.batch, problem.settings.lambda_
     if lambda_ is None and not np.isnan(ensemble.lambda_):  # NaN: no penalty found the views
         lambda_ = ensemble.lambda_
-    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None)
+    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None, axes=None)
     return RiprFit(
         **replace(problem, settings=settings).common(selection),
         estimates=ensemble,
@@ -35,9 +35,11 @@ def assemble(problem, ensemble, log, selection, for_path):
 def from_state(state):
     """The fit that `RiprFit._to_state` has written."""
     common = shared(state, "ripr")
-    ensemble, results = Ensemble(**state["ensemble"]), Record(**state["record"])
     design = common["design"]
     p = len(design.names)
+    known = {"serve": RATIO, "axis_of": np.arange(p), "local_learners": ()}
+    known["mismatch"] = np.zeros(len(state["ensemble"]["features"]))  # of files without these
+    ensemble, results = Ensemble(**known | state["ensemble"]), Record(**state["record"])
     ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
     if ensemble.n_scores != common["family"].n_scores:
         raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
@@ -48,7 +50,9 @@ def from_state(state):
         "compared": forms.whole(),
         "possible": forms.whole(most=forms.LARGEST),
         "flat": forms.whole("flat", most=p - 1),
+        "sampled": forms.whole(),
     }
+    state["log"] = {"sampled": ensemble.n} | state["log"]
     known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
     if not forms.check(state, known)["rounds"]:
         raise ValueError("the search has no round")

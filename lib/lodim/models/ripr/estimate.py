@@ -23,7 +23,11 @@ from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, task_of
 from lodim.models.ripr.losses import ALPHA
-from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
+from lodim.models.ripr.vote.answers import calibrated
+from lodim.models.ripr.vote.axes import Axes, places
+from lodim.models.ripr.vote.neighbours import Voters
+from lodim.models.ripr.vote.search import choose_views
 from lodim.selection.path import lambda_grid
 
 MOST_LAMBDA = 2.0**20  # beyond which nothing changes
@@ -36,6 +40,7 @@ def validate(problem):
         refuse_unused_arguments([problem])
     if s.learner is not None:
         check_kind(s.learner, task_of(problem.family))
+    problem = _with_serve(problem)
     if s.limits is None:
         return problem
     if problem.batch.order is not None:
@@ -43,6 +48,35 @@ def validate(problem):
     limits = Limits.from_dict(s.limits, problem.design, len(problem.batch.index))
     arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
     return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
+
+
+THESIS = {  # arguments of serve="ratio", and their values where nothing is said
+    "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "limits": None,
+    "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
+}  # fmt: skip
+
+
+def _with_serve(problem):
+    """The problem with the axes of its views, where they may vote."""
+    s, order = problem.settings, problem.batch.order is not None
+    given = [name for name, usual in THESIS.items() if getattr(s, name) != usual]
+    given += ["order"] if order else []
+    if s.serve == VOTE and task_of(problem.family) == CLUSTERS:
+        raise ArgumentError("serve='vote' needs a response; without one ratios serve")
+    if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
+        raise ArgumentError("serve='vote' is for one response; several share views by ratios")
+    if s.serve == VOTE and given:
+        raise ArgumentError(f"{given[0]} is for serve='ratio', and serve is 'vote'")
+    if given or s.serve == RATIO or task_of(problem.family) == CLUSTERS:
+        return problem
+    return replace(
+        problem, settings=replace(s, axes=Axes.from_design(problem.design, problem.standardize))
+    )
+
+
+def votes(settings):
+    """Whether views vote: where nothing was asked for that only ratios have."""
+    return settings.axes is not None and settings.lambda_ is None
 
 
 def refuse_unused_arguments(problems):
@@ -75,7 +109,7 @@ def largest_lambda(batch, family, settings):
 def cv_grid(problem, n):
     """The grid of cv(): penalties, and the method's own choice where none is given."""
     lambda_ = problem.arguments["lambda_"]
-    if lambda_ is not None:
+    if lambda_ is not None or problem.settings.serve == VOTE:
         return {"lambda_": [lambda_]}
     return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}
 
@@ -90,6 +124,13 @@ def fit_stages(batch, family, settings, eval_batch=None):
     which has losses of its own then.
     """
     search = ViewSearch.from_batch(batch, family, settings)
+    if settings.serve == VOTE and settings.lambda_ is not None:
+        raise ArgumentError("lambda_ is for serve='ratio', and serve is 'vote'")
+    if votes(settings):
+        e, log = vote_ensemble(search)
+        scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
+        yield e, log, scores
+        return
     several = isinstance(settings.lambda_, tuple)
     L = search.losses() if several else None
     for lambda_ in settings.lambda_ if several else (settings.lambda_,):
@@ -121,7 +162,48 @@ def search_log(assignment, search):
         "converged": bool(assignment.converged),
         "compared": len(search.views),
         "possible": search.n_possible,
+        "sampled": len(search.used),
     }
+
+
+def vote_ensemble(search):
+    """The Ensemble of views that vote, and the log of their choice."""
+    s, y, weight, threads = search.settings, search.y, search.weight, search.threads
+    A = places(search.X, s.axes.of)
+    refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
+    mismatch = s.axes.mismatch(A[weight > 0], weight[weight > 0])
+    rows = A[refs], mismatch, y[refs], weight[refs]
+    known = (search.n_classes,) if search.n_classes else ()
+    voters = (Voters.of_classes if known else Voters.of_numbers)(*rows, *known)
+    bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
+    chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
+    axes = np.unique(chosen.views[chosen.views >= 0])
+    e = Ensemble(
+        task=search.task,
+        features=axes,
+        views=np.where(chosen.views >= 0, np.searchsorted(axes, chosen.views), -1),
+        X=A[:, axes],
+        y=y,
+        weight=weight,
+        B=np.zeros((len(y), len(chosen.views))),
+        served=np.full(len(y), -1),
+        n_classes=search.n_classes,
+        n_scores=search.family.n_scores,
+        k=chosen.k,
+        power=1.0 - s.a,
+        balanced=s.balanced,
+        scale=np.array([1.0, 0.0]),
+        seed=s.seed,
+        centres=np.zeros((0, chosen.views.shape[1])),
+        centre_view=np.zeros(0, np.int64),
+        lambda_=float("nan"),
+        serve=VOTE,
+        axis_of=s.axes.of,
+        mismatch=mismatch[axes],
+    )
+    log = {"objective": chosen.losses, "converged": True, "compared": chosen.compared}
+    log |= {"possible": chosen.possible, "sampled": chosen.sampled}
+    return calibrated(e, threads), log
 
 
 def build_ensemble(search, views, shares, k, lambda_):
@@ -153,6 +235,9 @@ def build_ensemble(search, views, shares, k, lambda_):
         centres=np.zeros((0, views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
+        serve=RATIO,
+        axis_of=np.arange(t.X.shape[1]),
+        mismatch=np.zeros(len(features)),
     )
     return _with_answers(replace(e, served=query(e, threads=t.threads).view), t, s)
 

@@ -12,6 +12,7 @@ from lodim.models.ripr.answers.answers import nearest
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import blank_if_missing, view_features
+from lodim.models.ripr.settings import VOTE
 from lodim.report.tables import Report, Table, significant
 
 
@@ -22,12 +23,15 @@ class Explanation:
     Attributes
     ----------
     label : label of the row
-    view : str, the view that serves it; None where it has all features of none
-    prediction : class, number or cluster; None without a view
+    view : str, the view that serves it (of views that vote: that says most for the answer); None
+        where it has all features of none
+    prediction : class, number or cluster; None without a view, but where views vote: then that of
+        the rows without any feature
     probabilities : Series by class, or None
     views : DataFrame
-        A row a view: loss (of numbers weight, the share of the view among the neighbours), what
-        the view says, and whether it serves the row.
+        A row a view: loss (of views that vote, and of numbers, weight: the share of the view in
+        what speaks for the answer, or among the neighbours), what the view says, and whether it
+        serves the row.
     neighbours : DataFrame
         The nearest training rows in the view: distance (in standard deviations), response, and the
         features of the view, in original units. The row itself comes first.
@@ -86,7 +90,7 @@ def explain(fit, row, k):
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
         view=None if j < 0 else fit.view_names[j],
-        prediction=None if j < 0 else fit.predict(row, kind).iloc[0],
+        prediction=None if j < 0 and e.serve != VOTE else fit.predict(row, kind).iloc[0],
         probabilities=fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
         neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
@@ -115,7 +119,8 @@ def _view_frame(fit, answers, X):
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
         where = [assign_clusters(e, X, replace(answers, view=view))[0][0] for view in views]
         value = [cluster_names(e)[q] if q >= 0 else None for q in where]
-    name, number = ("weight", 1.0 - loss) if e.task == NUMBERS else ("loss", loss)
+    weighed = e.task == NUMBERS or e.serve == VOTE
+    name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
     frame = pd.DataFrame(
         {"view": fit.view_names, name: np.where(np.isfinite(loss), number, np.nan)}
     )
@@ -127,9 +132,7 @@ def _neighbour_frame(fit, X, j, k, label):
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in nearest(e, j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
-    at = e.columns(j)
-    features = e.features[at]
-    raw = np.vstack([X[:, at], e.X[where][:, at]]) * d.scale[features] + d.mean[features]
+    raw = fit._original(np.vstack([X, e.X[where]]), j)
     y = e.y[where]
     if fit.levels is not None:
         y = [None if np.isnan(c) else fit.levels[int(c)] for c in y]
@@ -138,7 +141,7 @@ def _neighbour_frame(fit, X, j, k, label):
     frame["distance"] = [np.nan, *distance]
     if d.response is not None:
         frame["target"] = [None, *y]
-    for name, values in zip(fit.view_features[j], raw.T, strict=True):
+    for name, values in zip(fit.view_features[j], raw, strict=True):
         frame[name] = values
     return frame
 
@@ -179,7 +182,12 @@ def _neighbours(x):
 def _notes(x):
     """Notes below the tables."""
     power = "to the power dim (1 - a)"
-    if "weight" in x.views:
+    if x._fit.estimates.serve == VOTE:
+        first = (
+            "Weight: share of the view in what all of them together say for the answer, beside the "
+            "mean of all training rows; the largest is marked (*)."
+        )
+    elif "weight" in x.views:
         first = (
             "Weight: how much of the neighbours (by inverse distance) the view serves; the largest "
             "serves the row (*)."

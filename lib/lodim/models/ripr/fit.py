@@ -25,7 +25,9 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows in their features, and which view serves which row.
     log : dict
-        objective, an array with a value a round of Algorithm 2.1.1 over all views; converged;
+        objective, an array with a value a round of Algorithm 2.1.1 over all views, or where views
+        vote the loss of rows left out with none of them, the first, two, ...; sampled, the number
+        of rows that views were chosen on; converged;
         compared, the number of views that were compared, and possible, of those that there are;
         flat, positions of the features of which a few values set the standard deviation.
     record : Record
@@ -85,11 +87,11 @@ class RiprFit(Fit):
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
             second level, for more a column a class. "link": scores. "class": the most probable
-            class in the view of the smallest ratio (Eq. 2.11); where several are, that of more
-            training rows, and of as many that of smaller values. "prob": a column for the
-            probability of each class. "view": the view that serves the row. Without a response
-            "cluster" (the default), such as "2.1" for the first cluster of the second view, and
-            "view".
+            class (where ratios serve in the view of the smallest, Eq. 2.11); where several are,
+            that of more training rows, and of as many that of smaller values. "prob": a column for
+            the probability of each class. "view": the view that serves the row; where views vote,
+            that which says most for the answer. Without a response "cluster" (the default), such as
+            "2.1" for the first cluster of the second view, and "view".
         offset : None
             Ripr has none.
         new_levels : {"error", "missing"}
@@ -98,7 +100,8 @@ class RiprFit(Fit):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes, views, clusters) in rows that have all features of no view.
+            NaN (None for classes, views, clusters) in rows that have all features of no view; where
+            views vote these get the answer of the null model, and None as view.
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
@@ -113,9 +116,7 @@ class RiprFit(Fit):
             where = assign_clusters(e, e.rows(batch), answers)[0]
             return _by_code(cluster_names(e), where), "cluster"
         if type == "class":
-            code, known = np.full(batch.n, -1), np.flatnonzero(answers.view >= 0)
-            code[known] = answers.value[known, answers.view[known]]
-            return _by_code(self.levels, code), self.design.response.name
+            return _by_code(self.levels, answers.code), self.design.response.name
         return super()._predict(batch, type)
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
@@ -149,8 +150,9 @@ class RiprFit(Fit):
     def assignment(self) -> pd.DataFrame:
         """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
 
-        Zeros in rows that have all features of no view; where the response is numeric, also in rows
-        without it or of weight zero.
+        Where views vote, their shares in what speaks for the answer, each row without itself.
+        Zeros in rows that have all features of no view; where ratios serve and the response is
+        numeric, also in rows without it or of weight zero.
         """
         index = pd.Index(self.labels)
         return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
@@ -186,7 +188,8 @@ class RiprFit(Fit):
     def gains(self, data: Any) -> pd.Series:
         """Information gain of the label of each row: expected fall of the entropy of all others.
 
-        With the views as they are, by the neighbours' answers.
+        With the views as they are, by the neighbours' answers; where views vote, with the reach of
+        the neighbours as it is.
 
         Parameters
         ----------
@@ -225,13 +228,13 @@ class RiprFit(Fit):
     def glance(self) -> pd.DataFrame:
         """One row: family, sizes, views, lambda_, df, mean deviances, error, how the search ended.
 
-        n_compared views were compared, of n_possible. lambda_ is NaN where forward selection found
-        the views. df counts the features that the views use. deviance, error and dev_ratio are of
-        the training rows, each without itself, in views that were chosen with it (with a learner,
-        of the rows that it was fitted to). error is over the rows that a view serves; deviance is
-        over all with a response, of which those without a view get the null model. Without a
-        response, deviance is the mean squared distance to the centres, and null_deviance that to
-        the middle of the rows of a view.
+        n_compared views were compared, of n_possible. lambda_ is NaN where views vote, or forward
+        selection found them. df counts the features that the views use. deviance, error and
+        dev_ratio are of the training rows, each without itself, in views that were chosen with it
+        (with a learner, of the rows that it was fitted to). error is over the rows that a view
+        serves; deviance is over all with a response, of which those without a view get the null
+        model. Without a response, deviance is the mean squared distance to the centres, and
+        null_deviance that to the middle of the rows of a view.
         """
         s, r = self.settings, self.record
         row = {
@@ -303,8 +306,37 @@ class RiprFit(Fit):
     @property
     def view_features(self):
         """Names of the features of each view: a list of tuples."""
-        e, names = self.estimates, self.design.names
+        e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
+
+    @property
+    def axis_names(self):
+        """Names of the axes that views are made of: of features, and of factors as a whole."""
+        d, first = self.design, np.flatnonzero(np.diff(self.estimates.axis_of, prepend=-1))
+        whole = np.bincount(self.estimates.axis_of) > 1
+        return [
+            d.term_names[d.term_of[f]] if several else d.names[f]
+            for f, several in zip(first, whole, strict=True)
+        ]
+
+    def _original(self, X, j):
+        """Places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
+        e, d = self.estimates, self.design
+        out = []
+        for a in e.columns(j):
+            x, own = X[:, a], np.flatnonzero(e.axis_of == e.features[a])
+            if len(own) == 1:
+                out.append(x * d.scale[own[0]] + d.mean[own[0]])
+                continue
+            names = np.array(self._level_names(e.features[a]), object)
+            code = np.where(np.isnan(x), -1, x).astype(int)
+            out.append(np.append(names, None)[code])
+        return out
+
+    def _level_names(self, axis):
+        """Names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
+        d, own = self.design, np.flatnonzero(self.estimates.axis_of == axis)
+        return list(d.terms[d.term_of[own[0]]][0].labels)
 
     def clusters(self) -> pd.DataFrame:
         """A row a cluster: its view, rows, share of them, centre by feature, mean squared distance.

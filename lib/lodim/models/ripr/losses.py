@@ -221,8 +221,8 @@ def single_precision(X, references):
     Centred, and in a unit that is common to all, a power of two, by which most references are of
     the size of one: losses do not depend on it, and squares neither overflow nor vanish.
     """
-    centre = np.array([_centre(x) for x in references.T])
-    digits, most = _unit_digits(references - centre), 4.0 * 2.0**MAX_DIGITS
+    centre, digits = _centres(references), unit_digits(references)
+    most = 4.0 * 2.0**MAX_DIGITS
 
     def scaled(Z):
         z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32)
@@ -231,9 +231,9 @@ def single_precision(X, references):
     return scaled(X), scaled(references)
 
 
-def _unit_digits(Z):
+def unit_digits(references):
     """Binary digits of the unit: the median feature's, but MAX_DIGITS at most for any value."""
-    size = np.abs(Z)
+    size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:
         return 0
@@ -241,9 +241,10 @@ def _unit_digits(Z):
     return int(np.ceil(max(np.log2(np.median(typical)), least)))
 
 
-def _centre(x):
-    known = x[~np.isnan(x)]
-    return np.median(known) if known.size else 0.0
+def _centres(X):
+    """Median of what is known of each feature, (p,)."""
+    known = [x[~np.isnan(x)] for x in X.T]
+    return np.array([np.median(x) if x.size else 0.0 for x in known])
 
 
 # The uniform sample that clustering compares with ------------------------------------------------

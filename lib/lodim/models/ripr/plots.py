@@ -86,17 +86,32 @@ def _query(fit, row):
 
 def _view(fit, j, X, served, star, training):
     """The panel of view j; neighbours of the star are ringed among training rows."""
-    e, d = fit.estimates, fit.design
+    e = fit.estimates
     at = e.columns(j)
-    scale, mean = d.scale[e.features[at]], d.mean[e.features[at]]
     chosen, near, place = False, None, None
     if star is not None:
-        chosen, place = star[1] == j, star[0][at] * scale + mean
+        chosen, place = star[1] == j, _drawn(fit, j, star[0][None])[0]
     if chosen and training and e.task != CLUSTERS and len(at) > 1:
         near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
-    x, names, title = X[:, at] * scale + mean, fit.view_features[j], _title(fit, j)
-    return View(x, names, served == j, title, star=place, chosen=chosen, near=near)
+    levels = tuple(_levels(fit, axis) for axis in e.features[at])
+    x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
+    return View(x, names, served == j, title, star=place, chosen=chosen, near=near, levels=levels)
+
+
+def _levels(fit, axis):
+    """Names of the levels of an axis by code, () of a number."""
+    whole = np.count_nonzero(fit.estimates.axis_of == axis) > 1
+    return tuple(fit._level_names(axis)) if whole else ()
+
+
+def _drawn(fit, j, X):
+    """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
+    e = fit.estimates
+    at, original = e.columns(j), fit._original(X, j)
+    whole = [bool(_levels(fit, axis)) for axis in e.features[at]]
+    each = zip(at, original, whole, strict=True)
+    return np.column_stack([X[:, a] if factor else x for a, x, factor in each]).astype(float)
 
 
 def _title(fit, j):

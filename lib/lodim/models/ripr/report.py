@@ -4,6 +4,7 @@ import pandas as pd
 
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
+from lodim.models.ripr.settings import VOTE
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 from lodim.text import first_names, join_words
@@ -26,12 +27,16 @@ def listing(fit):
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit)}",
         f"{phrases.rows(fit, unlabelled)}, used: {fit.df}",
-        f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}, learner: {_learner(fit)}",
+        f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}"
+        + ("" if voting(fit) else f", learner: {_learner(fit)}"),
     ]
+    if sampled(fit):
+        lines.append(f"Views chosen on {sampled(fit)} rows; all rows vote")
     if _screened(fit):
         lines.append(f"Views compared: {compared(fit)}")
     if r.blind:
-        lines.append(f"Without any complete view: {r.blind} rows")
+        null = ", answered as the mean of all" if voting(fit) else ""
+        lines.append(f"Without any complete view: {r.blind} rows{null}")
     if not fit.converged:
         lines.append("Warning: the search for views did not converge; see summary()")
     return lines, _views(fit, "", (_error_note(fit),))
@@ -49,6 +54,17 @@ def summary(fit, full):
     )
 
 
+def voting(fit):
+    """Whether the views of a fit vote together."""
+    return fit.estimates.serve == VOTE
+
+
+def sampled(fit):
+    """Of how many rows views were chosen on some, in words; no text where all were looked at."""
+    n = int(fit.estimates.references.size)
+    return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
+
+
 def _header(fit):
     """Names and values above the tables of summary()."""
     s, d, r = fit.settings, fit.design, fit.record
@@ -59,7 +75,7 @@ def _header(fit):
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Rows unlabelled", str(r.unlabelled)),
-        ("Learner", _learner(fit)),
+        ("Answers", "sum of the views' votes") if voting(fit) else ("Learner", _learner(fit)),
         ("Rows without a view", str(r.blind)),
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
@@ -73,7 +89,9 @@ def _header(fit):
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
-    return tuple(row for row in rows if fit.estimates.task != NUMBERS or row[0] != "Order a")
+    without = {"Order a"} if fit.estimates.task == NUMBERS else set()
+    without |= {"Order a", penalty_label({fit.estimates.task})} if voting(fit) else set()
+    return tuple(row for row in rows if row[0] not in without)
 
 
 def penalty_label(tasks):
@@ -126,6 +144,12 @@ def view_features(fit):
 def _column_note(fit):
     """What the columns of the table of views are."""
     name, words = ERROR[fit.estimates.task]
+    if voting(fit):
+        return (
+            f"%Rows: of the {fit.n} training rows, those for whose answer the view says most, each "
+            f"row without itself; {name}: theirs, {words}, by all views together; %Mass: mean "
+            "share of the view in what speaks for the answers."
+        )
     by = ", by the learner that was fitted to them" if fit.estimates.local_learners else ""
     blind = ", those without a complete view not among them" if fit.record.blind else ""
     return (
@@ -163,6 +187,10 @@ def _clusters(fit):
 def _notes(fit):
     """Notes below the tables of summary()."""
     log, s = fit.log, fit.settings
+    if voting(fit):
+        notes = _voting_notes(fit)
+        return (*notes, *phrases.choice(fit), *_error_notes(fit), *_feature_notes(fit),
+                *phrases.without_effect(fit.design))  # fmt: skip
     ended = "converged" if fit.converged else "NOT converged"
     what = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
     notes = [
@@ -185,6 +213,31 @@ def _notes(fit):
     return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
 
 
+def _voting_notes(fit):
+    """How views that vote answer, and how they were chosen."""
+    log = fit.log
+    loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
+    what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
+    rows = f", on {sampled(fit)} rows drawn at random" if sampled(fit) else ""
+    notes = [
+        f"Answers: the prior and {significant(fit.estimates.scale[0])} times what all views say "
+        "beside it, the votes of the k nearest rows in each.",
+        f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
+        "the root of the number of rows, half or twice that where it is surely better.",
+    ]
+    if _screened(fit):
+        notes.append(
+            f"Of {log['possible']} views {log['compared']} were compared: those of d features that "
+            "extend the best of d - 1. max_views= says how many."
+        )
+    if fit.record.blind:
+        notes.append(
+            f"{fit.record.blind} rows have all features of no view: they are answered as the mean "
+            'of all training rows, and predict(type="view") is None there.'
+        )
+    return notes
+
+
 def _feature_notes(fit):
     """Which features a few values flatten, and which are in no view."""
     d, notes = fit.design, []
@@ -195,7 +248,7 @@ def _feature_notes(fit):
             "see the others; a logarithm or ranks would help."
         )
     used = {name for names in fit.view_features for name in names}
-    rest = [name for name in d.names if name not in used]
+    rest = [name for name in fit.axis_names if name not in used]
     if rest:
         notes.append(f"In no view: {first_names(rest, MOST_NAMES)}.")
     return notes
@@ -247,6 +300,8 @@ def _lambda_chosen_by(fit):
 
 def _search_words(fit):
     """How the views were found, in words."""
+    if voting(fit):
+        return "which vote together, by forward selection"
     if fit.settings.lambda_ is None:
         return "by forward selection on leave-one-out errors"
     how = _lambda_chosen_by(fit)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim.checks import check, check_count, check_size
+from lodim.checks import check, check_count, check_size, one_of
 from lodim.errors import ArgumentError
 
 MOST_DIM = 3  # features of a view that can be drawn
+RATIO, VOTE = "ratio", "vote"  # how views serve: one each row by its ratio, or all by their votes
 
 
 @dataclass(frozen=True)
@@ -14,10 +15,11 @@ class Settings:
     """What a fit of ripr is asked for; `ripr` says what each means.
 
     lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
-    limits is a `constrained.Limits` once the features are known.
+    limits is a `constrained.Limits` once the features are known, and axes the `axes.Axes` where
+    views may vote.
     """
 
-    max_dim: int
+    max_dim: int | None
     min_dim: int | None
     k: int | None
     lambda_: Any
@@ -30,6 +32,8 @@ class Settings:
     seed: int
     threads: int | None
     limits: Any = None
+    serve: str | None = None
+    axes: Any = None
     smooth: float = 1.0
     share: float = 0.05
     tolerance: float = 0.5
@@ -40,11 +44,13 @@ class Settings:
                 check_count(self, name)
         check_count(self, "seed", 0)
         whole = f"a whole number from 1 to {MOST_DIM}"
-        check(self, "max_dim", int, lambda v: 1 <= v <= MOST_DIM, whole)
-        if self.min_dim is not None and self.min_dim > self.max_dim:
-            raise ArgumentError(
-                f"min_dim must be at most max_dim={self.max_dim}, not {self.min_dim}"
-            )
+        if self.max_dim is not None:
+            check(self, "max_dim", int, lambda v: 1 <= v <= MOST_DIM, whole)
+        most = self.max_dim or MOST_DIM
+        if self.min_dim is not None and self.min_dim > most:
+            raise ArgumentError(f"min_dim must be at most max_dim={most}, not {self.min_dim}")
+        if self.serve is not None:
+            one_of("serve", self.serve, (VOTE, RATIO))
         if self.lambda_ is not None and not isinstance(self.lambda_, tuple):
             check_size(self, "lambda_")
         for name in ("smooth", "tolerance"):

@@ -204,7 +204,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
         if parents is None or count(p, d, d) <= room:
             views = enumerate_views(p, d, d)[:room]
         else:
-            views = _extensions(parents, p)[:room]
+            views = extensions(parents, p)[:room]
         if d < max_dim:
             merits = merit(losses_of(views), weight)
             parents = views[ties.descending(merits / (merits.max() or 1.0))]
@@ -216,7 +216,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     return np.concatenate(kept), False
 
 
-def _extensions(parents, p):
+def extensions(parents, p):
     """Views of one feature more, those of the first parents first, (m, d + 1)."""
     out = {}  # in the order of insertion
     for view in parents.tolist():

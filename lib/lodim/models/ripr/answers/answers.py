@@ -13,6 +13,9 @@ from lodim.family import hits
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers import clusters, knn, local_learners
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr.settings import VOTE
+from lodim.models.ripr.vote import answers as vote
+from lodim.models.ripr.vote.neighbours import smoothed_targets
 
 ABSENT = 30.0  # log ratio of a class that has no row with all features of a view
 
@@ -24,14 +27,18 @@ class Answers:
     view : (m,) the view that serves each row, -1 where none is complete
     value : (m, r) what each view says: a class code, a number, or NaN
     loss : (m, r) how well it can tell, the lower the better; infinite where it is not complete. Of
-        numbers: one less the share that it has in the row's neighbours
-    score : (m, K) link scores in the view that serves the row, NaN where none does
+        numbers: one less the share that it has in the row's neighbours; of views that vote: one
+        less the share that it has in what speaks for the answer
+    score : (m, K) link scores in the view that serves the row, NaN where none does; of views that
+        vote those of all, without any those of the null model
+    code : (m,) class that is answered, -1 without; None of other tasks
     """
 
     view: np.ndarray
     value: np.ndarray
     loss: np.ndarray
     score: np.ndarray
+    code: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +66,10 @@ class Evidence:
 def query(e, X=None, threads=1):
     """Answers for rows X (m, a), the features of the ensemble; for its own rows without X."""
     if X is not None and not len(X):
-        empty = np.zeros((0, len(e)))
-        return Answers(np.zeros(0, np.int64), empty, empty, np.zeros((0, e.n_scores)))
+        empty, none = np.zeros((0, len(e))), np.zeros(0, np.int64)
+        return Answers(none, empty, empty, np.zeros((0, e.n_scores)), none)
+    if e.serve == VOTE:
+        return _query_votes(e, X, threads)
     by_task = {CLASSES: _query_classes, CLUSTERS: _query_clusters}
     answers = by_task.get(e.task, _query_numbers)(e, X, threads)
     if not e.local_learners:
@@ -76,6 +85,8 @@ def nearest(e, j, X=None, k=None):
     """
     refs, itself = e.references, X is None
     k = min(k or e.k, max(1, len(refs)))
+    if e.serve == VOTE:
+        return vote.nearest(e, j, X, k)
     X, y = e.X if itself else X, e.y[refs]
     distance, position = knn.neighbours(X, e.X[refs], e.views[j], k, like=y)
     if itself:
@@ -125,7 +136,30 @@ def _query_classes(e, X, threads):
     z = np.full((len(scores), e.n_classes), np.nan)
     z[view >= 0] = scores[view >= 0, view[view >= 0]]
     score = z[:, 1:] - z[:, :1] if e.n_scores == 1 else z
-    return Answers(view, value, np.exp(e.power * least), score)
+    code = _at_view(value, view)
+    code = np.where(np.isnan(code), -1, code).astype(np.int64)
+    return Answers(view, value, np.exp(e.power * least), score, code)
+
+
+def _at_view(value, view):
+    """Values (m,) of value (m, r) in the view that serves each row, NaN without one."""
+    if not value.shape[1]:
+        return np.full(len(view), np.nan)
+    own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
+    return np.where(view >= 0, own, np.nan)
+
+
+def _query_votes(e, X, threads):
+    """Answers by the sum of what all views say; that which says most for the answer serves."""
+    voters = vote.voters_of(e)
+    evidence = vote.evidence_of(e, voters, X, threads)
+    known = vote.complete(e, e.X if X is None else X)
+    share = vote.shares(e, voters, evidence, known)
+    view = np.where(known.any(axis=1), ties.argmin(-share), -1)
+    loss = np.where(known, 1.0 - share, np.inf)
+    code = vote.codes(e, voters, evidence) if voters.classes else None
+    says = vote.says(e, voters, evidence, known)
+    return Answers(view, says, loss, vote.scores(e, voters, evidence), code)
 
 
 def _query_numbers(e, X, threads):
@@ -202,14 +236,6 @@ def calibrate(evidence, y, weight):
         if np.abs(t - before).max() < 1e-4:
             break
     return t
-
-
-def smoothed_targets(code, n_classes):
-    """Targets (m, K): the row's class but for one row in n + 2, which the others share."""
-    doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
-    out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
-    out[np.arange(len(code)), code] = 1.0 - doubt
-    return out
 
 
 def _minimum(parts, weight, target, t, a):
@@ -302,7 +328,7 @@ def _errors(e, answers):
     if e.task == CLASSES:
         out[known] = 1.0 - hits(e.y[known], answers.score[known])
     else:
-        out[known] = (answers.value[known, answers.view[known]] - e.y[known]) ** 2
+        out[known] = (answers.score[known, 0] - e.y[known]) ** 2
     return out
 
 

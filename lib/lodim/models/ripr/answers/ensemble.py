@@ -7,8 +7,9 @@ import numpy as np
 from lodim import forms
 from lodim.engine import tiles
 from lodim.models.ripr import ties
-from lodim.models.ripr.settings import MOST_DIM
+from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE
 from lodim.models.ripr.views import by_content
+from lodim.models.ripr.vote.axes import places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
 MOST_K = 10_000  # neighbours in a file of fewer rows
@@ -19,9 +20,11 @@ class Ensemble:
     """A few views, and what k-NN needs in them.
 
     task : CLASSES, NUMBERS or CLUSTERS
-    features : (a,) int64, positions in the design of the features that some view uses
+    features : (a,) int64, the axes that some view uses; where ratios serve, all axes are features
+        of the design
     views : (r, D) int64, positions among `features`, padded with -1; those with most mass first
-    X : (n, a) float64, features of the training rows as the design gives them, NaN where missing
+    X : (n, a) float64, places of the training rows on the axes, NaN where missing: features as
+        the design gives them, or codes of levels
     y : (n,) float64, class codes or numbers, NaN where not known or without a response
     weight : (n,) float64, weights of the rows, zero where they do not count
     B : (n, r) float64, shares of the views in a row; zeros where no view is complete
@@ -32,13 +35,17 @@ class Ensemble:
     k : neighbours
     power : 1 - a, of the losses
     balanced : whether shares of the classes are taken out of ratios
-    scale : (2,) float64, factors of ratios and votes that make probabilities
+    scale : (2,) float64, factors of ratios and votes that make probabilities; where views vote,
+        the factor of their sum, and zero
     seed : of the uniform sample that clusters are compared with
     centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
         learners the means of their clusters; empty otherwise
     centre_view : (q,) int64, the view of each
     lambda_ : penalty that was used, in units of (1 - a)^2 (numbers: of the mean variance of a row's
         losses); NaN where forward selection found the views
+    serve : RATIO or VOTE
+    axis_of : (p,) int64, the axis of each feature of the design
+    mismatch : (a,) float64, squared distance of two levels, zero for numbers
     local_learners : estimators that answer instead of neighbours, one a view; empty without
     """
 
@@ -60,6 +67,9 @@ class Ensemble:
     centres: np.ndarray
     centre_view: np.ndarray
     lambda_: float
+    serve: str
+    axis_of: np.ndarray
+    mismatch: np.ndarray
     local_learners: tuple = ()
 
     def __len__(self):
@@ -75,7 +85,7 @@ class Ensemble:
 
         Values that differ from one of X by rounding alone are that one.
         """
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X)
 
     @property
@@ -93,8 +103,13 @@ class Ensemble:
 
     @property
     def references(self):
-        """Positions of the rows that can be neighbours: those that count, and have a response."""
+        """Positions of the rows that can be neighbours: those that count, and have a response.
+
+        Where views vote, also a feature: what a row without any is like, all others say.
+        """
         known = self.weight > 0
+        if self.serve == VOTE:
+            known = known & ~np.isnan(self.X).all(axis=1)
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     @property
@@ -141,6 +156,9 @@ class Ensemble:
             "centres": real("q", "D", nan=True),
             "centre_view": forms.ascending(whole("q", most=r - 1)),
             "lambda_": real(least=0, nan=True),
+            "serve": choice(RATIO, *([VOTE] if task != CLUSTERS else [])),
+            "axis_of": forms.ascending(whole(p, most=p - 1)),
+            "mismatch": real("a", least=0),
         }
         forms.check(self, known)
         self._check_views()

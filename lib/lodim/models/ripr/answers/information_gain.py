@@ -15,7 +15,9 @@ from scipy.special import log_softmax
 from lodim.models.ripr.answers import knn
 from lodim.models.ripr.answers.answers import ABSENT, nearest, votes
 from lodim.models.ripr.kernels import FLOOR, HALF
+from lodim.models.ripr.settings import VOTE
 from lodim.models.ripr.views import features
+from lodim.models.ripr.vote import gains as vote
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,8 @@ def information_gains(e, X):
 
     Rows without a view have no gain (NaN), and no entropy.
     """
+    if e.serve == VOTE:
+        return vote.information_gains(e, X)
     near = _neighbour_distances(e, X)
     now = (near.own[0], near.other[0], near.there, near.vote)
     entropy, p, view = _entropy(e, *now, near.prior)

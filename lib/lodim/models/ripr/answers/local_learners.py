@@ -127,7 +127,9 @@ def learner_answers(e, answers, X):
         value[known, j] = np.asarray(local.predict(at), float)
         if score.shape[1]:
             score[known[serves], 0] = value[known[serves], j]
-    return replace(answers, value=value, score=score)
+    at = np.take_along_axis(value, np.maximum(answers.view, 0)[:, None], axis=1)[:, 0]
+    code = np.where((answers.view >= 0) & np.isfinite(at), at, -1.0).astype(np.int64)
+    return replace(answers, value=value, score=score, code=code)
 
 
 def _probabilities(e, j, local, X):

@@ -23,6 +23,7 @@ from lodim.models.ripr.assignment.recover import (
 from lodim.models.ripr.assignment.solve import assign_in_order, with_log
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
+MAX_DIM = 2  # features of a view at most, where nothing is said
 FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
@@ -103,7 +104,7 @@ class ViewSearch:
     @property
     def dims(self):
         """Least and most features of a view."""
-        most = min(self.settings.max_dim, int(self.varies.sum()))
+        most = min(self.settings.max_dim or MAX_DIM, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
     @property
