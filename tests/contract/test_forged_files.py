@@ -106,7 +106,7 @@ FORGERIES = [
     ("knn", ("view", "rule", "other"), None, "another classifier"),
     ("knn", ("view", "rule", "other", "known", "code"), lambda v: v + 9, "neighbours.code"),
     ("costnet", ("ladder", "coef"), lambda v: v[:-1], "ladder.coef has shape"),
-    ("costnet", ("selection", "weight"), lambda v: ["x"] * len(v), "selection.weight"),
+    ("costnet", ("selection", "mean"), lambda v: ["x"] * len(v), "selection.mean"),
     ("costnet", ("chosen",), {"budget": [1.0], "a": []}, "as many numbers|lacks"),
     ("costnet", ("chosen",), {"budget": ["x"]}, "not as many numbers"),
     ("costnet", ("chosen",), ["budget"], "chosen|items|values"),

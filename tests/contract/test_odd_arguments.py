@@ -315,6 +315,8 @@ def test_an_export_with_other_data():
 @pytest.mark.parametrize("value", [1e101, 1e308, np.inf, -1.0, (), (0.1,)], ids=str)
 def test_penalties_that_none_can_have(model, value):
     name = "budget" if model is ld.costnet else contract_of(model).penalty
+    if name == "budget" and value == np.inf:
+        return  # no limit
     with pytest.raises(ld.ArgumentError, match=name):
         model("k ~ a + b + c", frame(), **contract_of(model).cheap | {name: value})
 

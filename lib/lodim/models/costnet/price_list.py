@@ -21,7 +21,8 @@ class Estimates:
 
     path : PenaltyPath of the group penalty
     frontier : CostFrontier of all rules, the price list; None where a lambda_ was given
-    lasso : CostFrontier of the weighted lasso alone, to compare with; None likewise
+    lasso : CostFrontier of the weighted lasso alone, to compare with; None likewise, and of large
+        problems of several classes
     """
 
     path: PenaltyPath
