@@ -62,6 +62,11 @@ def colour(k):
     return COLOURS[k % len(COLOURS)]
 
 
+def mark(k):
+    """Mark of class or series k: with each round of the colours another one goes with a colour."""
+    return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
+
+
 def rgb(colour):
     """Red, green and blue of a colour in hex, each from 0 to 1."""
     return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]

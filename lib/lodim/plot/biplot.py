@@ -81,8 +81,7 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     decided = ground is not None and ground.score is not None
     if decided:
         _chosen(ax, ground)
-    if ground is not None:
-        _contours(ax, ground, legend)
+    peaks = [] if ground is None else _contours(ax, ground, legend)
     _points(ax, rows, legend)
     ax.set_aspect("equal", adjustable="box")
     ax.set_xlim(ends[:, 0])
@@ -93,8 +92,9 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
         ax.set_title(title, fontsize=9)
     _beyond(ax, rows.xy, ends)
     key(ax, legend, decided, ground is not None, arrows)
-    if arrows is not None and len(arrows.names):
-        _arrows(ax, arrows, ends)
+    drawn = arrows is not None and len(arrows.names) > 0
+    tips, origin = _arrows(ax, arrows, ends) if drawn else (np.zeros((0, 2)), np.zeros(2))
+    _write_names(ax, shorten(arrows.names, ROOM) if drawn else [], tips, origin, peaks)
     return tidy(ax)
 
 
@@ -144,9 +144,9 @@ def _chosen(ax, ground):
 def _contours(ax, ground, legend):
     """Lines of equal density of each class, around shares HELD of its rows.
 
-    Of many classes the inner line alone, and their names where they are densest.
+    Of many classes the inner line alone; returns (name, place, colour) of where each is densest.
     """
-    C = ground.density.shape[2]
+    peaks, C = [], ground.density.shape[2]
     named = shorten(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
     for k in range(C):
         Z, levels = ground.density[..., k], np.unique(ground.levels[k])
@@ -158,8 +158,8 @@ def _contours(ax, ground, legend):
             ax.contourf(ground.x, ground.y, Z, [*levels, np.inf], **shade)
         if C > FEW:
             i, j = np.unravel_index(Z.argmax(), Z.shape)
-            style = {"fontsize": 9, "weight": "bold", "color": colour(k), "zorder": 8}
-            _write_legibly(ax, named[k], (ground.x[j], ground.y[i]), **style)
+            peaks.append((named[k], (ground.x[j], ground.y[i]), colour(k)))
+    return peaks
 
 
 def _write_legibly(ax, text, place, **style):
@@ -169,7 +169,10 @@ def _write_legibly(ax, text, place, **style):
 
 
 def _arrows(ax, arrows, ends):
-    """Loadings from the origin, so long that the longest goes well towards the frame."""
+    """Loadings from the origin, so long that the longest goes well towards the frame.
+
+    Returns their tips (m, 2) and the origin (2,).
+    """
     origin = np.zeros(2)
     if not ((ends[0] < origin) & (origin < ends[1])).all():
         origin = ends.mean(axis=0)
@@ -178,7 +181,7 @@ def _arrows(ax, arrows, ends):
     style = {"zorder": 6, "annotation_clip": False, "arrowprops": ARROW | {"mutation_scale": 9}}
     for tip in tips:
         ax.annotate("", tip, origin, **style)
-    _name_tips(ax, shorten(arrows.names, ROOM), tips, origin)
+    return tips, origin
 
 
 def stretch(to, origin, ends):
@@ -189,20 +192,32 @@ def stretch(to, origin, ends):
     return REACH * float(room.min()) if np.isfinite(room).any() else 1.0
 
 
-def _name_tips(ax, names, tips, origin):
-    """Names beyond the tips, moved apart where they would overlap, in points on the page."""
+def _write_names(ax, names, tips, origin, peaks):
+    """Names beyond the tips of arrows and at the peaks of classes, moved apart on the page.
+
+    peaks : (name, place, colour) of each class
+    """
+    if not len(names) + len(peaks):
+        return
     ax.figure.draw_without_rendering()  # only now it is known where Axes lie
     scale = 72.0 / ax.figure.dpi
-    at = ax.transData.transform(tips) * scale
+    places = np.vstack([tips, np.reshape([place for _, place, _ in peaks], (-1, 2))])
+    at = ax.transData.transform(places) * scale
     away = at - ax.transData.transform(origin[None]) * scale
     away /= np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
-    half = np.array([[2.35 * len(name) + 2.0, 6.0] for name in names])
+    away[len(names) :] = 0.0
+    styles = [{"fontsize": 8, "color": INK, "zorder": 7} for _ in names]
+    styles += [{"fontsize": 9, "weight": "bold", "color": c, "zorder": 8} for *_, c in peaks]
+    names = [*names, *(name for name, *_ in peaks)]
+    half = np.array(
+        [[0.3 * s["fontsize"] * len(n) + 2.0, 6.0] for n, s in zip(names, styles, strict=True)]
+    )
     low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
     inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
     place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
-    style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "zorder": 7}
-    for name, tip, offset in zip(names, tips, place - at, strict=True):
-        _write_legibly(ax, name, tip, xytext=offset, annotation_clip=False, **style)
+    written = {"textcoords": "offset points", "annotation_clip": False}
+    for name, tip, offset, style in zip(names, places, place - at, styles, strict=True):
+        _write_legibly(ax, name, tip, xytext=offset, **written, **style)
 
 
 def apart(place, half, rounds=200):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lodim.plot import lettering
-from lodim.plot.axes import COLOURS, GREY, MARKS, class_labels, colour
+from lodim.plot.axes import GREY, class_labels, colour, mark
 from lodim.plot.points import legend_mark
 from lodim.text import shorten
 
@@ -26,11 +26,6 @@ class Legend:
     def entries(self):
         """Text of each class; one for all rows without classes."""
         return ["rows"] if self.labels is None else class_labels(self.name, self.labels, ROOM)
-
-
-def mark(k):
-    """Mark of class k: beyond the colours it is another one."""
-    return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):

@@ -8,12 +8,12 @@ import numpy as np
 from lodim.plot.axes import (
     GREY,
     LONGEST,
-    MARKS,
     SCALE,
     SIZE,
     class_labels,
     colour,
     ensure_axes,
+    mark,
     rgb,
     spread_labels,
     tidy,
@@ -74,7 +74,7 @@ class Key:
 
 def class_style(k):
     """Colour and mark of class k."""
-    return {"color": colour(k), "marker": MARKS[k % len(MARKS)]}
+    return {"color": colour(k), "marker": mark(k)}
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):

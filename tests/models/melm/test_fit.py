@@ -376,7 +376,7 @@ def test_an_estimator_of_the_user(two, tmp_path):
 
 def test_gamma_is_chosen_where_it_is_not_given(two):
     fit = ld.melm("cultivar ~ .", two, n_starts=3, threads=1)
-    assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 6
+    assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
     tried = fit.selection
     at, between = choice.centre({"gamma": tried["gamma"]}, tried["weight"].to_numpy(), ("gamma",))
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])

@@ -12,8 +12,10 @@ from lodim.models.melm import plots
 from lodim.models.melm.fit import MelmFit
 from lodim.plot import biplot
 from lodim.plot.legend import HELD
+from lodim.plot.points import class_style
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
+Bbox = pytest.importorskip("matplotlib.transforms").Bbox
 QUICK = {"gamma": 1.0, "n_starts": 3, "threads": 1, "control": {"calibrate": False}}
 
 
@@ -313,3 +315,25 @@ def test_boxes_are_moved_apart():
     for i in range(12):
         for j in range(i):
             assert (np.abs(moved[i] - moved[j]) >= half[i] + half[j] - 1e-6).any()
+
+
+def test_names_of_many_classes_and_of_arrows_do_not_overlap():
+    rng = np.random.default_rng(0)
+    code = np.repeat(np.arange(12), 6)
+    centre = rng.normal(size=(12, 8))
+    df = pd.DataFrame(centre[code] + rng.normal(size=(72, 8)))
+    df = df.add_prefix("a measurement of length ").assign(y=[f"class {k}" for k in code])
+    call = {"gamma": 4.0, "n_starts": 2, "threads": 1, "control": {"calibrate": False}}
+    ax = ld.melm("y ~ .", df, **call).plot()
+    ax.figure.canvas.draw()
+    names = [t for t in ax.texts if t.get_text().startswith(("class", "a meas"))]
+    assert len(names) == 20
+    boxes = [t.get_window_extent() for t in names]
+    # Half a letter is left: sizes are guessed by the number of letters.
+    shared = [Bbox.intersection(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert max((b.width * b.height for b in shared if b is not None), default=0.0) < 30.0
+
+
+def test_of_more_classes_than_colours_none_looks_like_another():
+    looks = [class_style(k) for k in range(40)]
+    assert len({(look["color"], look["marker"]) for look in looks}) == 40

@@ -8,7 +8,7 @@ from lodim.errors import ArgumentError
 from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
-from lodim.plot.axes import COLOURS, MARKS
+from lodim.plot.axes import colour, mark
 from lodim.report.tables import significant
 
 
@@ -56,7 +56,7 @@ def _models_by_rule(ax, frontier, share):
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
-            style = {"marker": MARKS[k % len(MARKS)], "color": COLOURS[k % len(COLOURS)], "s": 34}
+            style = {"marker": mark(k), "color": colour(k), "s": 34}
             style |= {"edgecolor": "white", "lw": 0.5, "zorder": 3, "label": rule}
             ax.scatter(frontier.cost[of], share[of], **style)
 

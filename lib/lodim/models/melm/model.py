@@ -14,7 +14,7 @@ from lodim.selection.cv import choose, choose_between
 
 __all__ = ["from_state", "melm"]
 
-GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5)  # of gamma, tried where none is given
+GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
 MIDDLE = 4.0  # gamma at which covariances are compared
 SPREAD = 1.0  # standard errors by which held-out losses may differ and weigh much the same
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
@@ -157,7 +157,7 @@ def melm(
     side of the former, if it is on either; along the others, the largest loading is positive, and
     where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
-    Where gamma is not given, melm chooses among six values by the deviance of held-out rows: five
+    Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
     folds, drawn four times up to 1,000 rows, twice up to 2,000 and once up to 4,000; one fold of
     five held out beyond, on at most 20,000 rows drawn at random. In folds a search has three starts
     at most. A value weighs exp(-(loss - least loss) / se), se the standard error of the least loss;
