@@ -60,10 +60,11 @@ print(fit)
 #   predicts the mean. For a numeric response this is 100 R².
 # - `Lambda`: the penalty, for features and response in standard deviations, the same for all
 #   boosts.
-# - `refit`: where cross-validation finds that held-out rows gain by 2 % or more, all learners are
-#   fitted anew after the last boost, jointly, from where the boosts left them. A boost is best
-#   beside the earlier ones alone; refitted, each is best beside all others. `refit="none"` leaves
-#   the boosts as they are, as does the paper.
+#
+# With at least four rows a parameter there may be a last row, `refit`: where cross-validation finds
+# that held-out rows gain by 2 % or more, all learners are fitted anew after the last boost, jointly.
+# A boost is best beside the earlier ones alone; refitted, each is best beside all others. Here
+# there are too few rows for it, and `refit="joint"` would ask for it.
 
 # %% [markdown]
 # ## Summary

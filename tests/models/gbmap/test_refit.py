@@ -173,9 +173,15 @@ def test_more_features_than_rows():
 
 
 def test_it_is_chosen_where_held_out_rows_gain(frames):
-    few = {"lambda_": 0.1, "control": {"max_stages": 12, "reference_rows": 50}}
-    fit = ld.gbmap("y ~ .", ld.data("autompg").rename(columns={"mpg": "y"}), **few)
+    few = {"lambda_": 0.03, "control": {"max_stages": 5, "reference_rows": 50}}
+    rng = np.random.default_rng(2)
+    x, z = rng.uniform(-2, 2, (2, 300))
+    waves = pd.DataFrame({"x": x, "z": z, "y": np.sin(3 * x + z) + 0.1 * rng.normal(size=300)})
+    fit = ld.gbmap("y ~ .", waves, **few)
     assert fit.settings.refit == "joint" and fit.refit_log["gain"] >= 0.02
+    assert "lowers the held-out deviance by" in str(fit)
+    # Fewer than four rows a parameter: it is not tried.
+    assert ld.gbmap("y ~ .", waves[:30], **few).settings.refit == "none"
     again = ld.gbmap("y ~ .", frames["binomial"], lambda_=10.0, control=few["control"])
     assert again.settings.refit == "none" and again.refit_log is None
     assert ld.gbmap("y ~ .", frames["gaussian"], **QUICK).settings.refit == "none"

@@ -11,7 +11,7 @@ from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_ga
 from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.learners import Effects, WeakLearners
-from lodim.models.gbmap.refit import affordable, joint_refit
+from lodim.models.gbmap.refit import advisable, joint_refit
 from lodim.models.gbmap.settings import Settings
 
 MOST = 10_000  # boosts of a fit whose last ones are not there
@@ -69,7 +69,7 @@ def _choose_refit(problem, learners, selection, for_path):
     settings, folds, gain = problem.settings, [], np.nan
     is_open = None in (problem.arguments["m"], problem.arguments["lambda_"])
     tried = settings.refit is None and is_open and selection is not None and not for_path
-    tried = tried and affordable(settings, learners, problem.batch)
+    tried = tried and advisable(settings, learners, problem.batch)
     refit = tried or settings.refit == "joint"
     if selection is not None and not for_path and (tried or settings.reference_rows):
         folds = fit_folds(problem, refit)

@@ -150,9 +150,11 @@ def gbmap(
     learners, and `staged` and `first` give their partial sums, which are no boosting path and
     predict poorly until the last. Where m or lambda_ is open and `refit` is not given, five folds
     (one beyond 4,000 rows) compare the deviance of held-out rows with and without it: it is made
-    where it lowers that by at least 2 %. It is not tried with over 1,000 parameters m (2 + p), an
-    L1 penalty, the identity activation, or where n (m (2 + p))^2 is over 2.5e9; nor where m and
-    lambda_ are given, as in the paper. `path` and `cv` compare boosts before a refit.
+    where it lowers that by at least 2 %. It is not tried with fewer than four rows a
+    parameter, d = m (2 + p) of each score, since it then hangs on rounding in which of many minima
+    it ends; nor where d is over 1,000, n d^2 over 2.5e9, under an L1 penalty or with the identity
+    activation; nor where m and lambda_ are given, as in the paper. refit="joint" is made always.
+    `path` and `cv` compare boosts before a refit.
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Learners that lower the objective by less

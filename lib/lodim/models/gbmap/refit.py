@@ -16,6 +16,7 @@ from lodim.solve.newton import newton
 ROWS = 4096  # worked on at a time: bounds the memory
 MOST_PARAMETERS = 10_000  # of a refit: their matrix takes 0.8 GB
 LEAST_GAIN = 1e-3  # share of the deviance by which a boost must lower it for its learners to stay
+ROWS_EACH = 4  # rows a parameter, below which rounding decides in which minimum a refit ends
 MOST_TRIED, MOST_WORK = 1000, 2.5e9  # parameters d, and n d^2, of a refit that is not asked for
 
 
@@ -220,7 +221,7 @@ def _centred(learners, batch, threads):
     return replace(learners, theta=theta)
 
 
-def affordable(settings, learners, batch):
-    """Whether a refit takes seconds, and may be made where nobody asked for it."""
-    d = learners.theta.size
-    return settings.refittable and d <= MOST_TRIED and batch.n * d**2 <= MOST_WORK
+def advisable(settings, learners, batch):
+    """Whether a refit takes seconds and holds still, and may be made where nobody asked for it."""
+    d, n = learners.theta.size, len(batch.positive_weight)
+    return settings.refittable and d <= MOST_TRIED and ROWS_EACH * d <= n <= MOST_WORK / d**2
