@@ -331,7 +331,6 @@ def _check(factor):
         matrix = forms.optional(forms.real("levels", "labels"))
         known = {"called": forms.flags(), "matrix": matrix, "labels": forms.several("labels")}
         known |= {"missing": forms.optional(forms.text)}
-        known |= {"shares": forms.optional(forms.real("levels", least=0, most=1))}
         check_levels(factor.unseen, factor.name, least=0)
         forms.check(factor, known, factor.name, **sizes)
         shown = tuple(map(str, factor.levels))
@@ -339,6 +338,8 @@ def _check(factor):
             raise ValueError(f"{factor.name} has labels {factor.labels}")
         if factor.called and function_name(tree(factor.name).func) != "C":
             raise ValueError(f"{factor.name} makes no levels")
+        shares = forms.optional(forms.real(len(factor.levels), least=0, most=1))
+        shares(factor.shares, f"shares of {factor.name}", {})
 
 
 def check_levels(levels, name, least):
