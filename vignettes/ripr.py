@@ -47,7 +47,8 @@ print(fit)
 # %% [markdown]
 # Each line is a view. `%Rows` is the share of the training rows for whose answer this view says
 # most, each row asked about as if it were new, without itself. `Error` is the share of these that
-# are answered wrongly, by all views together. Of thirty measurements the model needs twelve.
+# are answered wrongly, by all views together. Of thirty measurements the model needs less than
+# half.
 
 # %%
 print(fit.summary())

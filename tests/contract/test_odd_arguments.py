@@ -73,12 +73,14 @@ def test_two_classes_as_multinomial_in_a_file_and_by_a_learner(tmp_path):
 
 @models
 def test_the_class_of_a_row_that_misses_an_input_is_none(model):
-    df = frame()
+    """Or that of most rows, where a model answers it as the null model does."""
+    df, fit = frame(), fit_of(model)
     df.loc[3, ["a", "b", "c"]] = np.nan
-    said = fit_of(model).predict(df, "class")
-    assert said[3] is None and said.drop(index=3).isin(["p", "q"]).all()
-    assert fit_of(model).augment(df)[".class"][3] is None
-    assert fit_of(model).predict(df.drop(index=3), "class").dtype == df["k"].dtype
+    most = df["k"].mode()[0] if contract_of(model).answers_all(fit) else None
+    said = fit.predict(df, "class")
+    assert said[3] == most and said.drop(index=3).isin(["p", "q"]).all()
+    assert fit.augment(df)[".class"][3] == most
+    assert fit.predict(df.drop(index=3), "class").dtype == df["k"].dtype
 
 
 def test_votes_of_a_row_that_misses_an_input_are_none():

@@ -9,7 +9,7 @@ from lodim.engine import tiles
 from lodim.fitting.spec import prepare
 from lodim.models.costnet import estimate, model
 from lodim.models.costnet.search import held_out
-from lodim.selection.cv import fold_splits, usual_draws
+from lodim.selection.cv import fold_splits, count_draws
 
 
 def sparse(n=90, p=6, seed=0, noise=1.0):
@@ -26,7 +26,7 @@ def test_losses_are_those_of_an_independent_lasso():
     fit = ld.costnet("y ~ .", df, rules="lasso", relax=0.0, seed=3)
     frontier, problem = fit.estimates.frontier, prepare(ld.costnet, "y ~ .", df, {"seed": 3})
     assert frontier.cost[-1] == 4.0 and frontier.relax[-1] == 0.0
-    draws = usual_draws(problem.batch)
+    draws = count_draws(problem.batch)
     assert frontier.held_out.shape[1] == draws == 2
     splits = fold_splits(problem.batch, (), 3, False, draws)
     means = []

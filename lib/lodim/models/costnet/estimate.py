@@ -138,10 +138,11 @@ def _by_cv(settings):
 def _judged(batch, settings):
     """Whether rows are held out: to choose the price list, or the budget."""
     open_budget = None in _budgets(settings)
-    if len(batch.positive_weight) >= 2:
+    if count_units(batch) >= 2:
         return open_budget or _by_cv(settings)
     if open_budget:
-        raise DataError("a single row counts: nothing can be held out; give budget")
+        what = "row" if batch.units is None else "group"
+        raise DataError(f"a single {what} counts: nothing can be held out; give budget")
     return False
 
 

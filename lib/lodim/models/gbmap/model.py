@@ -209,7 +209,7 @@ def _choose(problem, is_open):
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]
         beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
-        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, draws)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, most_draws=draws)
     given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
     return replace(chosen, settings=replace(chosen.settings, **given)), selection
 

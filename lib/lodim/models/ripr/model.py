@@ -165,15 +165,15 @@ def ripr(
     -----
     Votes. The k nearest rows of a view vote with the weight 1 - d^2 / (1.1 nu^2), d their distance
     and nu that of the k-th; rows that are tied there share the places that are left, and two rows
-    with the shares of the classes in all data (or their mean) join every vote. The 200 views of
-    the least loss by themselves are candidates, of at most 2,000 rows drawn at random, and the next
-    view is that with which the loss of the rows, each without itself, is least; it must take 1 % of
-    the loss and .1 % of the null model's off, and one of more features must be better by .5 %. The
-    factor t is that of the least loss of all rows, with one row in n_c + 2 of a class of n_c rows
-    taken to be of another. A row lacks what the views say whose features it has not: without any it
-    gets the prior, and predict(type="view") None. The view of a row is that which says most for
-    its answer. All levels of a factor are one axis: two levels are as far apart as two rows of a
-    number are in the mean of squares.
+    with the shares of the classes in all data (or their mean) join every vote. The 200 views of the
+    least loss by themselves, on at most 1,000 rows drawn at random, are candidates, and on 2,000
+    the next view is that with which the loss of the rows, each without itself, is least; it must
+    take 1 % of the loss and .1 % of the null model's off, and one of more features must be better
+    by .5 %. The factor t is that of the least loss of all rows, with one row in n_c + 2 of a class
+    of n_c rows taken to be of another. A row lacks what the views say whose features it has not:
+    without any it gets the prior, and predict(type="view") None. The view of a row is that which
+    says most for its answer. All levels of a factor are one axis: two levels are as far apart as
+    two rows of a number are in the mean of squares.
 
     Rule, weights, k, and numbers above were chosen on ten data sets (heart, german_credit,
     ionosphere, liver, diabetes of two kinds, vowels, breast tissue, cars, concrete), where halves

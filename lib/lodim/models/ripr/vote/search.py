@@ -26,6 +26,7 @@ SIMPLER = 0.005  # share of the loss that a view of more features is better by
 COMPARED = 2000  # views of each number of features, at most
 CANDIDATES = 200  # of these, that are best by themselves
 SAMPLE = 2000  # rows that views are chosen on, at most
+SCREENED = 1000  # of these, rows that views are compared on by themselves
 TIMES = (1.0, 0.5, 2.0)  # of the root of the number of rows: k that are tried
 BETTER = 0.1  # share of the loss that another k than the root takes off it at least
 BLOCK = 2**22  # numbers of the evidence that is at hand at a time
@@ -52,13 +53,14 @@ class Choice:
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """The Choice of views for Voters; k, n_views and max_views are None where they are open."""
-    own = voters.at(sample(voters, seed))
+    own = voters.at(sample(voters, SAMPLE, seed))
+    few = own.at(sample(own, SCREENED, seed))
     on = np.flatnonzero([len(np.unique(x[~np.isnan(x)])) > 1 for x in own.A.T])
     on = on[by_content(own.A[:, on])]
     most_dim = min(max_dim, len(on))
     bounds = min(min_dim, most_dim), most_dim
     ks = [k] if k else _tried(len(own.A))
-    views, n_compared = compare(own, on, bounds, ks[0], max_views, threads)
+    views, n_compared = compare(few, on, bounds, k or default_k(len(few.A)), max_views, threads)
     most = n_views or MOST_VIEWS
     found = [forward_selection(own, views, each, most, threads) for each in ks]
     last = np.array([losses[-1] for _, losses in found])
@@ -75,16 +77,15 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
     )
 
 
-def sample(voters, seed):
-    """Positions of the rows that views are chosen on: all, or SAMPLE of them at random."""
-    n = len(voters.A)
-    if n <= SAMPLE:
-        return np.arange(n)
+def sample(voters, most, seed):
+    """Positions of the rows to look at: all, or so many of them at random."""
+    if len(voters.A) <= most:
+        return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
     n_classes = voters.target.shape[1] if voters.classes else 0
     X = np.nan_to_num(voters.A)
     key = row_keys.keys(X, voters.weight, code.astype(np.float64), n_classes)
-    return row_keys.drawn(key, SAMPLE, seed)
+    return row_keys.drawn(key, most, seed)
 
 
 def _tried(n):
