@@ -466,7 +466,7 @@ def _shown(value):
 
 
 def _check_score(score):
-    if not callable(score):
+    if not callable(score) or isinstance(score, type):
         one_of("score", score, scores.SCORES)
 
 

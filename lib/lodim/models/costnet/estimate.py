@@ -28,6 +28,7 @@ from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
 from lodim.selection.cv import count_draws, fold_splits
+from lodim.selection.folds import count_units
 
 LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
 

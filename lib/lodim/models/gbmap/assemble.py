@@ -51,12 +51,17 @@ def assemble(problem, learners, log, selection, for_path):
         null_deviance=problem.null_deviance(),
         calibration=calibration,
         refit_log=refit_log,
-        response_range=_response_range(batch) if family.name == "gaussian" else None,
+        response_range=_response_range(batch, settings) if family.name == "gaussian" else None,
     )
 
 
-def _response_range(batch):
-    """Least and largest response of rows of weight above zero, less the offset."""
+def _response_range(batch, settings):
+    """Least and largest response of rows of weight above zero, less the offset, (2,).
+
+    None where no row is to be kept: they are of two rows.
+    """
+    if settings.reference_rows == 0:
+        return None
     y = (batch.y - batch.offset_matrix(1)[:, 0])[batch.positive_weight]
     return np.array([y.min(), y.max()])
 

@@ -127,7 +127,7 @@ class GbmapFit(Fit):
         if self.response_range is None:
             raise ArgumentError(
                 "this fit does not keep the range of its training response (it is a first(m), or "
-                "of an older version): fit it anew to clip"
+                "of an older version, or was to keep no rows): fit it anew to clip"
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
