@@ -4,8 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
+import numba
 import pytest
 
 import lodim as ld
@@ -94,3 +96,10 @@ def test_other_errors_of_the_compiler_are_raised():
         patch.setattr(compiled.numba, "njit", lambda **_: fail)
         with pytest.raises(RuntimeError, match="something else"):
             compiled.njit(cache=True)(lambda: 0)
+
+
+def test_functions_of_no_module_are_compiled_beside():
+    """Other packages make such functions and compile them while lodim is imported."""
+    function = types.FunctionType((lambda x: x + 1).__code__, {})
+    function.__module__ = None
+    assert numba.njit(function)(1) == 2

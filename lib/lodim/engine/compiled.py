@@ -22,7 +22,7 @@ class _FirstCompilation(event.Listener):
     said = False
 
     def on_start(self, event):
-        module = getattr(event.data["dispatcher"].py_func, "__module__", "")
+        module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
         if self.said or module.split(".")[0] != "lodim":
             return
         self.said = True
