@@ -16,6 +16,8 @@ __all__ = ["extend", "from_state", "proset"]
 
 FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
 ROUGH_TOL, ROUGH_FTOL = 1e-4, 1e-6  # of the fits by which it is chosen: losses move by .001
+ROUGH_CANDIDATES = 300  # of these fits: with all of 1,000 rows they take twice the time
+DRAW_TWICE = 500  # rows up to which the folds are drawn twice
 GRIDS = {  # tried where a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
@@ -214,14 +216,16 @@ def proset(
 
 
 def _with_chosen_penalty(problem):
-    """The fit with lambda_v chosen by cross-validation of its first batch, solved roughly.
+    """The fit with lambda_v chosen by cross-validation of its first batch, made roughly.
 
     Of the null model, where no value is better held out by a standard error.
     """
     settings = problem.settings
     rough = {"tol": max(settings.tol, ROUGH_TOL), "ftol": max(settings.ftol, ROUGH_FTOL)}
-    one_batch = replace(settings, lambda_v=None, n_batches=1, **rough)
-    chosen, tried = choose(replace(problem, settings=one_batch), {"lambda_v": GRIDS["lambda_v"]})
+    rough["n_candidates"] = min(settings.n_candidates, ROUGH_CANDIDATES)
+    one_batch = replace(problem, settings=replace(settings, lambda_v=None, n_batches=1, **rough))
+    draws = 1 if problem.batch.n > DRAW_TWICE else None
+    chosen, tried = choose(one_batch, {"lambda_v": GRIDS["lambda_v"]}, most_draws=draws)
     best = tried.loc[tried["mean"].idxmin()]
     lambda_v = chosen.settings.lambda_v
     if best["mean"] + best["se"] > problem.null_deviance():
