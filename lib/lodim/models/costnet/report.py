@@ -283,10 +283,11 @@ def _coefficients_are(fit):
     if fit.step.rule == PENALIZED:
         return "The coefficients are those of the penalty: shrunken, not refitted."
     if fit.step.relax < 1.0:
+        share = significant(fit.step.relax)
+        blend = f", {share} of the way to those refitted without one" if fit.step.relax else ""
         return (
-            "The terms were selected by looking at the response: the coefficients are shrunken "
-            f"by the penalty, {significant(fit.step.relax)} of the way to those refitted without "
-            "one, and have no valid p-values."
+            "The terms were selected by looking at the response: the coefficients are shrunken by "
+            f"the penalty{blend}, and have no valid p-values."
         )
     return (
         "The terms were selected by looking at the response: the coefficients are refitted "
