@@ -8,7 +8,8 @@ scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Spl
 `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows` training
 rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or logistic
 regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
-trees (histograms); features of the peers are one-hot, standardized. The shares of classes among
+trees (histograms), and of classes lda (shrunk, two components, 5 nearest neighbours in them);
+features of the peers are one-hot, standardized. The shares of classes among
 neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
 would else be judged where it is infinite.
 
@@ -26,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -136,6 +138,12 @@ def of_peer(name, train, test):
         ("knn", False): lambda: KNeighborsRegressor(10),
         ("tree", True): lambda: DecisionTreeClassifier(max_depth=4, random_state=0),
         ("tree", False): lambda: DecisionTreeRegressor(max_depth=4, random_state=0),
+        ("lda", True): lambda: make_pipeline(
+            LinearDiscriminantAnalysis(
+                solver="eigen", shrinkage="auto", n_components=min(2, train["y"].nunique() - 1)
+            ),
+            KNeighborsClassifier(5),
+        ),
         ("boosting", True): lambda: HistGradientBoostingClassifier(random_state=0),
         ("boosting", False): lambda: HistGradientBoostingRegressor(random_state=0),
     }[name, classes]()
@@ -144,9 +152,9 @@ def of_peer(name, train, test):
         f, z = fit.predict(new), test["y"].to_numpy(float)
         return 1.0 - np.mean((z - f) ** 2) / np.var(z), np.nan, np.nan, np.nan, np.nan
     prob, levels = fit.predict_proba(new), list(fit.classes_)
-    if name in ("knn", "tree"):
+    if name in ("knn", "tree", "lda"):
         share = train["y"].value_counts(normalize=True).reindex(levels).to_numpy()
-        inside = 10 if name == "knn" else _leaf_sizes(fit, new)
+        inside = {"knn": 10, "lda": 5}.get(name) or _leaf_sizes(fit, new)
         prob = (inside * prob + share) / (inside + 1)
     return *measures(test["y"], prob, levels), np.nan, np.nan
 
@@ -176,7 +184,7 @@ def main():
         for seed in range(args.seeds):
             train, test = halves(df, seed, args.rows)
             for model in args.models.split(","):
-                if model == "melm" and not is_classes(df):
+                if model in ("melm", "lda") and not is_classes(df):
                     continue
                 start = time.perf_counter()
                 try:
@@ -194,7 +202,7 @@ def main():
                 out.flush()
 
 
-PEERS = ("linear", "knn", "tree", "boosting")
+PEERS = ("linear", "knn", "tree", "boosting", "lda")
 
 if __name__ == "__main__":
     main()
