@@ -532,3 +532,18 @@ def test_winloss_plot(runs, axes):
         one.plot(against={"entropy": runs["random"][0]})
     with pytest.raises(ld.ArgumentError, match="kind must be"):
         one.plot("pie")
+
+
+def test_rows_of_other_categories_and_columns_that_the_pool_lacks():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=40), "g": rng.choice(list("abc"), 40)})
+    df["c"] = np.where(df["x"] > 0, "u", "v")
+    known, pool = df[:10].copy(), df[5:].copy()
+    known["g"] = pd.Categorical(known["g"], categories=list("abcz"))
+    pool["g"] = pd.Categorical(pool["g"], categories=list("abc"))
+    with pytest.raises(ld.DataError, match="row 5 is both labelled and in the pool"):
+        ld.active(ld.proset, "c ~ x + g", known, pool, lambda_v=0.01)
+    with pytest.raises(ld.DataError, match="weights: the pool has no column 'w'"):
+        ld.active(ld.proset, "c ~ x", df[:20].assign(w=1.5), df[20:], weights="w", lambda_v=0.01)
+    with pytest.raises(ld.ArgumentError, match="groups must be the name of a column"):
+        ld.active(ld.proset, "c ~ x", df[:20], df[20:], groups=np.arange(20), lambda_v=0.01)

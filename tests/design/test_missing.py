@@ -114,7 +114,9 @@ def test_rows_without_response_are_left_out(df):
     assert design.n_incomplete == df.loc[5:, ["x", "g"]].isna().any(axis=1).sum()
     design, batch = Design.learn("y ~ x + g", df)
     assert design.n_incomplete == design.n_dropped - 5 == 115 - batch.n
-    with pytest.raises(DataError, match="'x' is missing in every row; leave it out with '- x'"):
+    with pytest.raises(
+        DataError, match="'x' is missing in every row that counts; leave it out with '- x'"
+    ):
         Design.learn("y ~ x + g", df.assign(x=np.nan), missing="indicator")
     with pytest.raises(DataError, match="missing='indicator' keeps rows that miss features"):
         Design.learn("y ~ x + g", df.assign(x=np.nan))
@@ -201,3 +203,15 @@ def test_ordered_categories_are_thresholds_elsewhere(df):
     np.testing.assert_allclose(X, np.column_stack([code >= 1, code >= 2, code < 0]), atol=1e-12)
     again = Design.from_state(design.to_state())
     np.testing.assert_array_equal(numbers(again, df), numbers(design, df))
+
+
+def test_new_levels_of_a_column_in_two_terms():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"g": rng.choice(list("abc"), 60), "y": rng.normal(size=60)})
+    df["k"] = rng.integers(0, 3, 60) * 1.0
+    fit = ld.glm("y ~ g + C(g, levels=['a', 'b', 'c', 'd'])", df)
+    out = fit.predict(df[:2].assign(g=["e", "a"]), new_levels="missing")
+    assert list(out.isna()) == [True, False]
+    fit = ld.glm("y ~ k + C(k)", df, missing="indicator")
+    with pytest.raises(ld.ArgumentError, match="'k', which the formula takes as a number too"):
+        fit.predict(df[:1].assign(k=7.0), new_levels="missing")

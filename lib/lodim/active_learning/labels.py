@@ -33,8 +33,8 @@ def _check_apart(response, labelled, pool):
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
         return
-    known = labelled.loc[~labelled.index.duplicated(), columns].loc[labels]
-    other = pool.loc[labels, columns]
+    known = labelled.loc[~labelled.index.duplicated(), columns].loc[labels].astype(object)
+    other = pool.loc[labels, columns].astype(object)
     same = ((known == other) | (known.isna() & other.isna())).all(axis=1)
     if same.any():
         row, n = plain(labels[same.to_numpy(bool)][0]), int(same.sum())

@@ -159,10 +159,14 @@ def active(
     if target is not None and test is None:
         raise ArgumentError("target is an error on test rows: give test= too")
     response = _response(formula)
-    for name in ("weights", "offset", "order"):
-        if not isinstance(arguments.get(name), str | None):
+    beside = {k: arguments.get(k) for k in ("weights", "offset", "order", "groups", "clusters")}
+    for name, value in beside.items():
+        if not isinstance(value, str | None):
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
     check_frames(response, labelled, pool, test)
+    for name, value in beside.items():
+        if value is not None and value not in pool:
+            raise DataError(f"{name}: the pool has no column {value!r}, which its rows will need")
     if labelled is None:
         labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
     if "seed" in spec_of(model).settings.__dataclass_fields__:

@@ -96,7 +96,7 @@ def vote_entropy(votes):
 def of_user(function, learner):
     """What a user's function (fit, rows) -> numbers says of the rows of the pool, (n,)."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
-    value = function(learner.fit, learner.pool)
+    value = function(learner.fit, learner.pool.copy())
     try:
         out = np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -290,12 +290,26 @@ class Design:
         """Of columns with levels, those that are known, and which others are taken as missing."""
         if new_levels not in ("error", "missing"):
             raise ArgumentError(f"new_levels must be one of error, missing, not {new_levels!r}")
-        found = {}
-        for part in itertools.chain.from_iterable(self.terms):
-            name = factors.column_with_levels(part)
-            if name is not None and (new_levels == "missing" or part.unseen):
-                found[name] = part.levels, None if new_levels == "missing" else part.unseen
+        found, parts = {}, list(itertools.chain.from_iterable(self.terms))
+        for name, part in [(factors.column_with_levels(part), part) for part in parts]:
+            if name is None or not (new_levels == "missing" or part.unseen):
+                continue
+            if new_levels == "missing" and any(factors.is_read_as_number(p, name) for p in parts):
+                raise ArgumentError(
+                    f"new_levels='missing' is not for column {name!r}, which the formula takes as "
+                    "a number too"
+                )
+            levels, unseen = found.get(name, (part.levels, part.unseen))
+            levels = tuple(level for level in levels if level in part.levels)
+            found[name] = levels, None if new_levels == "missing" else (*unseen, *part.unseen)
         return found
+
+    def has_level_of_missing(self, name):
+        """Whether a missing value of a column of the data is a level of its own in some term."""
+        parts = itertools.chain.from_iterable(self.terms)
+        return any(
+            factors.column_with_levels(part) == name and part.missing is not None for part in parts
+        )
 
     def _is_constant(self):
         constant = set(self.constant)

@@ -170,7 +170,7 @@ def prepare(factor, table):
     if not factor.called:
         return recode(table.columns[factor.name], factor.levels, table.rows, CURE)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
-    return recode(source, factor.levels, rows, CURE)
+    return recode(source, factor.levels, rows, CURE if column_with_levels(factor) else "")
 
 
 def column(factor, prepared, j):
@@ -280,6 +280,11 @@ def column_with_levels(factor):
     if not isinstance(factor, Levels):
         return None
     return column_name(tree(factor.name).args[0]) if factor.called else factor.name
+
+
+def is_read_as_number(factor, name):
+    """Whether a factor takes the values of a column as numbers."""
+    return isinstance(factor, Numeric | Expression) and name in needs(factor)
 
 
 def _inner(code, node, table):

@@ -52,7 +52,7 @@ def _learn(column, rows, weights):
     known = counts & ~missing
     if not known.any():
         raise DataError(
-            f"column {column.name!r} is missing in every row; leave it out with "
+            f"column {column.name!r} is missing in every row that counts; leave it out with "
             f"'- {quote(column.name)}'"
         )
     if column.kind == "level":

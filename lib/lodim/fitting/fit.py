@@ -381,11 +381,11 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     }  # fmt: skip
     forms.check(state, known)
     parameters = signature(_function(kind)).parameters.values()
+    usual = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    del usual["progress"]
     # A file from before there was a choice has what was done then.
-    arguments = dict(state["arguments"])
-    arguments.setdefault("missing", design.missing)
-    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
-    if set(arguments) != named:
+    arguments = usual | {"missing": design.missing} | state["arguments"]
+    if set(arguments) != set(usual):
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
         _check_selection(selection, state["chosen"], state["settings"])

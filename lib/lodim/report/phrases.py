@@ -88,10 +88,13 @@ def _rows(n):
 
 
 def _stand_in(fill, design):
-    if isinstance(fill.value, float):
-        return f"by the mean {significant(fill.value)}"
-    own = f"{fill.name}[missing]" not in design.term_names
-    return "a level of its own" if own else f"by {fill.value}"
+    if design.has_level_of_missing(fill.name):
+        return "a level of its own"
+    return (
+        f"by the mean {significant(fill.value)}"
+        if isinstance(fill.value, float)
+        else f"by {fill.value}"
+    )
 
 
 def choice(fit, detail=""):

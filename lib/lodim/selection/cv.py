@@ -83,7 +83,8 @@ def count_draws(batch, most=None):
 def choose_between(problem, name, values, *, most_draws=None):
     """The problem with the first value of a setting, or with one that is better held out.
 
-    Better: by more than one standard error of the difference of the deviances.
+    Better: by more than one standard error of the difference of the deviances; where a single fold
+    is held out, of the deviance itself.
     """
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)

@@ -41,7 +41,7 @@ def test_losses_are_those_of_an_independent_lasso():
 def test_the_standard_error_is_that_of_a_mean_of_rows():
     rows = np.array([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]])
     weight = np.array([0.5, 0.25, 0.25])
-    judged = held_out.HeldOut(rows, weight, np.zeros((2, 1)))
+    judged = held_out.HeldOut(rows, weight, np.zeros((2, 1)), np.arange(float(rows.shape[1])))
     np.testing.assert_allclose(judged.mean, [2.0, 1.0])
     assert judged.error(0) == pytest.approx(np.sqrt(0.25 * 1.0 + 0.0625 * 0.0 + 0.0625 * 4.0))
     assert judged.error(1) == 0.0
@@ -148,3 +148,36 @@ def test_files_of_older_versions_are_read():
     back = model.from_state(old)
     assert str(back.summary()) == str(fit.summary())
     assert back.predict(sparse(5, 3)).equals(fit.predict(sparse(5, 3)))
+
+
+def few(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    return df.assign(y=np.where(df["a"] + df["b"] + rng.normal(size=n) > 0, "p", "q"))
+
+
+def test_rows_of_weight_zero_do_not_count():
+    df, costs = few(), {"a": 1, "b": 2, "c": 3}
+    weights = np.where(np.arange(60) % 7 == 0, 0.0, 1.0)
+    fit = ld.costnet("y ~ a + b + c", df, weights=weights, costs=costs, standardize=False)
+    assert np.isfinite(fit.estimates.frontier.held_out).all()
+    assert np.isfinite(fit.estimates.frontier.error).all()
+
+
+def test_free_features_are_no_worse_than_none():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(40, 8)), columns=list("abcdefgh"))
+    df["y"] = np.where(df["a"] + 0.5 * rng.normal(size=40) > 0, "p", "q")
+    frontier = ld.costnet("y ~ .", df, costs=dict.fromkeys("abcdefgh", 0)).estimates.frontier
+    null = -2 * np.mean(df["y"] == "p") * np.log(np.mean(df["y"] == "p"))
+    null -= 2 * np.mean(df["y"] == "q") * np.log(np.mean(df["y"] == "q"))
+    assert frontier.held_out.mean() < 1.1 * null
+
+
+def test_errors_are_of_whole_groups():
+    df, costs = few(), {"a": 1, "b": 2, "c": 3}
+    rows = df.loc[df.index.repeat(5)].reset_index(drop=True)
+    one = ld.costnet("y ~ a + b + c", df, costs=costs).estimates.frontier.error[0]
+    groups = np.repeat(np.arange(60), 5)
+    same = ld.costnet("y ~ a + b + c", rows, costs=costs, groups=groups).estimates.frontier.error
+    np.testing.assert_allclose(same[0], one, rtol=0.1)

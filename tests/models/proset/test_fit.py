@@ -558,3 +558,9 @@ def test_noise_is_not_followed():
         null = -np.log(share[df["k"][200:]].to_numpy()).mean()
         losses.append(fit.evaluate(df[200:])["log_loss"][0] - null)
     assert np.mean(losses) < 0.01  # with the author's lambda_v, 1e-3, it is .3
+
+
+def test_lambda_w_by_cross_validation():
+    iris = ld.data("iris")
+    fit = ld.proset("species ~ petal_length + petal_width", iris, lambda_w=None)
+    assert fit.settings.lambda_w > 0 and "lambda_w" in fit.chosen

@@ -83,7 +83,7 @@ def _class_rows(fit):
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
         ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
-        ("Covariances", f"{s.covariance}{_how_covariance(fit)}"),
+        ("Covariances", f"{s.covariance}{phrases.how(fit, 'covariance')}"),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
@@ -97,11 +97,6 @@ def _class_rows(fit):
     rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
     rows.append(("Converged", "yes" if fit.converged else "NO"))
     return rows
-
-
-def _how_covariance(fit):
-    """A remark where cross-validation has chosen the covariance, else no text."""
-    return phrases.how(fit, "gamma") if fit.arguments["covariance"] is None else ""
 
 
 def _loadings(fit, most):

@@ -1,7 +1,7 @@
 """The arguments of melm, checked, and whether the data suit them."""
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,10 @@ FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "clas
 
 @dataclass(frozen=True)
 class Settings:
-    """The model's own arguments, as `melm` describes them; gamma and covariance may be open."""
+    """The model's own arguments, as `melm` describes them; gamma may be open.
+
+    A covariance of None is "shrunk": what stands where nothing compares others with it.
+    """
 
     k: int
     gamma: float | None
@@ -60,9 +63,10 @@ class Settings:
         check_size(self, "tol")
         for name in ("penalty", "calibrate"):
             check(self, name, bool, lambda v: True, "True or False")
+        if self.covariance is None:
+            object.__setattr__(self, "covariance", SHRUNK)
         for name, choices in CHOICES.items():
-            if name != "covariance" or self.covariance is not None:
-                check_choice(self, name, choices)
+            check_choice(self, name, choices)
         _check_classifier(self.classifier)
 
     @property
@@ -116,8 +120,6 @@ def validate(problem):
         _check_with_classes(problem.settings)
         _check_class_sizes(problem)
     _check_dimensions(problem)
-    if problem.settings.covariance is None:
-        return replace(problem, settings=replace(problem.settings, covariance=SHRUNK))
     return problem
 
 

@@ -11,6 +11,7 @@ from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import response_values, weighted_sums
 from lodim.models.proset.training import BatchState
 from lodim.selection.cv import quick_splits
+from lodim.selection.folds import count_units
 
 PERCENT = np.arange(101) / 100
 RARE = 1e-4  # level of a response below which it is not known how far out it is
@@ -66,8 +67,10 @@ def _growth(problem):
     """Factor by which errors of new rows are larger than those of rows that weights are fitted to.
 
     From fits to parts of the rows and their errors on the others. (Sizes; squares would listen to
-    the farthest rows alone, and blow up the middle.)
+    the farthest rows alone, and blow up the middle.) 1 where all rows are one group.
     """
+    if count_units(problem.batch) < 2:
+        return 1.0
     fitted = new = 0.0
     for train, held_out in quick_splits(problem):
         stages = fit_stages(train, problem.family, problem.settings)

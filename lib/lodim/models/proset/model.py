@@ -79,9 +79,9 @@ def proset(
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
-        (but not with loss="density"); where no value is better held out than the null model by a
-        standard error, it is so large that the fit is the null model. Beyond, and in `path` and
-        `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond 1,000 rows.
+        (but not with loss="density", nor beside lambda_w=None or n_batches=None); where no value is
+        better held out than the null model by a standard error, it is so large that the fit is the
+        null model. Beyond, and in `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond 1,000 rows.
         None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and noisy data
         the class shares alone then have the better held-out likelihood.)
     l1_ratio_v, l1_ratio_w : float in [0, 1]
@@ -207,7 +207,8 @@ def proset(
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(proset, formula, data, arguments)
     few = len(problem.batch.positive_weight) <= FEW_ROWS
-    if lambda_v == "auto" and loss != "density" and few and n_batches is not None:
+    given = n_batches is not None and lambda_w is not None
+    if lambda_v == "auto" and loss != "density" and few and given:
         return _with_chosen_penalty(problem)
     to_choose = [name for name in GRIDS if getattr(problem.settings, name) is None]
     if not to_choose and n_batches is not None:

@@ -59,24 +59,30 @@ THESIS = {  # arguments of serve="ratio", and their values where nothing is said
 def _with_serve(problem):
     """The problem with the axes of its views, where they may vote."""
     s, order = problem.settings, problem.batch.order is not None
-    given = [name for name, usual in THESIS.items() if getattr(s, name) != usual]
-    given += ["order"] if order else []
+    given = [*_of_ratios(s), *(["order"] if order else [])]
     if s.serve == VOTE and task_of(problem.family) == CLUSTERS:
         raise ArgumentError("serve='vote' needs a response; without one ratios serve")
     if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
         raise ArgumentError("serve='vote' is for one response; several share views by ratios")
     if s.serve == VOTE and given:
         raise ArgumentError(f"{given[0]} is for serve='ratio', and serve is 'vote'")
-    if given or s.serve == RATIO or task_of(problem.family) == CLUSTERS:
+    if order or task_of(problem.family) == CLUSTERS:
         return problem
     return replace(
         problem, settings=replace(s, axes=Axes.from_design(problem.design, problem.standardize))
     )
 
 
-def votes(settings):
-    """Whether views vote: where nothing was asked for that only ratios have."""
-    return settings.axes is not None and settings.lambda_ is None
+def _of_ratios(settings):
+    """Names of the settings that only ratios have and that say something."""
+    return [name for name, usual in THESIS.items() if getattr(settings, name) != usual]
+
+
+def votes(settings, lambda_):
+    """Whether views vote at a penalty: where nothing was asked for that only ratios have."""
+    if settings.axes is None or settings.serve == RATIO or lambda_ is not None:
+        return False
+    return not _of_ratios(replace(settings, lambda_=None))
 
 
 def refuse_unused_arguments(problems):
@@ -124,16 +130,18 @@ def fit_stages(batch, family, settings, eval_batch=None):
     which has losses of its own then.
     """
     search = ViewSearch.from_batch(batch, family, settings)
-    if settings.serve == VOTE and settings.lambda_ is not None:
-        raise ArgumentError("lambda_ is for serve='ratio', and serve is 'vote'")
-    if votes(settings):
-        e, log = vote_ensemble(search)
-        scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
-        yield e, log, scores
-        return
     several = isinstance(settings.lambda_, tuple)
-    L = search.losses() if several else None
-    for lambda_ in settings.lambda_ if several else (settings.lambda_,):
+    penalties = settings.lambda_ if several else (settings.lambda_,)
+    L = search.losses() if several and any(v is not None for v in penalties) else None
+    for lambda_ in penalties:
+        one = replace(settings, lambda_=lambda_)
+        if settings.serve == VOTE and _of_ratios(one):
+            raise ArgumentError(f"{_of_ratios(one)[0]} is for serve='ratio', and serve is 'vote'")
+        if votes(settings, lambda_):
+            e, log = vote_ensemble(search)
+            scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
+            yield e, log, scores
+            continue
         recovery = search.recover(lambda_, None if lambda_ is None else L)
         used = float("nan") if recovery.forward else recovery.lambda_
         e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)

@@ -42,7 +42,8 @@ class RiprFit(Fit):
     the fit reports are of rows without themselves, in views that were chosen with them; those of
     new rows are what `lodim.cv` estimates, or evaluate() on rows that were kept out.
 
-    evaluate() leaves out rows that have all features of no view, and counts the others in n.
+    Where ratios serve, evaluate() leaves out rows that have all features of no view, and counts the
+    others in n.
     """
 
     name = "ripr"

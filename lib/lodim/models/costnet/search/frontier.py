@@ -17,7 +17,9 @@ MIN_IMPROVEMENT = 0.5  # fall of the criterion below which a dearer model is not
 
 @dataclass(frozen=True, eq=False)
 class CostFrontier:
-    """M models of growing cost, each better by criterion and by deviance than all cheaper ones.
+    """M models of growing cost, each better than all cheaper ones.
+
+    Better is by criterion and by deviance, or where held-out rows choose by their loss.
 
     cost : (M,) what must be paid
     intercept : (M, K); coef : (M, p, K) on standardized columns
@@ -27,7 +29,7 @@ class CostFrontier:
     lambda_ : (M,), NaN where the rule has none
     rule : (M,) names
     bound : (M,) no model of this cost or less has a deviance below it
-    criterion : (M,), see Criterion
+    criterion : (M,) of the refitted model, see Criterion; NaN of one that is not refitted at all
     relax : (M,) share of the refit in the blend with the penalized coefficients
     held_out : (M, D) mean deviance of held-out rows, in each of D draws of the folds; or (M, 0)
     error : (M,) standard error of the mean of these; NaN where there is none

@@ -60,6 +60,8 @@ class Variant:
     def fitted_to(self, pool):
         """The same of the rows of another Pool; None where too few rows are left to refit it."""
         own = self.proposal
+        if own.rule == "null":
+            return replace(own, state=pool.search.state(own.state.used))
         budget = own.state.price
         if self.choice is None:
             return [c for c in pool.listed if affordable(c.state.price, budget)][-1]
@@ -80,12 +82,15 @@ def _state(search, used, relax):
 
 
 def variants_of(pool, relax=None):
-    """Variants of all that the rules of a pool propose within the budget.
+    """Variants of the null model, and of all that the rules of a pool propose within the budget.
 
     Of models of a path each with the shares `relax` of the refit, None being those of RELAX; those
     of the price list as they are.
     """
-    search, out = pool.search, [Variant(proposal) for proposal in pool.listed]
+    search = pool.search
+    nothing = search.state(np.zeros(len(search.space), bool))
+    out = [Variant(Proposal(nothing, "null"))]
+    out += [Variant(proposal) for proposal in pool.listed if proposal.rule != "null"]
     for rule, path in pool.paths.items():
         for place, choice, used in path_selections(search.space, path):
             if place % STEP or not affordable(search.space.price(used), search.budget):
@@ -105,11 +110,13 @@ class HeldOut:
     rows : (V, n) of each row, the mean over the draws of the folds; inf where one cannot be made
     weight : (n,) of the rows, of sum one
     draws : (V, D) weighted mean of each draw
+    units : (n,) codes of what is held out as a whole
     """
 
     rows: np.ndarray
     weight: np.ndarray
     draws: np.ndarray
+    units: np.ndarray
 
     @classmethod
     def from_folds(cls, variants, pools, tests, family, n_draws):
@@ -120,17 +127,20 @@ class HeldOut:
         n = 1 + max(int(test.rows.max()) for test in tests)
         total, times, weight = np.zeros((len(variants), n)), np.zeros(n), np.zeros(n)
         draws, sizes = np.zeros((len(variants), n_draws)), np.zeros(n_draws)
+        units = np.arange(n, dtype=float)
         for k, (pool, test) in enumerate(zip(pools, tests, strict=True)):
             loss, draw = _losses(variants, pool, test, family), k * n_draws // len(tests)
             mass = np.ones(test.n) if test.weights is None else test.weights
+            on = mass > 0.0  # an infinite loss of a row that does not count is none
             total[:, test.rows] += loss
             times[test.rows] += 1.0
             weight[test.rows] = mass
-            draws[:, draw] += loss @ mass
+            units[test.rows] = test.rows if test.units is None else test.units
+            draws[:, draw] += loss[:, on] @ mass[on]
             sizes[draw] += mass.sum()
-        held = times > 0.0
+        held = (times > 0.0) & (weight > 0.0)
         weight = weight[held] / weight[held].sum()
-        return cls(total[:, held] / times[held], weight, draws / sizes)
+        return cls(total[:, held] / times[held], weight, draws / sizes, units[held])
 
     @property
     def mean(self):
@@ -138,8 +148,10 @@ class HeldOut:
         return self.rows @ self.weight
 
     def error(self, v):
-        """Standard error of the mean of a model."""
-        return float(np.sqrt(self.weight**2 @ (self.rows[v] - self.mean[v]) ** 2))
+        """Standard error of the mean of a model, over rows, or over groups of them."""
+        _, unit = np.unique(self.units, return_inverse=True)
+        sums = np.bincount(unit, self.weight * (self.rows[v] - self.rows[v] @ self.weight))
+        return float(np.sqrt(sums @ sums))
 
 
 def _losses(variants, pool, test, family):

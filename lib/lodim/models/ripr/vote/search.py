@@ -55,7 +55,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
     """The Choice of views for Voters; k, n_views and max_views are None where they are open."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
-    on = np.flatnonzero([len(np.unique(x[~np.isnan(x)])) > 1 for x in own.A.T])
+    on = _axes_to_compare(own.A, voters.A)
     on = on[by_content(own.A[:, on])]
     most_dim = min(max_dim, len(on))
     bounds = min(min_dim, most_dim), most_dim
@@ -75,6 +75,15 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
         possible=sum(comb(len(on), d) for d in range(bounds[0], bounds[1] + 1)),
         sampled=len(own.A),
     )
+
+
+def _axes_to_compare(*samples):
+    """Axes that vary in the first sample in which one does; else all with a value, as they are."""
+    for A in samples:
+        varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
+        if any(varies):
+            return np.flatnonzero(varies)
+    return np.flatnonzero(~np.isnan(samples[-1]).all(axis=0))
 
 
 def sample(voters, most, seed):
@@ -169,6 +178,7 @@ def forward_selection(voters, views, k, most, threads=1):
     chosen, losses = [], [null]
     while len(chosen) < min(most, len(views)):
         new = factors(voters, total, evidence, threads)[1]
+        new[chosen] = np.inf
         fewest = size[new <= new.min() + SIMPLER * losses[-1]].min()
         j = int(ties.argmin(np.where(size == fewest, new, np.inf)))
         if chosen and losses[-1] - new[j] <= GAIN * losses[-1] + LEAST_GAIN * null:
