@@ -372,6 +372,10 @@ class Fit(ABC):
         return self.summary().as_html()
 
 
+# Arguments that older files lack, and what was done then.
+LATER = {"groups": None, "refit": "none", "serve": "ratio"}
+
+
 def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
@@ -381,11 +385,12 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     }  # fmt: skip
     forms.check(state, known)
     parameters = signature(_function(kind)).parameters.values()
-    usual = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    del usual["progress"]
-    # A file from before there was a choice has what was done then.
-    arguments = usual | {"missing": design.missing} | state["arguments"]
-    if set(arguments) != set(usual):
+    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
+    arguments = dict(state["arguments"])
+    for name, value in {**LATER, "missing": design.missing}.items():
+        if name in named:
+            arguments.setdefault(name, value)
+    if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is not None:
         _check_selection(selection, state["chosen"], state["settings"])

@@ -87,10 +87,8 @@ def _choose_refit(problem, learners, selection, for_path):
 
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
-    # What older files lack.
-    state = {"refit_log": None, "response_range": None} | state
-    state["arguments"] = {"refit": "none"} | state["arguments"]
     common, reference = shared(state, "gbmap"), state["reference"]
+    state = {"refit_log": None, "response_range": None} | state  # which older files lack
     if isinstance(state["calibration"], np.ndarray):
         state["calibration"] = {"difference": state["calibration"]}
     learners = WeakLearners(**state["boosts"])

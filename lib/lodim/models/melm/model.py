@@ -217,8 +217,7 @@ def _chosen(problem, covariance_open):
         quick = replace(quick, settings=replace(quick.settings, covariance=best))
     quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, **draws)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
-    compared = {"covariance": ()} if covariance_open else {}
-    return problem.settle(settings, chosen=quick.chosen | compared), frame
+    return problem.settle(settings, chosen=quick.chosen), frame
 
 
 SPEC = ModelSpec(

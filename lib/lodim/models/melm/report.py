@@ -83,7 +83,7 @@ def _class_rows(fit):
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
         ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
-        ("Covariances", f"{s.covariance}{phrases.how(fit, 'covariance')}"),
+        ("Covariances", f"{s.covariance}{_how_covariance(fit)}"),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
@@ -97,6 +97,12 @@ def _class_rows(fit):
     rows.append(("Dev. ratio", f"{fit.dev_ratio:.4f}"))
     rows.append(("Converged", "yes" if fit.converged else "NO"))
     return rows
+
+
+def _how_covariance(fit):
+    """A remark where cross-validation has chosen the covariance, else no text."""
+    was_open = fit.arguments["covariance"] is None and fit.arguments["gamma"] is None
+    return phrases.how(fit, "gamma") if was_open else ""
 
 
 def _loadings(fit, most):
