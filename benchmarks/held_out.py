@@ -165,6 +165,19 @@ def _leaf_sizes(fit, X):
     return tree.n_node_samples[fit[-1].apply(fit[:-1].transform(X))][:, None]
 
 
+def table(path, fields):
+    """A function that writes a row, a dict, to a CSV file or to the screen, at once."""
+    out = open(path, "w", newline="") if path else sys.stdout  # noqa: SIM115
+    writer = csv.DictWriter(out, fields)
+    writer.writeheader()
+
+    def write(row):
+        writer.writerow(row)
+        out.flush()
+
+    return write
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?")
@@ -175,9 +188,7 @@ def main():
     parser.add_argument("--out")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    out = open(args.out, "w", newline="") if args.out else sys.stdout  # noqa: SIM115
-    writer = csv.DictWriter(out, FIELDS)
-    writer.writeheader()
+    write = table(args.out, FIELDS)
     for name, df in sets(args.folder).items():
         if args.sets and name not in args.sets.split(","):
             continue
@@ -198,8 +209,7 @@ def main():
                            p=df.shape[1] - 1, seed=seed, model=model, score=f"{score:.4f}",
                            log_loss=f"{loss:.4f}", ece=f"{ece:.4f}", seconds=f"{seconds:.2f}",
                            features=features, parts=parts)  # fmt: skip
-                writer.writerow(row)
-                out.flush()
+                write(row)
 
 
 PEERS = ("linear", "knn", "tree", "boosting", "lda")

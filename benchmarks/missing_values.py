@@ -14,14 +14,13 @@ results/missing_values.csv has what the defaults were chosen by: 150 rows, one s
 """
 
 import argparse
-import csv
 import sys
 import time
 import warnings
 
 import numpy as np
 import pandas as pd
-from held_out import halves, is_classes, measures, sets
+from held_out import halves, is_classes, measures, sets, table
 
 import lodim as ld
 
@@ -105,9 +104,7 @@ def main():
     parser.add_argument("--out")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    out = open(args.out, "w", newline="") if args.out else sys.stdout  # noqa: SIM115
-    writer = csv.DictWriter(out, FIELDS)
-    writer.writeheader()
+    write = table(args.out, FIELDS)
     for name, df in sets(args.folder).items():
         if name not in args.sets.split(","):
             continue
@@ -125,8 +122,7 @@ def main():
                     hit, loss = score(model, way, train, test)
                     seconds = time.perf_counter() - start
                     row = (name, kind, seed, model, way, f"{hit:.4f}", f"{loss:.4f}")
-                    writer.writerow(dict(zip(FIELDS, (*row, f"{seconds:.2f}"), strict=True)))
-                    out.flush()
+                    write(dict(zip(FIELDS, (*row, f"{seconds:.2f}"), strict=True)))
 
 
 if __name__ == "__main__":

@@ -372,12 +372,11 @@ class Fit(ABC):
         return self.summary().as_html()
 
 
-# Arguments that older files lack, and what was done then.
-LATER = {"groups": None, "refit": "none", "serve": "ratio"}
+def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
+    """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written.
 
-
-def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written."""
+    later : arguments of that model which older files lack, and what was done then
+    """
     design, selection = Design.from_state(state["design"]), state["selection"]
     known: dict[str, forms.Form] = {
         "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
@@ -387,7 +386,7 @@ def shared(state: dict[str, Any], kind: str) -> dict[str, Any]:
     parameters = signature(_function(kind)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
     arguments = dict(state["arguments"])
-    for name, value in {**LATER, "missing": design.missing}.items():
+    for name, value in {"missing": design.missing, "groups": None, **later}.items():
         if name in named:
             arguments.setdefault(name, value)
     if set(arguments) != named:

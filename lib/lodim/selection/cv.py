@@ -13,11 +13,11 @@ from lodim.checks import one_of, whole
 from lodim.design.batch import split, subset
 from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import centre, grid_ends, weights
-from lodim.selection.folds import assign, assign_draws, count_units
+from lodim.selection.folds import assign, assign_draws, check_units, count_units
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
@@ -37,14 +37,12 @@ MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few 
 
 def quick_splits(problem, draws=1):
     """Training and held-out batches of a few folds, [(Batch, Batch)]; see `fold_splits`."""
-    batch = problem.batch
-    if count_units(batch) < 2:
-        spec, what = problem.spec, "row" if batch.units is None else "group"
-        needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
-        names = " and ".join(filter(None, [*needed, spec.stage_setting, spec.shared_setting]))
-        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
+    spec = problem.spec
+    needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
+    names = filter(None, [*needed, spec.stage_setting, spec.shared_setting])
+    check_units(problem.batch, " and ".join(names))
     levels, seed = problem.design.levels, problem.settings.seed
-    return fold_splits(batch, levels, seed, problem.standardize, draws)
+    return fold_splits(problem.batch, levels, seed, problem.standardize, draws)
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.engine import row_keys
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataError
 
 
 def assign(batch, folds, classes, seed):
@@ -60,6 +60,13 @@ def _assign(batch, folds, classes, seed):
     fold = np.empty(batch.n, np.int64)
     fold[order] = np.arange(batch.n) % folds
     return fold
+
+
+def check_units(batch, names):
+    """Raise where a single row or group counts; the call must then give what is named, a text."""
+    if count_units(batch) < 2:
+        what = "row" if batch.units is None else "group"
+        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
 
 
 def count_units(batch):

@@ -41,7 +41,7 @@ def test_losses_are_those_of_an_independent_lasso():
 def test_the_standard_error_is_that_of_a_mean_of_rows():
     rows = np.array([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]])
     weight = np.array([0.5, 0.25, 0.25])
-    judged = held_out.HeldOut(rows, weight, np.zeros((2, 1)), np.arange(float(rows.shape[1])))
+    judged = held_out.HeldOut(rows, weight, np.zeros((2, 1)), np.arange(rows.shape[1]))
     np.testing.assert_allclose(judged.mean, [2.0, 1.0])
     assert judged.error(0) == pytest.approx(np.sqrt(0.25 * 1.0 + 0.0625 * 0.0 + 0.0625 * 4.0))
     assert judged.error(1) == 0.0

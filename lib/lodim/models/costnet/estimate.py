@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import single_blas
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.price_list import Estimates
@@ -28,7 +28,7 @@ from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
 from lodim.selection.cv import count_draws, fold_splits
-from lodim.selection.folds import count_units
+from lodim.selection.folds import check_units, count_units
 
 LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
 
@@ -138,13 +138,10 @@ def _by_cv(settings):
 
 def _judged(batch, settings):
     """Whether rows are held out: to choose the price list, or the budget."""
-    open_budget = None in _budgets(settings)
-    if count_units(batch) >= 2:
-        return open_budget or _by_cv(settings)
-    if open_budget:
-        what = "row" if batch.units is None else "group"
-        raise DataError(f"a single {what} counts: nothing can be held out; give budget")
-    return False
+    if None in _budgets(settings):
+        check_units(batch, "budget")
+        return True
+    return _by_cv(settings) and count_units(batch) >= 2
 
 
 def _judge(batch, family, settings, pool, draws):

@@ -87,7 +87,7 @@ def _choose_refit(problem, learners, selection, for_path):
 
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
-    common, reference = shared(state, "gbmap"), state["reference"]
+    common, reference = shared(state, "gbmap", refit="none"), state["reference"]
     state = {"refit_log": None, "response_range": None} | state  # which older files lack
     if isinstance(state["calibration"], np.ndarray):
         state["calibration"] = {"difference": state["calibration"]}

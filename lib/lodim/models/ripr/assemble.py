@@ -34,7 +34,7 @@ def assemble(problem, ensemble, log, selection, for_path):
 
 def from_state(state):
     """The fit that `RiprFit._to_state` has written."""
-    common = shared(state, "ripr")
+    common = shared(state, "ripr", serve=RATIO)
     design = common["design"]
     p = len(design.names)
     known = {"serve": RATIO, "axis_of": np.arange(p), "local_learners": ()}

@@ -59,13 +59,12 @@ THESIS = {  # arguments of serve="ratio", and their values where nothing is said
 def _with_serve(problem):
     """The problem with the axes of its views, where they may vote."""
     s, order = problem.settings, problem.batch.order is not None
-    given = [*_of_ratios(s), *(["order"] if order else [])]
     if s.serve == VOTE and task_of(problem.family) == CLUSTERS:
         raise ArgumentError("serve='vote' needs a response; without one ratios serve")
     if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
         raise ArgumentError("serve='vote' is for one response; several share views by ratios")
-    if s.serve == VOTE and given:
-        raise ArgumentError(f"{given[0]} is for serve='ratio', and serve is 'vote'")
+    if s.serve == VOTE:
+        _refuse_ratios([*_of_ratios(s), *(["order"] if order else [])])
     if order or task_of(problem.family) == CLUSTERS:
         return problem
     return replace(
@@ -78,11 +77,18 @@ def _of_ratios(settings):
     return [name for name, usual in THESIS.items() if getattr(settings, name) != usual]
 
 
+def _refuse_ratios(names):
+    """Raise where some settings say what only ratios have, and views are to vote."""
+    if names:
+        raise ArgumentError(f"{names[0]} is for serve='ratio', and serve is 'vote'")
+
+
 def votes(settings, lambda_):
     """Whether views vote at a penalty: where nothing was asked for that only ratios have."""
-    if settings.axes is None or settings.serve == RATIO or lambda_ is not None:
-        return False
-    return not _of_ratios(replace(settings, lambda_=None))
+    of_ratios = _of_ratios(replace(settings, lambda_=lambda_))
+    if settings.serve == VOTE:
+        _refuse_ratios(of_ratios)
+    return settings.axes is not None and settings.serve != RATIO and not of_ratios
 
 
 def refuse_unused_arguments(problems):
@@ -134,19 +140,20 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
-        one = replace(settings, lambda_=lambda_)
-        if settings.serve == VOTE and _of_ratios(one):
-            raise ArgumentError(f"{_of_ratios(one)[0]} is for serve='ratio', and serve is 'vote'")
         if votes(settings, lambda_):
             e, log = vote_ensemble(search)
-            scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
-            yield e, log, scores
-            continue
-        recovery = search.recover(lambda_, None if lambda_ is None else L)
-        used = float("nan") if recovery.forward else recovery.lambda_
-        e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
+        else:
+            e, log = _ratio_ensemble(search, lambda_, L)
         scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
-        yield e, search_log(recovery.assignment, search), scores
+        yield e, log, scores
+
+
+def _ratio_ensemble(search, lambda_, L):
+    """The Ensemble of views that ratios serve, at a penalty with losses L or of its own choice."""
+    recovery = search.recover(lambda_, None if lambda_ is None else L)
+    used = float("nan") if recovery.forward else recovery.lambda_
+    e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
+    return e, search_log(recovery.assignment, search)
 
 
 def combine(parts):

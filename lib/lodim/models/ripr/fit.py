@@ -325,13 +325,13 @@ class RiprFit(Fit):
         e, d = self.estimates, self.design
         out = []
         for a in e.columns(j):
-            x, own = X[:, a], np.flatnonzero(e.axis_of == e.features[a])
-            if len(own) == 1:
-                out.append(x * d.scale[own[0]] + d.mean[own[0]])
-                continue
-            names = np.array(self._level_names(e.features[a]), object)
-            code = np.where(np.isnan(x), -1, x).astype(int)
-            out.append(np.append(names, None)[code])
+            x = X[:, a]
+            if e.mismatch[a] > 0.0:
+                names = np.array(self._level_names(e.features[a]), object)
+                out.append(np.append(names, None)[np.where(np.isnan(x), -1, x).astype(int)])
+            else:
+                feature = int(np.flatnonzero(e.axis_of == e.features[a])[0])
+                out.append(x * d.scale[feature] + d.mean[feature])
         return out
 
     def _level_names(self, axis):

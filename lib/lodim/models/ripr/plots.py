@@ -94,24 +94,18 @@ def _view(fit, j, X, served, star, training):
     if chosen and training and e.task != CLUSTERS and len(at) > 1:
         near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
-    levels = tuple(_levels(fit, axis) for axis in e.features[at])
+    levels = tuple(
+        tuple(fit._level_names(e.features[a])) if e.mismatch[a] > 0.0 else () for a in at
+    )
     x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
     return View(x, names, served == j, title, star=place, chosen=chosen, near=near, levels=levels)
-
-
-def _levels(fit, axis):
-    """Names of the levels of an axis by code, () of a number."""
-    whole = np.count_nonzero(fit.estimates.axis_of == axis) > 1
-    return tuple(fit._level_names(axis)) if whole else ()
 
 
 def _drawn(fit, j, X):
     """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
     e = fit.estimates
-    at, original = e.columns(j), fit._original(X, j)
-    whole = [bool(_levels(fit, axis)) for axis in e.features[at]]
-    each = zip(at, original, whole, strict=True)
-    return np.column_stack([X[:, a] if factor else x for a, x, factor in each]).astype(float)
+    each = zip(e.columns(j), fit._original(X, j), strict=True)
+    return np.column_stack([X[:, a] if e.mismatch[a] > 0.0 else x for a, x in each]).astype(float)
 
 
 def _title(fit, j):

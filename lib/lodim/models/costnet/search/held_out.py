@@ -110,7 +110,7 @@ class HeldOut:
     rows : (V, n) of each row, the mean over the draws of the folds; inf where one cannot be made
     weight : (n,) of the rows, of sum one
     draws : (V, D) weighted mean of each draw
-    units : (n,) codes of what is held out as a whole
+    units : (n,) int64, numbers from 0 of what is held out as a whole
     """
 
     rows: np.ndarray
@@ -140,7 +140,8 @@ class HeldOut:
             sizes[draw] += mass.sum()
         held = (times > 0.0) & (weight > 0.0)
         weight = weight[held] / weight[held].sum()
-        return cls(total[:, held] / times[held], weight, draws / sizes, units[held])
+        _, unit = np.unique(units[held], return_inverse=True)
+        return cls(total[:, held] / times[held], weight, draws / sizes, unit)
 
     @property
     def mean(self):
@@ -149,8 +150,7 @@ class HeldOut:
 
     def error(self, v):
         """Standard error of the mean of a model, over rows, or over groups of them."""
-        _, unit = np.unique(self.units, return_inverse=True)
-        sums = np.bincount(unit, self.weight * (self.rows[v] - self.rows[v] @ self.weight))
+        sums = np.bincount(self.units, self.weight * (self.rows[v] - self.rows[v] @ self.weight))
         return float(np.sqrt(sums @ sums))
 
 
