@@ -24,11 +24,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numba import cuda
 
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
+from lodim.engine.cuda import cuda
 from lodim.engine.row_keys import keys
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares

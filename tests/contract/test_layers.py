@@ -138,6 +138,7 @@ def test_the_scan_sees():
     "package, allowed",
     [
         ("numba.cuda", ["engine/cuda.py"]),
+        ("numba_cuda_mlir", ["engine/cuda.py"]),
         ("numba.njit", []),  # `compiled` has it: numba's own raises where nothing can be written
         ("matplotlib", ["plot/axes.py", "plot/lettering.py"]),
         ("patsy", ["formula/patsy_terms.py"]),

@@ -24,7 +24,7 @@ models = pytest.mark.parametrize("fit", FITS, ids=["gbmap", "proset", "melm"])
 
 
 def test_in_the_simulator():
-    """All of simulated_*.py: the simulator replaces numba.cuda in the whole process."""
+    """All of simulated_*.py: the simulator replaces the CUDA target in the whole process."""
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=5",
          *sorted(HERE.glob("simulated_*.py"))],
@@ -34,11 +34,27 @@ def test_in_the_simulator():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("simulated, target", [("0", "numba_cuda_mlir.cuda"), ("1", "numba.cuda")])
+def test_the_successor_serves_where_it_is_installed(tmp_path, simulated, target):
+    """A stand-in, since the package is large: what matters is which one the kernels are made by."""
+    package = tmp_path / "numba_cuda_mlir"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "cuda.py").touch()
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, "-c", "from lodim.engine import cuda; print(cuda.cuda.__spec__.name)"],
+        env=os.environ | {"PYTHONPATH": path, "NUMBA_ENABLE_CUDASIM": simulated},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == target
+
+
 @pytest.fixture
 def no_gpu():
-    from numba import cuda
+    from lodim.engine import cuda
 
-    if cuda.is_available():
+    if cuda.usable():
         pytest.skip("there is a GPU here")
 
 
@@ -59,7 +75,7 @@ def test_cuda_without_numba_cuda(fit, monkeypatch):
 
 @models
 def test_auto_is_silent(fit, no_gpu, monkeypatch):
-    """Large data, numba-cuda at hand, no GPU: the CPU's fit, without a word."""
+    """Large data, a CUDA target at hand, no GPU: the CPU's fit, without a word."""
     small = fit(engine="cpu")
     monkeypatch.setattr(engine, "LARGE", 0)
     monkeypatch.setattr("lodim.models.melm.search.divergence.MANY", 0)

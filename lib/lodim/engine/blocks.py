@@ -28,11 +28,11 @@ def place(X, engine, large=None):
     """Tiles X where their passes will run: X itself, or its DeviceTiles.
 
     "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
-    numba-cuda is installed, a GPU is usable and X fits its memory; it looks in this order, so that
-    small data import nothing.
+    numba's CUDA target is installed, a GPU is usable and X fits its memory; it looks in this order,
+    so that small data import nothing.
     """
     large = X.nbytes >= LARGE if large is None else large
-    if engine == "cpu" or (engine == "auto" and not (large and find_spec("numba_cuda"))):
+    if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
         return X
     problem, cuda = _device(X)
     if problem is None:
@@ -45,11 +45,11 @@ def place(X, engine, large=None):
 def _device(X):
     """Why X cannot be on a GPU, or None; and the module that puts it there."""
     try:
-        from lodim.engine import cuda  # imports numba.cuda: only where a GPU is asked for
+        from lodim.engine import cuda  # imports numba's CUDA target: only where a GPU is asked for
     except ImportError as error:
         return _missing(error), None
     if not cuda.usable():
-        if not find_spec("numba_cuda"):
+        if not _has_target():
             return _missing(None), None
         return DeviceError(
             "engine='cuda' needs an NVIDIA GPU and its driver, and none is usable here: "
@@ -62,6 +62,11 @@ def _device(X):
             "engine='cpu', or dtype='float32', which halves them"
         ), None
     return None, cuda
+
+
+def _has_target():
+    """Whether one of the packages that compile kernels for a GPU is installed."""
+    return any(find_spec(name) for name in ("numba_cuda_mlir", "numba_cuda"))
 
 
 def _missing(error):

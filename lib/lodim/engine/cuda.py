@@ -1,5 +1,8 @@
-"""Arrays and kernels on a GPU. The only importer of numba.cuda, itself imported by `blocks` alone
-(and by the kernels it launches), and only once a GPU is asked for.
+"""Arrays and kernels on a GPU. The only importer of numba's CUDA target, itself imported by
+`blocks` alone (and by the kernels it launches), and only once a GPU is asked for.
+
+The target is numba_cuda_mlir where that is installed, else numba.cuda, which it succeeds: the same
+kernels compile with both. The simulator is numba.cuda's.
 """
 
 import math
@@ -7,11 +10,17 @@ import threading
 import warnings
 import weakref
 from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
-from numba import config, cuda
+from numba import config
 
 from lodim.errors import DeviceError
+
+if find_spec("numba_cuda_mlir") and not config.ENABLE_CUDASIM:
+    from numba_cuda_mlir import cuda
+else:
+    from numba import cuda
 
 # One device, one queue: folds that run side by side in threads take turns.
 _TURN = threading.RLock()

@@ -129,7 +129,7 @@ def gbmap(
     ------
     FormulaError, DataError, ArgumentError
     MissingExtraError, DeviceError
-        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
+        engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
 
     Notes
     -----

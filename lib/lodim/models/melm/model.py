@@ -147,7 +147,7 @@ def melm(
     FormulaError, DataError, ArgumentError
         DataError also for a numeric response, and where a class has fewer than k + 1 rows.
     MissingExtraError, DeviceError
-        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or it lacks memory.
+        engine="cuda" without the extra `cuda`; or no GPU is usable, or it lacks memory.
 
     Notes
     -----

@@ -145,7 +145,7 @@ def proset(
         (condition 2.14): three, or more by max_fraction; or loss="density", and most rows share
         their response, a whole number, with others.
     MissingExtraError, DeviceError
-        engine="cuda", and numba-cuda is not installed; or no GPU is usable, or X does not fit it.
+        engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
 
     Notes
     -----

@@ -7,7 +7,6 @@ is summed in float64 and in an order that the shape of X alone decides; no atomi
 import math
 
 import numpy as np
-from numba import float64
 
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
@@ -143,7 +142,7 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
     if k >= size:
         return
     rows = TILE * width // THREADS
-    total = cuda.local.array(GROUP, float64)
+    total = cuda.local.array(GROUP, np.float64)
     row = cuda.blockIdx.x * (THREADS // width) + segment
     for c in range(GROUP):
         total[c] = 0.0 if start else partials[row, slot + c, 3 + first + k]
@@ -163,10 +162,10 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     3 + p), a segment being the share of a tile's rows that a thread sums in `_back_project`.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
-    w = cuda.shared.array((GROUP, STAGE), float64)
-    z = cuda.shared.array((WARPS, GROUP, TILE), float64)
-    r = cuda.shared.array((GROUP, TILE), float64)
-    low, high = cuda.local.array(GROUP, float64), cuda.local.array(GROUP, float64)
+    w = cuda.shared.array((GROUP, STAGE), np.float64)
+    z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
+    r = cuda.shared.array((GROUP, TILE), np.float64)
+    low, high = cuda.local.array(GROUP, np.float64), cuda.local.array(GROUP, np.float64)
     thread, p = cuda.threadIdx.x, X.shape[1]
     lane, warp = thread % LANES, thread // LANES
     row, learner = thread % TILE, thread // TILE
@@ -223,7 +222,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
     """sums[j, k] = sum of partials[:, j, k]: each warp of a block takes every ADDERS-th of them."""
-    parts = cuda.shared.array((ADDERS, LANES), float64)
+    parts = cuda.shared.array((ADDERS, LANES), np.float64)
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
     total = 0.0

@@ -14,7 +14,6 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numba import float64
 
 from lodim.engine import tiles
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
@@ -151,9 +150,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
     Beyond CHUNK dimensions the kernels are made again for each chunk of the forces.
     """
-    point = cuda.shared.array((CHUNK, TILE), float64)
-    room = cuda.shared.array((SEGMENTS, TILE), float64)
-    E, pull = cuda.local.array(EACH, float64), cuda.local.array(CHUNK, float64)
+    point = cuda.shared.array((CHUNK, TILE), np.float64)
+    room = cuda.shared.array((SEGMENTS, TILE), np.float64)
+    E, pull = cuda.local.array(EACH, np.float64), cuda.local.array(CHUNK, np.float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     thread, tile_class, k = cuda.threadIdx.x, owner[t], U.shape[2]
     row, first = thread % TILE, thread // TILE * EACH
@@ -195,8 +194,8 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
     """Sums over the rows of a class of a feature, a warp's, times the forces of another class."""
-    parts = cuda.shared.array((CHUNK, WARPS, LANES), float64)
-    totals = cuda.local.array(CHUNK, float64)
+    parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
+    totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
     (r, k), C = (X.shape[1], forces.shape[2]), begin.size - 1
     d, c, a = cuda.blockIdx.x * WARPS + warp, cuda.blockIdx.y // C, cuda.blockIdx.y % C
@@ -224,9 +223,9 @@ def _moments(X, forces, begin, out):
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
     """Least squared distance between the rows of a tile and those of a later class."""
-    point = cuda.shared.array((CHUNK, TILE), float64)
-    room = cuda.shared.array((SEGMENTS, TILE), float64)
-    E = cuda.local.array(EACH, float64)
+    point = cuda.shared.array((CHUNK, TILE), np.float64)
+    room = cuda.shared.array((SEGMENTS, TILE), np.float64)
+    E = cuda.local.array(EACH, np.float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     thread, tile_class, least = cuda.threadIdx.x, owner[t], math.inf
     row, segment = thread % TILE, thread // TILE

@@ -10,7 +10,6 @@ over tiles are in float64, in an order that shapes alone decide; no atomics.
 import math
 
 import numpy as np
-from numba import float64
 
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
@@ -238,7 +237,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
     room = cuda.shared.array(ROOM, X.dtype)
     alpha = cuda.shared.array(TILE, X.dtype)
     beta = cuda.shared.array(TILE, X.dtype)
-    ends = cuda.shared.array((2, THREADS), float64)
+    ends = cuda.shared.array((2, THREADS), np.float64)
     G = cuda.local.array((EACH, EACH), X.dtype)
     A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
     thread = cuda.threadIdx.x
