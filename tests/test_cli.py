@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -320,6 +321,17 @@ def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0 and capsys.readouterr().out.startswith("lodim ")
+
+
+def test_warm(tmp_path, capsys):
+    """What it compiles is what a default call needs: the next process compiles nothing."""
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    python = partial(subprocess.run, env=env, capture_output=True, text=True, check=True)
+    said = python([sys.executable, "-m", "lodim", "warm", "ripr"])
+    assert said.stdout.startswith("ripr: ") and "compiling kernels" in said.stderr
+    call = "import lodim as ld; ld.ripr('strength ~ .', ld.data('concrete')).summary()"
+    assert "compiling" not in python([sys.executable, "-c", call]).stderr
+    assert main(["warm", "rpr"]) == 2 and "no model is called 'rpr'" in capsys.readouterr().err
 
 
 def test_ripr_from_the_command_line(tmp_path, capsys):

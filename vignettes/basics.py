@@ -244,4 +244,5 @@ ld.data()
 # python -m lodim glm "disease ~ age + sex" heart --covariance HC3
 # python -m lodim ripr "strength ~ ." concrete --max-dim 3 --plots out
 # python -m lodim gbmap --help
+# python -m lodim warm                                     # compile all kernels now, for an image
 # ```

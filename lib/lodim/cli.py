@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -20,7 +21,11 @@ from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
-
+WARMING = {  # a response of each kind, with features that are numbers, whole numbers and texts
+    "gaussian": ("mpg ~ .", "autompg"),
+    "binomial": ("disease ~ .", "heart"),
+    "multinomial": ("cultivar ~ .", "wine"),
+}
 
 SHARED = (
     Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
@@ -53,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line: a subcommand for each model, and `data`."""
+    """The parser of the command line: a subcommand for each model, `data` and `warm`."""
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
     top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
@@ -62,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     data = commands.add_parser("data", help="list the data sets that come with lodim, or print one")
     data.add_argument("name", nargs="?", help="print this data set as CSV")
     data.set_defaults(run=show_data)
+    warm = commands.add_parser("warm", help="compile the kernels now, as when an image is built")
+    warm.add_argument("models", nargs="*", metavar="MODEL", help="of these models; default: of all")
+    warm.set_defaults(run=compile_kernels)
     return top
 
 
@@ -171,6 +179,22 @@ def show_data(args: argparse.Namespace) -> None:
         print(lodim.data().to_string(index=False))
     else:
         print(lodim.data(args.name).to_csv(index=False), end="")
+
+
+def compile_kernels(args: argparse.Namespace) -> None:
+    """Fill the cache of compiled kernels by default calls for each kind of response."""
+    unknown = [name for name in args.models if name not in MODELS]
+    if unknown:
+        raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")
+    for name in args.models or MODELS:
+        model, start = getattr(lodim, name), time.perf_counter()
+        for family in WARMING.keys() & set(spec_of(model).families):
+            formula, data = WARMING[family][0], lodim.data(WARMING[family][1])
+            with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for
+                fit = model(formula, data)
+                fit.summary()
+                fit.predict(data)
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:

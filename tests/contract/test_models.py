@@ -323,7 +323,9 @@ REFUSED = {
     "text for a number": (
         bad(formula="answer ~ np.log(arm)"), ld.LodimError, "arm",
     ),
-    "text response as gaussian": (bad(kind="text", family="gaussian"), ld.DataError, "numbers"),
+    "text response as gaussian": (
+        bad(kind="text", family="gaussian"), ld.LodimError, "numbers|one of binomial",
+    ),
     "three classes as binomial": (
         bad(kind="multinomial", family="binomial"), ld.DataError, "multinomial",
     ),
@@ -362,7 +364,7 @@ REFUSED = {
     "text weights": (bad(weights="arm"), ld.DataError, "weights"),
     "infinite offset": (bad(offset=np.full(N, np.inf)), ld.DataError, "offset is infinite"),
     "wide offset": (bad(offset=np.zeros((N, 2))), ld.DataError, "2 columns"),
-    "unknown family": (bad(family="cauchy"), ld.ArgumentError, "gaussian, binomial"),
+    "unknown family": (bad(family="cauchy"), ld.ArgumentError, "binomial, multinomial"),
     "unknown dtype": (bad(dtype="int8"), ld.ArgumentError, "float64"),
     "penalty < 0": (
         penalized(-0.1), ld.ArgumentError, "(lambda_v? must be 0 or more|gamma must be a positive)",

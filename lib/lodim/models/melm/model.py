@@ -223,6 +223,7 @@ def _chosen(problem, covariance_open):
 SPEC = ModelSpec(
     name="melm",
     title="maximum entropy linear manifold: the linear view in which classes overlap least",
+    families=("binomial", "multinomial"),
     settings=Settings,
     fit_stages=estimate.fit_stages,
     combine=estimate.combine,
