@@ -1,0 +1,243 @@
+"""A fit as one query, for DuckDB and PostgreSQL.
+
+Each step is a lateral SELECT without a table: names of steps cannot meet those of the table, whose
+columns are all passed on. NULL stands for what is no number; infinities are numbers.
+"""
+
+from lodim.errors import ArgumentError
+from lodim.export.equation import check_text, made_by
+from lodim.export.expression import NUMBER, TEXT
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
+
+DIALECTS = ("duckdb", "postgres")
+LARGEST = "1e100"
+WIDEST = 500  # columns of one step; PostgreSQL has at most 1,664
+INFINITY = "CAST('Infinity' AS FLOAT8)"
+EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
+LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
+
+
+def write(equation, dialect, table):
+    """The text of a query.
+
+    Parameters
+    ----------
+    equation : Equation
+    dialect : {"duckdb", "postgres"}
+    table : str or tuple of str
+        Its name, or names of schema and table.
+
+    Returns
+    -------
+    str
+    """
+    parts = (table,) if isinstance(table, str) else table
+    if not isinstance(parts, tuple) or not parts or not all(isinstance(p, str) for p in parts):
+        raise ArgumentError(f"table is a name, or a tuple of schema and name, not {table!r}")
+    for part in parts:
+        check_text(part)
+    return _SQL(equation, dialect).query(".".join(map(quoted, parts)))
+
+
+def quoted(name):
+    """A name that can hold any letter."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _log(pole="0e0", plus="", divisor=""):
+    template = LOG.replace("POLE", pole).replace("PLUS", plus)
+    return (f"({template}){divisor}", PRODUCT, SUM)
+
+
+def _within(condition, function):
+    """A function that has values only where a condition holds; NULL elsewhere."""
+    return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
+
+
+class _SQL(Infix):
+    """Texts of nodes in SQL."""
+
+    functions = COMMON | {
+        "and": ("{} AND {}", LOOSE, COMPARED),
+        "or": ("{} OR {}", LOOSE, COMPARED),
+        "not": ("NOT {}", LOOSE, ATOM),
+        "eq": ("{} = {}", COMPARED, SUM),
+        "is_true": ("({}) IS TRUE", COMPARED, LOOSE),
+        "is_finite": (f"coalesce(abs({{}}) < {INFINITY}, FALSE)", ATOM, LOOSE),
+        "div": (
+            "(CASE WHEN {1} <> 0e0 THEN {0} / {1} WHEN {0} <> 0e0 THEN sign({0}) * "
+            + INFINITY + " END)", ATOM, PRODUCT + 1,
+        ),
+        "power": (
+            "(CASE WHEN {0} > 0e0 OR ({0} = 0e0 AND {1} >= 0e0) OR ({0} < 0e0 AND {1} = "
+            "floor({1})) THEN power({0}, {1}) WHEN {0} = 0e0 THEN " + INFINITY + " END)",
+            ATOM, SUM,
+        ),
+        "log": _log(),
+        "log1p": _log("-1e0", " + 1e0"),
+        "log2": _log(divisor=" / ln(2e0)"),
+        "log10": _log(divisor=" / ln(10e0)"),
+        "exp": (f"({EXP})", ATOM, SUM),
+        "expm1": (f"({EXP}) - 1e0", SUM, SUM),
+        "mod": ("({0} - {1} * floor({0} / nullif({1}, 0e0)))", ATOM, ATOM),
+        "square": ("{0} * {0}", PRODUCT, ATOM),
+        "sqrt": _within("{0} >= 0e0", "sqrt({0})"),
+        "arcsin": _within("abs({0}) <= 1e0", "asin({0})"),
+        "arccos": _within("abs({0}) <= 1e0", "acos({0})"),
+        "arccosh": _within("{0} >= 1e0", "acosh({0})"),
+        "arctanh": _within("abs({0}) < 1e0", "atanh({0})"),
+        "sinh": _within("abs({0}) < 709e0", "sinh({0})"),
+        "cosh": _within("abs({0}) < 709e0", "cosh({0})"),
+        "minimum": ("(CASE WHEN {0} <= {1} THEN {0} WHEN {1} < {0} THEN {1} END)", ATOM, SUM),
+        "maximum": ("(CASE WHEN {0} >= {1} THEN {0} WHEN {1} > {0} THEN {1} END)", ATOM, SUM),
+        "hypot": ("sqrt({0} * {0} + {1} * {1})", ATOM, ATOM),
+        "arctan2": ("atan2({}, {})", ATOM, LOOSE),
+        "arctan": ("atan({})", ATOM, LOOSE),
+        "arcsinh": ("asinh({})", ATOM, LOOSE),
+        **{
+            name: (f"{name}({{}})", ATOM, LOOSE)
+            for name in ("cbrt", "sin", "cos", "tan", "tanh", "abs", "sign", "floor", "ceil")
+        },
+        "trunc": ("trunc({})", ATOM, LOOSE),
+        "floor_divide": ("floor({} / nullif({}, 0e0))", ATOM, ATOM),
+        "exp_negative": ("exp(greatest({}, -600e0))", ATOM, LOOSE),
+        "exp_limited": ("exp(greatest(least({}, 700e0), -600e0))", ATOM, LOOSE),
+        "log_positive": ("ln(greatest({}, 1e-300))", ATOM, LOOSE),
+        "softplus": (
+            "greatest({0}, 0e0) + ln(1e0 + exp(-least(abs({0}), 600e0)))", SUM, LOOSE,
+        ),
+        "logistic": (
+            "1e0 / (1e0 + exp(least(greatest(-{}, -600e0), 600e0)))", PRODUCT, ATOM,
+        ),
+    }  # fmt: skip
+    rounding = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
+
+    def __init__(self, equation, dialect):
+        self.equation, self.dialect = equation, dialect
+        self.functions = self.functions | {"rint": (self.rounding[dialect], ATOM, LOOSE)}
+        self.answers = list(equation.answers.values())
+        super().__init__([*equation.columns, *equation.conditions, *self.answers])
+        self.named |= {id(column) for column in equation.columns}
+        self.step = self._steps()
+
+    def _steps(self):
+        """The step of each named node: after all that it is made of."""
+        depth = {}
+        for node in self.order:
+            depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
+            depth[id(node)] += id(node) in self.named
+        return depth
+
+    # Forms -------------------------------------------------------------------------------------
+
+    def literal(self, value):
+        if isinstance(value, bool):
+            return str(value).upper()
+        if isinstance(value, str):
+            return self._string(value)
+        text = repr(value)
+        return text if "e" in text else f"{text.removesuffix('.0')}e0"  # a double in DuckDB
+
+    def _string(self, value):
+        text = "'" + value.replace("'", "''") + "'"
+        if self.dialect == "postgres" and "\\" in value:
+            return "E" + text.replace("\\", "\\\\")  # whatever the server's settings are
+        return text
+
+    def reference(self, node):
+        return f'{self._place[id(node)]}."{self.name(node)}"'
+
+    def column(self, node):
+        kinds = {NUMBER: "FLOAT8", TEXT: "TEXT"}
+        text = f"CAST(data.{quoted(node.name)} AS {kinds.get(node.kind, 'BOOLEAN')})"
+        if node.kind == NUMBER:
+            return f"CASE WHEN abs({text}) <= {LARGEST} THEN {text} END"
+        return text
+
+    def is_missing(self, column):
+        if column.kind == NUMBER:
+            text = f"CAST(data.{quoted(column.name)} AS FLOAT8)"
+            return f"coalesce({text} = CAST('NaN' AS FLOAT8), TRUE)", ATOM
+        return f"{self.text(column)} IS NULL", COMPARED
+
+    def among(self, source, levels):
+        text = self.text(source, SUM)
+        if len(levels) == 1:
+            return f"coalesce({text} = {levels[0]}, FALSE)", ATOM
+        return f"coalesce({text} IN ({', '.join(levels)}), FALSE)", ATOM
+
+    def largest(self, *args):
+        return f"greatest({', '.join(map(self.text, args))})", ATOM
+
+    def case(self, node):
+        pairs = zip(node.conditions, node.values, strict=True)
+        chain = " ".join(f"WHEN {self.text(c)} THEN {self.text(v)}" for c, v in pairs)
+        text = f"CASE {chain} ELSE {self.text(node.default)} END"
+        return (f"CAST({text} AS FLOAT8)" if node.kind == NUMBER else f"({text})"), ATOM
+
+    def kernels(self, node):
+        names = [f"k{j + 1}" for j in range(len(node.args))]
+        gaps = [f"({self.text(a, SUM)} - u.{k})" for a, k in zip(node.args, names, strict=True)]
+        square = " + ".join(f"{gap} * {gap}" for gap in gaps) or "0e0"
+        rows = [
+            f"({', '.join(map(self.literal, (w, *point)))})"
+            for w, point in zip(node.weights.tolist(), node.points.tolist(), strict=True)
+        ]
+        first = [f"CAST({self.literal(v)} AS FLOAT8)" for v in (node.weights[0], *node.points[0])]
+        rows[0] = f"({', '.join(first)})"
+        table = f"(VALUES\n    {f',{chr(10)}    '.join(rows)}) AS u (w, {', '.join(names)})"
+        if not node.log:
+            return f"(SELECT sum(u.w * exp(greatest(-5e-1 * ({square}), -600e0))) FROM {table})"
+        least = f"(SELECT u.w, {square} AS d FROM {table}) AS q"
+        inner = f"(SELECT q.w, q.d, min(q.d) OVER () AS least FROM {least}) AS r"
+        total = "ln(sum(r.w * exp(greatest(-5e-1 * (r.d - r.least), -600e0))))"
+        return f"(SELECT {total} - 5e-1 * min(r.least) FROM {inner})"
+
+    # Query -------------------------------------------------------------------------------------
+
+    def query(self, table):
+        """The whole text."""
+        self._place, steps, number = {}, [], 0
+        named = [node for node in self.order if id(node) in self.named]
+        for depth in range(1, max((self.step[id(n)] for n in named), default=0) + 1):
+            nodes = [node for node in named if self.step[id(node)] == depth]
+            for i in range(0, len(nodes), WIDEST):
+                number += 1
+                part = nodes[i : i + WIDEST]
+                lines = [f'    {self.formula(n)[0]} AS "{self.name(n)}"' for n in part]
+                steps.append(self._select(lines, f"s{number}"))
+                self._place |= {id(node): f"s{number}" for node in part}
+        refused = self._refused()
+        if refused:
+            steps.append(self._select([f"    {refused} AS unanswered"], "s0"))
+        lines = [
+            f"-- {self.equation.title[:500]}",
+            f"-- Written by {made_by()} for {self.dialect}.",
+            "SELECT data.*,",
+            ",\n".join(self._answer(*pair, bool(refused)) for pair in self.equation.answers.items()),
+            f"FROM {table} AS data",
+        ]
+        return "\n".join(lines) + "".join(f",\n{step}" for step in steps) + "\n"
+
+    def _select(self, lines, name):
+        # PostgreSQL would put each step into those after it, and compute it as often as it is read.
+        end = " OFFSET 0" if self.dialect == "postgres" else ""
+        return "LATERAL (SELECT\n" + ",\n".join(lines) + f"{end}) AS {name}"
+
+    def _answer(self, level, node, refusable):
+        plain = level is None or (isinstance(level, str) and node.label == level)
+        name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
+        text = f"CAST({self.text(node)} AS FLOAT8)"
+        return f"  CASE WHEN NOT s0.unanswered THEN {text} END AS {name}" if refusable else (
+            f"  {text} AS {name}"
+        )  # fmt: skip
+
+    def _refused(self):
+        """Whether a row has no answer, as a text; empty where each has one."""
+        conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
+        for column in self.equation.columns:
+            if column.kind == NUMBER:
+                raw = f"CAST(data.{quoted(column.name)} AS FLOAT8)"
+                conditions.append(f"({raw} <> CAST('NaN' AS FLOAT8) AND abs({raw}) > {LARGEST})")
+        groups = [" OR ".join(conditions[i : i + 32]) for i in range(0, len(conditions), 32)]
+        return f"coalesce({' OR '.join(f'({group})' for group in groups)}, FALSE)" if groups else ""
