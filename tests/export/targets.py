@@ -1,5 +1,7 @@
 """Runs what a fit is written as, in Python, DuckDB, PostgreSQL and ONNX Runtime."""
 
+import io
+
 import numpy as np
 import pandas as pd
 
@@ -65,3 +67,36 @@ def gap(found, wanted):
     known = wanted[~np.isnan(wanted)]
     size = max(1.0, np.abs(known).max(initial=0.0))
     return np.abs(found[~np.isnan(wanted)] - known).max(initial=0.0) / size
+
+
+# PostgreSQL, where a server is at hand -------------------------------------------------------
+
+
+def _literal(value):
+    if value is None or value is pd.NA or value != value:
+        return "NULL"
+    if isinstance(value, str):
+        return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+    return str(bool(value)) if isinstance(value, bool | np.bool_) else repr(float(value))
+
+
+def in_postgres(server, fit, data, **arguments):
+    """Answers of the query in a PostgreSQL of pgserver."""
+    data = data.assign(**{"row of the test": range(len(data))})
+    kinds = []
+    for column in data:
+        values = data[column].dropna()
+        truth = all(isinstance(v, bool | np.bool_) for v in values)
+        kind = "text" if any(isinstance(v, str) for v in values) else "float8"
+        kinds.append("boolean" if truth and len(values) else kind)
+    names = ['"' + c.replace('"', '""') + '"' for c in data]
+    columns = ", ".join(map(" ".join, zip(names, kinds, strict=True)))
+    rows = [f"({', '.join(map(_literal, row))})" for row in data.to_numpy(object)]
+    query = fit.to_sql("postgres", ("s p", "t"), **arguments).rstrip()
+    script = f'''DROP SCHEMA IF EXISTS "s p" CASCADE; CREATE SCHEMA "s p";
+    CREATE TABLE "s p"."t" ({columns}); INSERT INTO "s p"."t" VALUES {",".join(rows)};
+    CREATE TEMP TABLE answers AS {query};
+    COPY (SELECT * FROM answers ORDER BY "row of the test") TO STDOUT (FORMAT csv);'''
+    lines = server.psql(script).splitlines()
+    table = pd.read_csv(io.StringIO("\n".join(line for line in lines if "," in line)), header=None)
+    return table.iloc[:, len(data.columns) :].to_numpy(float)

@@ -24,7 +24,7 @@ class Equation:
 
     title : what made it, one line of ASCII
     columns : Column of the data, in order
-    refusals : (condition, words) of rows that are refused
+    refusals : (condition, words, node that they are about) of rows that are refused
     unknown : conditions of rows without an answer, for missing values
     answers : node by class of the response; the one of a number by None
     """
@@ -38,7 +38,7 @@ class Equation:
     @property
     def conditions(self):
         """Conditions of the rows that have no answer."""
-        return [*self.unknown, *(condition for condition, _ in self.refusals)]
+        return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
 
 
 def build(kind, design, family, new_levels, scores):
@@ -110,7 +110,7 @@ def _answers(family, levels, scores):
     largest = call("largest", *scores)
     parts = [call("exp_negative", call("sub", score, largest)) for score in scores]
     total = weighted(0.0, [1.0] * len(parts), parts, "total")
-    shares = (call("div_positive", part, total) for part in parts)
+    shares = (call("over", part, total) for part in parts)
     return {
         level: labelled(share, f"prob_{level}")
         for level, share in zip(levels, shares, strict=True)

@@ -11,7 +11,10 @@ import numpy as np
 
 NUMBER, TRUTH, TEXT = "number", "truth", "text"
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-LOGIC = (*COMPARISONS, "and", "or", "not", "among", "is_missing", "is_finite", "is_true")
+LOGIC = (
+    *COMPARISONS,
+    *("and", "or", "not", "among", "unlisted", "is_missing", "is_finite", "is_true"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +143,7 @@ def call(function, *args):
 
 def labelled(node, label):
     """The node under a name of its own."""
-    return replace(node, label=label)
+    return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
@@ -190,29 +193,34 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Polynomials in the pieces between breaks, by their coefficients.
+    """Functions that are polynomials in the pieces between breaks, a list of q nodes.
 
     breaks (m + 1,); piece i reaches from break i to the next, the outer ones beyond. coefs (m, d +
-    1), lowest power first, in u that goes from -1 to 1 within the breaks of its piece.
+    1, q), lowest power first, in u that goes from -1 to 1 within the breaks of its piece.
     """
-    conditions, values = [], []
-    for i in range(len(coefs)):
-        values.append(_polynomial(x, breaks[i], breaks[i + 1], coefs[i]))
-        if i + 1 < len(coefs):
-            conditions.append(call("lt", x, breaks[i + 1]))
-    return Case(tuple(conditions), tuple(values[:-1]), values[-1]) if conditions else values[0]
+    low, high = breaks[:-1], breaks[1:]
+    u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
+    conditions = tuple(call("lt", x, b) for b in high[:-1])
+    out = []
+    for of_column in coefs.transpose(2, 0, 1):
+        *values, last = [polynomial(*pair) for pair in zip(u, of_column, strict=True)]
+        out.append(Case(conditions, tuple(values), last) if values else last)
+    return out
 
 
-def _polynomial(x, low, high, coefs):
-    """A polynomial by Horner's rule."""
-    if not np.any(coefs):
-        return ZERO
-    half = 0.5 * (high - low)
-    u = call("div", call("sub", x, low + half), half)
-    value = constant(coefs[-1])
+def polynomial(u, coefs):
+    """A polynomial by Horner's rule, the lowest power first."""
+    coefs = np.trim_zeros(coefs, "b")
+    value = constant(coefs[-1] if len(coefs) else 0.0)
     for c in coefs[-2::-1]:
-        value = weighted(c, [1.0], [call("mul", u, value)])
+        value = weighted(c, [1.0], [product([u, value])])
     return value
+
+
+def scaled(x, mean, scale, label=""):
+    """(x - mean) / scale."""
+    centred = weighted(-mean, [1.0], [x])
+    return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
 def in_order(roots):

@@ -10,7 +10,7 @@ COMMON = {  # template, how tightly it binds, and how tightly its parts must
     "add": ("{} + {}", SUM, (SUM, PRODUCT)),
     "sub": ("{} - {}", SUM, (SUM, PRODUCT)),
     "mul": ("{} * {}", PRODUCT, (PRODUCT, ATOM)),
-    "div_positive": ("{} / {}", PRODUCT, (PRODUCT, ATOM)),
+    "over": ("{} / {}", PRODUCT, (PRODUCT, ATOM)),
     "neg": ("-{}", SUM, (ATOM,)),
     **{
         name: (f"{{}} {sign} {{}}", COMPARED, (SUM, SUM))
@@ -101,14 +101,18 @@ class Infix:
     def sum(self, node):
         """bias + w * x - ..., in groups."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
-        if pieces and node.bias < 0.0:
+        if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
+        elif node.bias < 0.0:
+            pieces = []
         for w, arg in zip(node.weights, node.args, strict=True):
             sign = "-" if w < 0.0 else "+"
             if abs(w) == 1.0:
                 pieces.append((sign, self.text(arg, PRODUCT)))
             else:
                 pieces.append((sign, f"{self.literal(abs(w))} * {self.text(arg, ATOM)}"))
+        if node.bias < 0.0 and len(pieces) == 1:  # x - 2, not -2 + x
+            pieces.append(("-", self.literal(-node.bias)))
         groups = [_added(pieces[i : i + GROUP]) for i in range(0, len(pieces), GROUP)]
         while len(groups) > GROUP:
             groups = [

@@ -13,7 +13,7 @@ OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 LARGEST = 1e100
 MISSING, NEW = -1, -2  # codes of texts
 DIRECT = {  # operators that ONNX Runtime has for doubles
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "div_positive": "Div", "neg": "Neg",
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "over": "Div", "neg": "Neg",
     "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal",
     "and": "And", "or": "Or", "not": "Not", "abs": "Abs", "sign": "Sign", "exp": "Exp",
     "exp_negative": "Exp", "log": "Log", "sqrt": "Sqrt", "power": "Pow", "floor": "Floor",
@@ -153,6 +153,9 @@ class _Graph:
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
+        if name == "unlisted":
+            missing = self.is_missing(self.value(args[0]))
+            return self.add("Not", self.add("Or", missing, self.among(*args)))
         if name == "is_true":
             return self.truth(args[0])
         if name in ("and", "or", "not"):

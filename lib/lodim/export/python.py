@@ -147,7 +147,7 @@ class _Python(Infix):
     # Forms -------------------------------------------------------------------------------------
 
     def literal(self, value):
-        return ascii(value)
+        return ascii(value if isinstance(value, bool | str) else float(value))
 
     def reference(self, node):
         return self.name(node)
@@ -166,6 +166,12 @@ class _Python(Infix):
         if len(levels) == 1:
             return f"{text} == {levels[0]}", COMPARED
         return f"{text} in ({', '.join(levels)})", COMPARED
+
+    def unlisted(self, column, *levels):
+        name, known = self.text(column), ", ".join(self.literal(level.value) for level in levels)
+        if column.kind == NUMBER:
+            return f"not math.isnan({name}) and {name} not in ({known},)", LOOSE
+        return f"{name} not in (None, {known})", COMPARED
 
     def largest(self, *args):
         return f"max({', '.join(map(self.text, args))})", ATOM
@@ -220,9 +226,10 @@ class _Python(Infix):
             texts = [self.text(condition, COMPARED) for condition in self.equation.unknown]
             for i in range(0, len(texts), 8):
                 lines += [f"if {' or '.join(texts[i : i + 8])}:", f"    return {missing}"]
-        for condition, words in self.equation.refusals:
-            lines += self._assigned([condition])
-            lines += [f"if {self.text(condition)}:", f"    raise ValueError({ascii(words)})"]
+        for condition, words, shown in self.equation.refusals:
+            lines += self._assigned([condition, shown])
+            value = f"{ascii(words + ' ')} + repr({self.text(shown)})"
+            lines += [f"if {self.text(condition)}:", f"    raise ValueError({value})"]
         lines += self._assigned(self.answers.values())
         texts = [self.text(node) for node in self.answers.values()]
         return [*lines, f"return {texts[0] if None in self.answers else self._dict(texts)}"]
@@ -238,7 +245,7 @@ class _Python(Infix):
                 self.written.add(id(node))
                 text, name = self.formula(node)[0], self.name(node)
                 note = ""
-                if node.label and not isinstance(node, Column) and node.label != name:
+                if node.label and node.label.replace(" ", "_") != name:
                     note = f"  # {ascii(node.label)[1:-1][:60]}"
                 yield from _wrapped(name, text, note)
 

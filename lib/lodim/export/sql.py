@@ -135,7 +135,7 @@ class _SQL(Infix):
             return str(value).upper()
         if isinstance(value, str):
             return self._string(value)
-        text = repr(value)
+        text = repr(float(value))
         return text if "e" in text else f"{text.removesuffix('.0')}e0"  # a double in DuckDB
 
     def _string(self, value):
@@ -155,9 +155,6 @@ class _SQL(Infix):
         return text
 
     def is_missing(self, column):
-        if column.kind == NUMBER:
-            text = f"CAST(data.{quoted(column.name)} AS FLOAT8)"
-            return f"coalesce({text} = CAST('NaN' AS FLOAT8), TRUE)", ATOM
         return f"{self.text(column)} IS NULL", COMPARED
 
     def among(self, source, levels):
@@ -165,6 +162,10 @@ class _SQL(Infix):
         if len(levels) == 1:
             return f"coalesce({text} = {levels[0]}, FALSE)", ATOM
         return f"coalesce({text} IN ({', '.join(levels)}), FALSE)", ATOM
+
+    def unlisted(self, column, *levels):
+        known = ", ".join(self.literal(level.value) for level in levels)
+        return f"coalesce({self.text(column, SUM)} NOT IN ({known}), FALSE)", ATOM
 
     def largest(self, *args):
         return f"greatest({', '.join(map(self.text, args))})", ATOM
@@ -221,7 +222,7 @@ class _SQL(Infix):
 
     def _select(self, lines, name):
         # PostgreSQL would put each step into those after it, and compute it as often as it is read.
-        end = " OFFSET 0" if self.dialect == "postgres" else ""
+        end = "\n    OFFSET 0" if self.dialect == "postgres" else ""
         return "LATERAL (SELECT\n" + ",\n".join(lines) + f"{end}) AS {name}"
 
     def _answer(self, level, node, refusable):

@@ -27,6 +27,7 @@ from lodim.export.expression import (
     lookup,
     piecewise,
     product,
+    scaled,
     weighted,
 )
 from lodim.formula import patsy_terms
@@ -51,7 +52,7 @@ class Inputs:
     ----------
     columns : dict of Column by name
     features : list of p nodes, centred and scaled
-    refusals : list of (condition, words): rows that predict() refuses
+    refusals : list of (condition, words, what they are about): rows that predict() refuses
     unknown : list of conditions: rows that predict() gives no answer for missing values
     """
 
@@ -120,9 +121,8 @@ class Inputs:
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
-            known = call("among", column, *levels, *forgiven)
-            new = call("and", call("not", call("is_missing", column)), call("not", known))
-            self.refusals.append((new, f"column {name!r} has a level that the model does not know"))
+            new = call("unlisted", column, *levels, *forgiven)
+            self._refuse(new, f"column {name!r} has a level that the model does not know", column)
         if self.design.missing != "indicator":
             self.unknown.append(self._missing(name))
 
@@ -132,7 +132,8 @@ class Inputs:
             return self.columns[name]
         if name not in self._complete:
             missing, column = self._missing(name), self.columns[name]
-            filled = Case((missing,), (constant(self.fills[name]),), column, label=name)
+            value = constant(self.fills[name])
+            filled = Case((missing,), (value,), column, label=f"{name} filled")
             self._complete[name] = filled
         return self._complete[name]
 
@@ -149,7 +150,8 @@ class Inputs:
                     out.append(ZERO)
                     continue
                 raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
-                out.append(_scaled(raw, design.mean[k], design.scale[k], design.names[k]))
+                label = f"{design.names[k]} scaled"
+                out.append(scaled(raw, design.mean[k], design.scale[k], label))
         return out
 
     def _columns_of(self, part):
@@ -166,12 +168,14 @@ class Inputs:
         if isinstance(part, factors.Levels):
             return self._levels(part)
         nodes = _Translation(self, part.states).columns(tree(part.name))
-        for node in nodes:
-            self._refuse(call("not", call("is_finite", node)), f"{part.name} is no number")
+        nodes = [labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
+        if not _is_plain(tree(part.name)):
+            for node in nodes:
+                self._refuse(call("not", call("is_finite", node)), f"{part.name} is", node)
         return nodes
 
-    def _refuse(self, condition, words):
-        self.refusals.append((condition, words))
+    def _refuse(self, condition, words, shown):
+        self.refusals.append((condition, words, shown))
 
     def _levels(self, part):
         source = self._source(part)
@@ -195,14 +199,17 @@ class Inputs:
             raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
         (node,) = _Translation(self).columns(tree(part.name).args[0])
         new = call("not", call("among", node, *part.levels))
-        self._refuse(new, f"{part.name} has a level that the model does not know")
+        self._refuse(new, f"{part.name} has a level that the model does not know", node)
         return node
 
 
-def _scaled(raw, mean, scale, label):
-    """A feature as the models take it."""
-    centred = weighted(-mean, [1.0], [raw])
-    return labelled(centred if scale == 1.0 else call("div", centred, scale), label)
+def _is_plain(node):
+    """Whether a call is a spline or a standardization of a column, which numbers give numbers."""
+    name = function_name(node.func)
+    return name in patsy_terms.TRANSFORMS and all(
+        column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
+        for arg in node.args[: count_data(node)]
+    )
 
 
 def _compares_with_text(node, name):
@@ -289,7 +296,7 @@ class _Translation:
             return call("minimum", call("maximum", *values[:2]), values[2])
         if name == "np.round":
             power = 10.0 ** abs(decimals := (settings or [words.get("decimals", 0)])[0])
-            first, then = ("mul", "div") if decimals >= 0 else ("div", "mul")
+            first, then = ("mul", "over") if decimals >= 0 else ("over", "mul")
             return call(then, call("rint", call(first, values[0], power)), power)
         if name == "np.exp2":
             return call("exp", weighted(0.0, [np.log(2.0)], values))
@@ -300,10 +307,8 @@ class _Translation:
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in ("center", "scale", "standardize"):
-            return [
-                call("div", weighted(-m, [1.0], [x]), s)
-                for x, m, s in zip(data[0], *_moments(name, state, **words), strict=True)
-            ]
+            moments = _moments(name, state, **words)
+            return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
         if name == "te":
             products = [product(choice) for choice in itertools.product(*data)]
             into = patsy_terms.apply(name, state, [np.eye(len(products))], settings, words)
@@ -318,7 +323,7 @@ class _Translation:
         low, high = float(knots[0]), float(knots[-1])
         if name == "bs":
             outside = either([call("lt", x, low), call("gt", x, high)])
-            self.inputs.refusals.append((outside, "a value is outside of what bs() has learnt"))
+            self.inputs.refusals.append((outside, "outside of what bs() has learnt is", x))
         elif name == "cc":
             x = _into_cycle(x, low, high)
         else:  # on in a straight line
@@ -330,7 +335,7 @@ class _Translation:
             )
             wide = [np.pad(end, ((0, 0), (0, degree - 1), (0, 0))) for end in (first, last)]
             coefs, knots = np.vstack([wide[0], coefs, wide[1]]), np.hstack([low - h, knots, high + h])
-        return [piecewise(x, knots, coefs[:, :, j]) for j in range(coefs.shape[2])]
+        return piecewise(x, knots, coefs)
 
 
 def _values(name, state, at, settings, words):
@@ -384,4 +389,6 @@ def _joined(function, left, right):
     """Arithmetic; small whole powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
+    if function == "div" and isinstance(right, Constant) and right.value != 0.0:
+        function = "over"
     return call(function, left, right)

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from lodim.export.expression import ONE, ZERO, Constant, call, weighted
+from lodim.export.expression import ONE, ZERO, Constant, call, labelled, weighted
 from lodim.models.glm.estimates import MADE
+
+ROUNDING = 1e-12  # of what a column is made of: less is rounding
 
 
 def scores(estimates, family, features, offset):
@@ -23,6 +25,7 @@ def _not_estimable(estimates, X, columns):
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):
+        made_of = np.where(np.abs(made_of) > ROUNDING * np.abs(made_of).max(), made_of, 0.0)
         made = weighted(0.0, made_of, columns)
         if X[j] is ZERO and isinstance(made, Constant):
             continue
@@ -30,5 +33,6 @@ def _not_estimable(estimates, X, columns):
         weights = [abs(w) for w, c in zip(made_of, columns, strict=True) if c is not ZERO]
         size = weighted(1.0, [1.0, *weights], [call("abs", made), *sizes])
         gap = call("abs", call("sub", X[j], made))
-        found.append(call("gt", gap, weighted(0.0, [MADE], [size])))
+        far = call("gt", gap, weighted(0.0, [MADE], [size]))
+        found.append(labelled(far, "not estimable"))
     return found

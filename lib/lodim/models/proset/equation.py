@@ -14,9 +14,10 @@ def scores(prototypes, features, offset):
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
     if t.loss != CLASSES:
         total = weighted(1.0, [1.0], [sums[0]])
-        mean = call("div_positive", sums[1], total)
+        mean = call("over", sums[1], total)
         return [weighted(t.level[0], [1.0, t.scale], [offset, mean], "score")]
-    shares = [weighted(0.0, [1.0, 1.0], [p, s]) for p, s in zip(_prior(t, offset), sums, strict=True)]
+    pairs = zip(_prior(t, offset), sums, strict=True)
+    shares = [weighted(0.0, [1.0, 1.0], pair) for pair in pairs]
     logs = [call("log_positive", share) for share in shares]
     return logs if len(t.level) > 1 else [weighted(0.0, [1.0, -1.0], [logs[1], logs[0]], "score")]
 
