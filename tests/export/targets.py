@@ -93,10 +93,10 @@ def in_postgres(server, fit, data, **arguments):
     columns = ", ".join(map(" ".join, zip(names, kinds, strict=True)))
     rows = [f"({', '.join(map(_literal, row))})" for row in data.to_numpy(object)]
     query = fit.to_sql("postgres", ("s p", "t"), **arguments).rstrip()
-    script = f'''DROP SCHEMA IF EXISTS "s p" CASCADE; CREATE SCHEMA "s p";
+    script = f"""DROP SCHEMA IF EXISTS "s p" CASCADE; CREATE SCHEMA "s p";
     CREATE TABLE "s p"."t" ({columns}); INSERT INTO "s p"."t" VALUES {",".join(rows)};
     CREATE TEMP TABLE answers AS {query};
-    COPY (SELECT * FROM answers ORDER BY "row of the test") TO STDOUT (FORMAT csv);'''
+    COPY (SELECT * FROM answers ORDER BY "row of the test") TO STDOUT (FORMAT csv);"""
     lines = server.psql(script).splitlines()
     table = pd.read_csv(io.StringIO("\n".join(line for line in lines if "," in line)), header=None)
     return table.iloc[:, len(data.columns) :].to_numpy(float)

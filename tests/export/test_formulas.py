@@ -12,7 +12,9 @@ from lodim.formula.language import UNARY
 def frame(n=120, seed=0):
     """Numbers, counts, text, true or false, ordered levels; `u` is between -1 and 1."""
     rng = np.random.default_rng(seed)
-    df = pd.DataFrame({"x": rng.normal(size=n), "z": rng.gamma(2, 1, n), "u": rng.uniform(-1, 1, n)})
+    df = pd.DataFrame(
+        {"x": rng.normal(size=n), "z": rng.gamma(2, 1, n), "u": rng.uniform(-1, 1, n)}
+    )
     df["k"], df["g"] = rng.integers(1, 5, n), rng.choice(["a", "b", "c"], n)
     df["b"] = (rng.random(n) > 0.5).astype(object)
     levels = ["low", "mid", "high"]

@@ -18,12 +18,12 @@ TITLES = ld.data().set_index("name")["response"]
 DATA = [(name, TITLES[name], models) for name, models in SETS.items()]
 CASES = {
     "gbmap": {"m": 3, "lambda_": 0.01, "n_starts": 1, "threads": 1},
-    "melm": {"gamma": 1.0, "n_starts": 2, "calibrate": False},
+    "melm": {"gamma": 1.0, "n_starts": 2, "control": {"calibrate": False}},
     "proset": {"n_batches": 2, "lambda_v": 1e-3, "lambda_w": 1e-6},
     "glm": {},
     "costnet": {"lambda_": 0.01},
 }
-ROWS = 150
+ROWS = 100
 pytestmark = pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
 
 
@@ -39,12 +39,14 @@ def with_holes(df, share=0.05):
     return df.astype(object).where(np.random.default_rng(0).random(df.shape) > share, None)
 
 
-@pytest.mark.parametrize("model, name", [(m, name) for name, models in SETS.items() for m in models])
+@pytest.mark.parametrize(
+    "model, name", [(m, name) for name, models in SETS.items() for m in models]
+)
 @pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
 def test_agreement(model, name):
     df = rows_of(name, model)
     fit = getattr(ld, model)(f"{TITLES[name]} ~ .", data=df, **CASES[model])
-    new = with_holes(df.head(60))
+    new = with_holes(df.head(40))
     wanted = expected(fit, new)
     for target, (run, tolerance) in TARGETS.items():
         assert gap(run(fit, new), wanted) <= tolerance, target
@@ -61,16 +63,16 @@ def test_other_shapes(run, tolerance):
         ld.glm(f"mpg ~ {few}", data=df, family="gamma", offset="o"),
         ld.glm(f"cylinders ~ {few}", data=df, family="poisson"),
         ld.glm(f"fast ~ {few}", data=df, offset="o"),
-        ld.glm(f"origin ~ weight + mpg", data=df, offset="o"),
         ld.glm("mpg ~ weight + I(2 * weight) + origin", data=df),
         ld.gbmap(f"mpg ~ {few}", data=df, offset="o", activation="identity", **CASES["gbmap"]),
-        ld.gbmap(f"origin ~ weight + mpg", data=df, **CASES["gbmap"]),
+        ld.gbmap("origin ~ weight + mpg", data=df, **CASES["gbmap"]),
         ld.proset(f"mpg ~ {few}", data=df, offset="o", **CASES["proset"]),
         ld.proset(f"fast ~ {few}", data=df, offset="o", **CASES["proset"]),
-        ld.proset(f"origin ~ weight + mpg", data=df, offset="o", **CASES["proset"]),
         ld.proset(f"mpg ~ {few}", data=df, **CASES["proset"] | {"lambda_v": 1e3}),
-        ld.melm(f"~ weight + horsepower + mpg", data=df),
-        ld.costnet(f"mpg ~ {few}", data=df, costs={"weight": 1.0, "origin": 5.0}).at(budget=1.0),
+        ld.melm("~ weight + horsepower + mpg", data=df),
+        ld.costnet(
+            f"mpg ~ {few}", data=df, costs={"weight": 1.0, "origin": 5.0, "horsepower": 2.0}
+        ).at(budget=1.0),
     ]
     df.loc[3, "o"], df.loc[4, "weight"] = None, None
     for fit in fits:
@@ -88,13 +90,15 @@ def test_a_fit_in_single_precision():
 
 
 def test_many_columns_and_wide_sums():
-    """More columns than one SELECT takes, and sums that no parser's stack would hold flat."""
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(40, 1200)), columns=[f"x{i}" for i in range(1200)])
+    """Sums that no parser's stack would hold flat; more steps than PostgreSQL has columns."""
+    rng, p = np.random.default_rng(0), 600
+    df = pd.DataFrame(rng.normal(size=(40, p)), columns=[f"x{i}" for i in range(p)])
     df["y"] = df["x0"] + rng.normal(size=40)
     fit = ld.gbmap("y ~ .", data=df, m=1, lambda_=0.1, n_starts=1, threads=1)
-    for run, tolerance in TARGETS.values():
-        assert gap(run(fit, df.head(3)), expected(fit, df.head(3))) <= tolerance
+    for run in (in_python, in_onnx):
+        assert gap(run(fit, df.head(3)), expected(fit, df.head(3))) <= 1e-12
+    with pytest.raises(ld.ArgumentError, match="PostgreSQL allows 1,600"):
+        fit.to_sql("postgres")
 
 
 # New levels, and what predict() refuses ----------------------------------------------------------
@@ -109,25 +113,21 @@ def cars():
 
 @pytest.mark.parametrize("missing", ["drop", "indicator"])
 def test_new_levels(cars, missing):
-    right = "weight + origin + C(cylinders) + np.where(origin == 'USA', weight, 0)"
-    fit = ld.glm(f"mpg ~ {right}", data=cars, missing=missing)
-    new = cars.head(6).astype(object)
-    new.loc[1, "origin"], new.loc[2, "cylinders"], new.loc[3, "origin"] = "Mars", 7, None
-    wanted = expected(fit, new, new_levels="missing")
-    for run, tolerance in TARGETS.values():
-        if missing == "drop":
-            assert gap(run(fit, new, new_levels="missing"), wanted) <= tolerance
-    new = new.drop(columns="cylinders").assign(cylinders=8.0)
-    fit = ld.glm(f"mpg ~ {right.replace(' + C(cylinders)', '')}", data=cars, missing=missing)
+    fit = ld.glm("mpg ~ weight + origin + C(cylinders):weight", data=cars, missing=missing)
+    new = cars.head(6).astype({"cylinders": float, "origin": object})
+    new.loc[1, "origin"], new.loc[2, "cylinders"], new.loc[3, "origin"] = "Mars", 7.0, None
     wanted = expected(fit, new, new_levels="missing")
     for run, tolerance in TARGETS.values():
         assert gap(run(fit, new, new_levels="missing"), wanted) <= tolerance
-    unknown = np.where(np.arange(6)[:, None] == 1, np.nan, expected(fit, new.assign(
-        origin=new["origin"].replace("Mars", "USA"))))  # fmt: skip
+    rest = new.assign(origin=new["origin"].replace("Mars", "USA"), cylinders=8.0)
+    rest["cylinders"] = new["cylinders"].replace(7.0, 8.0)
+    wanted = expected(fit, rest).copy()
+    wanted[[1, 2]] = np.nan
     for run in (in_duckdb, in_onnx):
-        assert gap(run(fit, new), unknown) <= 1e-6
-    with pytest.raises(ValueError, match="origin.*'Mars'"):
-        in_python(fit, new)
+        assert gap(run(fit, new), wanted) <= 1e-6
+    for row, words in ((1, "origin.*'Mars'"), (2, "cylinders.*7.0")):
+        with pytest.raises(ValueError, match=words):
+            in_python(fit, new.loc[[row]])
 
 
 def test_declared_categories_without_rows_are_missing(cars):
@@ -151,7 +151,7 @@ def test_declared_categories_without_rows_are_missing(cars):
 def test_what_predict_refuses(cars, right, value):
     fit = ld.glm(f"mpg ~ {right}", data=cars, missing="indicator")
     new = cars.head(3).copy()
-    good = expected(fit, new)
+    good = expected(fit, new).copy()
     new["weight"] = [value, *new["weight"][1:]]
     if value != 1e200:
         with pytest.raises(ld.DataError):
@@ -193,7 +193,7 @@ def test_arguments_of_queries(cars):
     fit = ld.glm("mpg ~ weight", data=cars)
     with pytest.raises(ld.ArgumentError, match="dialect"):
         fit.to_sql("mysql")
-    for table in ("", (), 3, ("a", 3), "a\0b"):
+    for table in ("", (), 3, ("a", 3), "a\0b", "a\ud800b"):
         with pytest.raises(ld.ArgumentError):
             fit.to_sql("duckdb", table)
 
@@ -203,7 +203,7 @@ def test_arguments_of_queries(cars):
 HOSTILE = [
     'a"b', "a'b", "a\\b", "a\\'b", '"""', "'''", "a\nb", "a\r\nb", "'; DROP TABLE data; --",
     '"; import os; "', "\\", "\\n", "{x}", "{0}", "%s", "$1", "$$", ":name", "?", "--", "/* */", "#",
-    "é", "日本語", "\u202e", "\u2028", "😀", " ", "", "class", "lambda", "math", "row", "data", "s1",
+    "é", "日本語", "\u202e", "\u2028", "answers", "answered", "too_large", "😀", " ", "", "class", "lambda", "math", "row", "data", "s1",
     "select", "v1", "prediction", "_number", "concat_1", "x" * 200, "\x1b[0m", "\t", "0", "None",
     "');#", "\\u0027", "E'", "`", "u", "w", "k1", "unanswered", "TABLE_1", "math.pi",
 ]  # fmt: skip
@@ -213,12 +213,12 @@ HOSTILE = [
 def test_hostile_names_and_levels(model):
     """Columns, levels and classes of any letters; what is written computes, and does nothing else."""
     rng, n = np.random.default_rng(0), 4 * len(HOSTILE)
-    df = pd.DataFrame({f" {name}": rng.normal(size=n) for name in HOSTILE if name.strip()})
-    df[HOSTILE[8]] = rng.permutation(np.resize(np.array(HOSTILE[:12], object), n))
-    df["it's \"y\"\n"] = np.resize(np.array([HOSTILE[8], 'no"', '"""\\'], object), n)
-    few = [c for c in df if not c.startswith(" ")]
-    left, right = few[1], [few[0], *[c for c in df if c.startswith(" ")]]
-    quoted = " + ".join(f"Q({c!r})" for c in (right if model == "proset" else right[:12]))
+    df = pd.DataFrame({name: rng.normal(size=n) for name in HOSTILE if name.strip()})
+    df[HOSTILE[8] * 2] = rng.permutation(np.resize(np.array(HOSTILE[:12], object), n))
+    df['it\'s "y"\n'] = np.resize(np.array([HOSTILE[8], 'no"', '"""\\'], object), n)
+    *right, left = df
+    right = right if model == "proset" else [*right[:12], HOSTILE[8] * 2]
+    quoted = " + ".join(f"Q({c!r})" for c in right)
     fit = getattr(ld, model)(f"Q({left!r}) ~ {quoted}", data=df, **CASES[model])
     for run, tolerance in TARGETS.values():
         assert gap(run(fit, df.head(40)), expected(fit, df.head(40))) <= tolerance
@@ -251,17 +251,17 @@ def test_the_module_needs_math_alone(cars):
 
 
 def test_what_no_language_can_hold(cars):
-    for name in ("a\0b", "a\ud800b"):
-        df = cars.rename(columns={"weight": name})
-        fit = ld.gbmap("mpg ~ .", data=df, **CASES["gbmap"])
-        for method in (fit.to_python, fit.to_sql, fit.to_onnx):
-            with pytest.raises(ld.ArgumentError, match="null character"):
-                method()
+    fit = ld.gbmap("mpg ~ .", data=cars.rename(columns={"weight": "a\0b"}), **CASES["gbmap"])
+    for method in (fit.to_python, fit.to_sql, fit.to_onnx):
+        with pytest.raises(ld.ArgumentError, match="null character"):
+            method()
 
 
 def test_onnx_has_classes_and_says_what_is_missing(cars, monkeypatch):
     model = ld.glm("origin ~ weight", data=cars).to_onnx()
-    assert {p.key: p.value for p in model.metadata_props} == {"classes": '["Europe", "Japan", "USA"]'}
+    assert {p.key: p.value for p in model.metadata_props} == {
+        "classes": '["Europe", "Japan", "USA"]'
+    }
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(ld.MissingExtraError, match=r"lodim\[onnx\]"):
         ld.glm("mpg ~ weight", data=cars).to_onnx()

@@ -112,8 +112,7 @@ def _answers(family, levels, scores):
     total = weighted(0.0, [1.0] * len(parts), parts, "total")
     shares = (call("over", part, total) for part in parts)
     return {
-        level: labelled(share, f"prob_{level}")
-        for level, share in zip(levels, shares, strict=True)
+        level: labelled(share, f"prob_{level}") for level, share in zip(levels, shares, strict=True)
     }
 
 

@@ -57,6 +57,10 @@ class _Graph:
         self.taken, self.count = {column.name for column in equation.columns}, Counter()
         roots = [*equation.columns, *equation.conditions, *equation.answers.values()]
         self.order = in_order(roots)
+        self.varying = set()  # nodes that are tensors (n, 1), not (1, 1)
+        for node in self.order:
+            if isinstance(node, Column) or any(id(part) in self.varying for part in node.parts):
+                self.varying.add(id(node))
         texts = [n.value for n in self.order if isinstance(n, Constant) and n.kind == TEXT]
         self.codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
 
@@ -141,8 +145,8 @@ class _Graph:
         if key not in self.known:
             zero = self.array([[0.0]])
             columns = [
-                self.add("Add", self.zeros, self.value(n)) if isinstance(n, Constant) else
-                self.value(n)
+                self.value(n) if id(n) in self.varying else
+                self.add("Add", self.zeros, self.value(n))
                 for n in nodes
             ]  # fmt: skip
             self.known[key] = self.add("Concat", *columns, axis=1) if columns else zero
@@ -173,7 +177,9 @@ class _Graph:
         """Raise but where a text is compared with one that is known: others have no code."""
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
-            raise ArgumentError("ONNX has no order of texts, and cannot compare two columns of them")
+            raise ArgumentError(
+                "ONNX has no order of texts, and cannot compare two columns of them"
+            )
 
     def among(self, source, *levels):
         found = None
@@ -320,5 +326,3 @@ class _Graph:
             self.helper.set_model_props(model, {"classes": json.dumps(list(answers))})
         self.onnx.checker.check_model(model)
         return model
-
-

@@ -5,7 +5,7 @@ import keyword
 import textwrap
 
 from lodim.export.equation import made_by
-from lodim.export.expression import NUMBER, Column, Kernels, in_order
+from lodim.export.expression import NUMBER, Kernels, in_order
 from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
 
 HELPERS = {
@@ -41,27 +41,27 @@ HELPERS = {
         return math.inf
     except (ValueError, ZeroDivisionError):
         return math.nan''',
-    "_log": '''def _log(function, x, pole=0.0):
+    "_log": """def _log(function, x, pole=0.0):
     if x > pole:
         return function(x)
-    return -math.inf if x == pole else math.nan''',
-    "_divide": '''def _divide(a, b):
+    return -math.inf if x == pole else math.nan""",
+    "_divide": """def _divide(a, b):
     if b != 0.0:
         return a / b
-    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)''',
-    "_power": '''def _power(a, b):
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)""",
+    "_power": """def _power(a, b):
     try:
         return math.pow(a, b)
     except OverflowError:
         return math.inf
     except ValueError:
-        return math.inf if a == 0.0 else math.nan''',
-    "_sign": '''def _sign(x):
-    return x if x != x else float((x > 0.0) - (x < 0.0))''',
-    "_minimum": '''def _minimum(a, b):
-    return a + b if a != a or b != b else min(a, b)''',
-    "_maximum": '''def _maximum(a, b):
-    return a + b if a != a or b != b else max(a, b)''',
+        return math.inf if a == 0.0 else math.nan""",
+    "_sign": """def _sign(x):
+    return x if x != x else float((x > 0.0) - (x < 0.0))""",
+    "_minimum": """def _minimum(a, b):
+    return a + b if a != a or b != b else min(a, b)""",
+    "_maximum": """def _maximum(a, b):
+    return a + b if a != a or b != b else max(a, b)""",
     "_kernels": '''def _kernels(table, *z):
     """sum_j w_j exp(-1/2 |z - u_j|^2) over the rows (w_j, u_j) of a table."""
     total = 0.0
@@ -153,7 +153,7 @@ class _Python(Infix):
         return self.name(node)
 
     def column(self, node):
-        return f"_{node.kind}(row, {ascii(node.name)})"
+        return f"_{node.kind}(row, {node.name!a})"
 
     def is_missing(self, column):
         name = self.text(column)
@@ -192,7 +192,9 @@ class _Python(Infix):
         """The whole text."""
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
-        head = f"# {self.equation.title[:500]}\n# Written by {made_by()}; needs nothing but Python.\n"
+        head = (
+            f"# {self.equation.title[:500]}\n# Written by {made_by()}; needs nothing but Python.\n"
+        )
         parts = [head, "import math", *self._tables(), *needed, self._signature() + body]
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -219,7 +221,9 @@ class _Python(Infix):
         lines = []
         for column in self.equation.columns:
             lines += self._assigned([column])
-        missing = "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
+        missing = (
+            "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
+        )
         if self.equation.unknown:
             for condition in self.equation.unknown:
                 lines += self._assigned([condition])
@@ -228,7 +232,7 @@ class _Python(Infix):
                 lines += [f"if {' or '.join(texts[i : i + 8])}:", f"    return {missing}"]
         for condition, words, shown in self.equation.refusals:
             lines += self._assigned([condition, shown])
-            value = f"{ascii(words + ' ')} + repr({self.text(shown)})"
+            value = f"{words + ' '!a} + repr({self.text(shown)})"
             lines += [f"if {self.text(condition)}:", f"    raise ValueError({value})"]
         lines += self._assigned(self.answers.values())
         texts = [self.text(node) for node in self.answers.values()]
@@ -261,4 +265,3 @@ def _wrapped(name, text, note):
         return [line]
     lines = textwrap.wrap(text, WIDTH - 4, break_long_words=False, break_on_hyphens=False)
     return [f"{name} = ({note}", *(f"    {line}" for line in lines), ")"]
-

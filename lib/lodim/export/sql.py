@@ -1,17 +1,17 @@
 """A fit as one query, for DuckDB and PostgreSQL.
 
-Each step is a lateral SELECT without a table: names of steps cannot meet those of the table, whose
-columns are all passed on. NULL stands for what is no number; infinities are numbers.
+The steps stand in a lateral query of one row, where their names cannot meet those of the table,
+whose columns are all passed on. NULL stands for what is no number; infinities are numbers.
 """
 
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_text, made_by
 from lodim.export.expression import NUMBER, TEXT
-from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
+from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
 
 DIALECTS = ("duckdb", "postgres")
 LARGEST = "1e100"
-WIDEST = 500  # columns of one step; PostgreSQL has at most 1,664
+MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
 INFINITY = "CAST('Infinity' AS FLOAT8)"
 EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
 LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
@@ -32,7 +32,11 @@ def write(equation, dialect, table):
     str
     """
     parts = (table,) if isinstance(table, str) else table
-    if not isinstance(parts, tuple) or not parts or not all(isinstance(p, str) for p in parts):
+    if (
+        not isinstance(parts, tuple)
+        or not parts
+        or not all(isinstance(part, str) and part for part in parts)
+    ):
         raise ArgumentError(f"table is a name, or a tuple of schema and name, not {table!r}")
     for part in parts:
         check_text(part)
@@ -110,6 +114,7 @@ class _SQL(Infix):
             "1e0 / (1e0 + exp(least(greatest(-{}, -600e0), 600e0)))", PRODUCT, ATOM,
         ),
     }  # fmt: skip
+    taken = frozenset({"too_large", "unanswered"})
     rounding = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
 
     def __init__(self, equation, dialect):
@@ -145,7 +150,7 @@ class _SQL(Infix):
         return text
 
     def reference(self, node):
-        return f'{self._place[id(node)]}."{self.name(node)}"'
+        return f'{self._at}."{self.name(node)}"'
 
     def column(self, node):
         kinds = {NUMBER: "FLOAT8", TEXT: "TEXT"}
@@ -198,47 +203,58 @@ class _SQL(Infix):
 
     def query(self, table):
         """The whole text."""
-        self._place, steps, number = {}, [], 0
         named = [node for node in self.order if id(node) in self.named]
-        for depth in range(1, max((self.step[id(n)] for n in named), default=0) + 1):
-            nodes = [node for node in named if self.step[id(node)] == depth]
-            for i in range(0, len(nodes), WIDEST):
-                number += 1
-                part = nodes[i : i + WIDEST]
-                lines = [f'    {self.formula(n)[0]} AS "{self.name(n)}"' for n in part]
-                steps.append(self._select(lines, f"s{number}"))
-                self._place |= {id(node): f"s{number}" for node in part}
-        refused = self._refused()
-        if refused:
-            steps.append(self._select([f"    {refused} AS unanswered"], "s0"))
-        lines = [
-            f"-- {self.equation.title[:500]}",
-            f"-- Written by {made_by()} for {self.dialect}.",
-            "SELECT data.*,",
-            ",\n".join(self._answer(*pair, bool(refused)) for pair in self.equation.answers.items()),
-            f"FROM {table} AS data",
-        ]
-        return "\n".join(lines) + "".join(f",\n{step}" for step in steps) + "\n"
+        if self.dialect == "postgres" and len(named) > MOST:
+            raise ArgumentError(
+                f"the query would have {len(named):,} steps, each a column, and PostgreSQL allows "
+                f"{MOST:,}: fit a model of fewer columns, or one that drops more of them"
+            )
+        depth = max((self.step[id(node)] for node in named), default=0)
+        steps = [self._first([node for node in named if self.step[id(node)] == 1])]
+        for k in range(2, depth + 1):
+            self._at = f"s{k - 1}"
+            nodes = [node for node in named if self.step[id(node)] == k]
+            lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
+            steps.append(self._select([f"{self._at}.*", *lines], self._at, f"s{k}"))
+        self._at = f"s{max(1, depth)}"
+        unanswered = f"{self._refused()} AS unanswered"
+        steps.append(self._select([f"{self._at}.*", unanswered], self._at, "answered"))
+        self._at = "answered"
+        answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.equation.answers.items())
+        return (
+            f"-- {self.equation.title[:500]}\n"
+            f"-- Written by {made_by()} for {self.dialect}.\n"
+            f"SELECT data.*, answers.*\nFROM {table} AS data, LATERAL (\n"
+            f"  WITH {', '.join(steps)}\n"
+            f"  SELECT\n{answers}\n  FROM answered\n) AS answers\n"
+        )
 
-    def _select(self, lines, name):
+    def _first(self, nodes):
+        """The step that reads the table."""
+        lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
+        columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
+        numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
+        far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]
+        return self._select([*lines, f"{_any(far)} AS too_large"], "", "s1")
+
+    def _select(self, lines, source, name):
+        text = "  SELECT\n    " + ",\n    ".join(lines) + (f"\n  FROM {source}" if source else "")
         # PostgreSQL would put each step into those after it, and compute it as often as it is read.
-        end = "\n    OFFSET 0" if self.dialect == "postgres" else ""
-        return "LATERAL (SELECT\n" + ",\n".join(lines) + f"{end}) AS {name}"
+        end = "\n  OFFSET 0" if self.dialect == "postgres" else ""
+        return f"{name} AS (\n{text}{end}\n  )"
 
-    def _answer(self, level, node, refusable):
+    def _answer(self, level, node):
         plain = level is None or (isinstance(level, str) and node.label == level)
         name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
-        text = f"CAST({self.text(node)} AS FLOAT8)"
-        return f"  CASE WHEN NOT s0.unanswered THEN {text} END AS {name}" if refusable else (
-            f"  {text} AS {name}"
-        )  # fmt: skip
+        return f"CASE WHEN NOT answered.unanswered THEN CAST({self.text(node)} AS FLOAT8) END AS {name}"
 
     def _refused(self):
-        """Whether a row has no answer, as a text; empty where each has one."""
+        """Whether a row has no answer."""
         conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
-        for column in self.equation.columns:
-            if column.kind == NUMBER:
-                raw = f"CAST(data.{quoted(column.name)} AS FLOAT8)"
-                conditions.append(f"({raw} <> CAST('NaN' AS FLOAT8) AND abs({raw}) > {LARGEST})")
-        groups = [" OR ".join(conditions[i : i + 32]) for i in range(0, len(conditions), 32)]
-        return f"coalesce({' OR '.join(f'({group})' for group in groups)}, FALSE)" if groups else ""
+        return _any([*conditions, f"{self._at}.too_large"])
+
+
+def _any(conditions):
+    """Whether one of some conditions is true, in groups: parsers stack what they read."""
+    groups = [" OR ".join(conditions[i : i + GROUP]) for i in range(0, len(conditions), GROUP)]
+    return f"coalesce({' OR '.join(f'({group})' for group in groups) or 'FALSE'}, FALSE)"

@@ -334,7 +334,10 @@ class _Translation:
                 for end in ends
             )
             wide = [np.pad(end, ((0, 0), (0, degree - 1), (0, 0))) for end in (first, last)]
-            coefs, knots = np.vstack([wide[0], coefs, wide[1]]), np.hstack([low - h, knots, high + h])
+            coefs, knots = (
+                np.vstack([wide[0], coefs, wide[1]]),
+                np.hstack([low - h, knots, high + h]),
+            )
         return piecewise(x, knots, coefs)
 
 

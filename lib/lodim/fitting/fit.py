@@ -418,7 +418,7 @@ class Fit(ABC):
         >>> cars = {"weight": [1.0, 2.0, 3.0, 4.0], "mpg": [40.0, 31.0, 22.0, 9.0]}
         >>> query = ld.glm("mpg ~ weight", data=cars).to_sql("postgres", table="cars")
         >>> print(query.splitlines()[2])
-        SELECT data.*,
+        SELECT data.*, answers.*
         """
         from lodim.export import sql
 

@@ -12,9 +12,7 @@ def scores(estimates, family, features, offset):
     """Link scores of standardized features, a list of K nodes, and rows that are not estimable."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
-    linear = [
-        weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T
-    ]
+    linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
     if family.name == "multinomial":
         linear.insert(0, offset)
     return linear, _not_estimable(estimates, X, columns)

@@ -44,9 +44,7 @@ def _log_density(rule, c, Z):
     u = [weighted(0.0, row, Z) for row in densities.root[c]]
     near = Kernels(tuple(u), points[on], weights[on], log=True)
     log_f = weighted(np.log1p(-background.share) + densities.scale[c], [1.0], [near])
-    apart = [
-        weighted(-(row @ background.mean[c]), row, Z) for row in background.root
-    ]
+    apart = [weighted(-(row @ background.mean[c]), row, Z) for row in background.root]
     unit = np.linalg.slogdet(background.root)[1] - 0.5 * len(Z) * np.log(2.0 * np.pi)
     squares = [call("square", a) for a in apart]
     log_g = weighted(np.log(background.share) + unit, [-0.5] * len(Z), squares)
@@ -59,5 +57,3 @@ def _log_sum(a, b):
     parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))
     return weighted(0.0, [1.0, 1.0], [largest, total])
-
-

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.export.expression import ZERO, Constant, Kernels, call, weighted
 from lodim.models.proset.kernels.cpu import CLASSES
-from lodim.models.proset.prototypes import response_values
+from lodim.models.proset.prototypes import prior, response_values
 
 
 def scores(prototypes, features, offset):
@@ -19,7 +19,9 @@ def scores(prototypes, features, offset):
     pairs = zip(_prior(t, offset), sums, strict=True)
     shares = [weighted(0.0, [1.0, 1.0], pair) for pair in pairs]
     logs = [call("log_positive", share) for share in shares]
-    return logs if len(t.level) > 1 else [weighted(0.0, [1.0, -1.0], [logs[1], logs[0]], "score")]
+    if len(t.level) > 1:
+        return logs
+    return [weighted(0.0, [1.0, -1.0], [logs[1], logs[0]], "score")]
 
 
 def _kernel_sum(t, values, features):
@@ -42,10 +44,9 @@ def _kernel_sum(t, values, features):
 
 def _prior(t, offset):
     """Probabilities of the null model, a list of nodes."""
-    level = [weighted(b, [1.0], [offset]) for b in t.level]
-    if len(level) == 1:
-        p = call("logistic", level[0])
-        return [weighted(1.0, [-1.0], [p]), p]
-    # One offset for all classes changes none of their shares.
-    share = np.exp(t.level - t.level.max())
-    return [Constant(float(s)) for s in share / share.sum()]
+    if isinstance(offset, Constant):
+        return [
+            Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]
+        ]
+    p = call("logistic", weighted(t.level[0], [1.0], [offset]))  # several classes take no column
+    return [weighted(1.0, [-1.0], [p]), p]
