@@ -34,11 +34,11 @@ def test_formulas(right, server):
 
 @pytest.mark.parametrize("model", ["gbmap", "melm", "proset", "glm", "costnet"])
 def test_models(model, server):
-    from export.test_models import CASES, DATA
+    from export.test_models import CASES, DATA, rows_of
 
     for name, y, families in DATA:
         if model in families:
-            df = ld.data(name)
+            df = rows_of(name)
             fit = getattr(ld, model)(f"{y} ~ .", data=df, **CASES[model])
             new = df.astype(object).where(np.random.default_rng(0).random(df.shape) > 0.05, None)
             assert gap(in_postgres(server, fit, new), expected(fit, new)) <= 1e-9

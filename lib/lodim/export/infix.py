@@ -2,6 +2,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from lodim.export.expression import Call, Case, Column, Constant, Kernels, Sum, in_order
 
@@ -27,7 +29,7 @@ class Infix:
     A writer brings `functions`, as `COMMON` has them, and the forms of names and constants.
     """
 
-    functions: dict = {}
+    functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that stand for something else
 
     def __init__(self, roots):

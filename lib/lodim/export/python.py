@@ -48,7 +48,9 @@ HELPERS = {
     "_divide": """def _divide(a, b):
     if b != 0.0:
         return a / b
-    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)""",
+    if a == 0.0 or a != a:
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)""",
     "_power": """def _power(a, b):
     try:
         return math.pow(a, b)

@@ -11,6 +11,7 @@ from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SU
 
 DIALECTS = ("duckdb", "postgres")
 LARGEST = "1e100"
+ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
 MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
 INFINITY = "CAST('Infinity' AS FLOAT8)"
 EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
@@ -115,11 +116,10 @@ class _SQL(Infix):
         ),
     }  # fmt: skip
     taken = frozenset({"too_large", "unanswered"})
-    rounding = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
 
     def __init__(self, equation, dialect):
         self.equation, self.dialect = equation, dialect
-        self.functions = self.functions | {"rint": (self.rounding[dialect], ATOM, LOOSE)}
+        self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
         self.answers = list(equation.answers.values())
         super().__init__([*equation.columns, *equation.conditions, *self.answers])
         self.named |= {id(column) for column in equation.columns}
@@ -246,7 +246,8 @@ class _SQL(Infix):
     def _answer(self, level, node):
         plain = level is None or (isinstance(level, str) and node.label == level)
         name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
-        return f"CASE WHEN NOT answered.unanswered THEN CAST({self.text(node)} AS FLOAT8) END AS {name}"
+        known = f"CAST({self.text(node)} AS FLOAT8)"
+        return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
 
     def _refused(self):
         """Whether a row has no answer."""

@@ -122,7 +122,7 @@ class Inputs:
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
             new = call("unlisted", column, *levels, *forgiven)
-            self._refuse(new, f"column {name!r} has a level that the model does not know", column)
+            self._refuse(new, f"column {name!r} has a level that the model does not know:", column)
         if self.design.missing != "indicator":
             self.unknown.append(self._missing(name))
 
@@ -199,7 +199,7 @@ class Inputs:
             raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
         (node,) = _Translation(self).columns(tree(part.name).args[0])
         new = call("not", call("among", node, *part.levels))
-        self._refuse(new, f"{part.name} has a level that the model does not know", node)
+        self._refuse(new, f"{part.name} has a level that the model does not know:", node)
         return node
 
 
@@ -353,7 +353,7 @@ def _between(breaks, degree, values):
     """
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
-    pieces = zip(breaks[:-1], breaks[1:], strict=True)
+    pieces = itertools.pairwise(breaks)
     return np.stack([into @ values(0.5 * ((a + b) + (b - a) * u)) for a, b in pieces])
 
 

@@ -8,13 +8,13 @@ def scores(learners, features, offset):
     """Link scores of standardized features, a list of K nodes."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
-        size = learners.scale * learners.sign[j]
+        name, size = f"projection {j + 1}", learners.scale * learners.sign[j]
         if learners.activation == SOFTPLUS:
-            z = weighted(learners.beta * theta[1], learners.beta * theta[2:], features)
+            z = weighted(learners.beta * theta[1], learners.beta * theta[2:], features, name)
             learner = call("softplus", z)
             size = size / learners.beta
         else:
-            learner = weighted(theta[1], theta[2:], features, f"learner_{j + 1}")
+            learner = weighted(theta[1], theta[2:], features, name)
         k = learners.target[j]
         bias[k] += learners.scale * theta[0]
         parts[k][0].append(size)
