@@ -183,6 +183,9 @@ CLAIMS = {
         "as Barbera and Barolo, has by far the largest divergence":
             "set(cultivars.pairs().nlargest(1, 'divergence').iloc[0, :2]) == {'Barbera', 'Barolo'}",
     },
+    "production": {
+        "answered all patients as `predict` did, to 1e-9": "max(gap_sql, gap_onnx) < 1e-9",
+    },
     "ripr": {
         "Of thirty measurements the model needs less than half":
             "fit.df < len(fit.design.names) / 2",

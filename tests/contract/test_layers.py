@@ -56,7 +56,8 @@ MAY = {  # what each block may import beside itself, from the bottom up
     "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE,
 }  # fmt: skip
 MAY["plot"] = BASE | {"report"}
-MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report"}
+MAY["export"] = BASE | {"formula", "design"}
+MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report", "export"}
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]
 MAY["models"] = MAY["selection"] | {"selection", "solve"}
@@ -152,6 +153,9 @@ def test_the_scan_sees():
         ),
         ("narwhals", ["design/columns.py"]),
         ("openpyxl", ["report/excel.py"]),
+        ("onnx", ["export/onnx.py"]),
+        ("duckdb", []),
+        ("onnxruntime", []),
         ("pickle", []),
         ("sklearn", []),
         ("statsmodels", ["models/glm/solvers.py"]),
@@ -271,6 +275,9 @@ HEAVY = {
     "narwhals",
     "dask",
     "tqdm",
+    "onnx",
+    "onnxruntime",
+    "duckdb",
 }
 
 

@@ -211,7 +211,7 @@ class Design:
         target = self._require_response() if response else None
         weights = self.weights if response else None
         inputs = RowInputs.read(frame, weights, self._offset(offset))
-        names, known = self.features, self._known_levels(new_levels)
+        names, known = self.features, self.known_levels(new_levels)
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, _ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
@@ -286,8 +286,19 @@ class Design:
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
-    def _known_levels(self, new_levels):
-        """Of columns with levels, those that are known, and which others are taken as missing."""
+    def known_levels(self, new_levels):
+        """Of columns whose new levels may be missing values: those known, and which are missing.
+
+        Parameters
+        ----------
+        new_levels : {'error', 'missing'}
+            As `apply` takes it.
+
+        Returns
+        -------
+        dict
+            (levels, others that are taken as missing; None: all others) by column.
+        """
         if new_levels not in ("error", "missing"):
             raise ArgumentError(f"new_levels must be one of error, missing, not {new_levels!r}")
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))

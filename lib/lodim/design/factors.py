@@ -181,21 +181,27 @@ def column(factor, prepared, j):
         return prepared[:, j]
     if j == len(factor.labels):
         return (prepared < 0).astype(float)
-    level = j + len(factor.levels) - len(factor.labels)
     if factor.matrix is None:
-        values = (prepared == level).astype(float)
+        values = (prepared == level_of(factor, j)).astype(float)
     else:
         values = factor.matrix[prepared, j]
     if factor.matrix is not None or factor.shares is not None:
-        values[prepared < 0] = _of_missing(factor, j, level)
+        values[prepared < 0] = of_missing(factor, j)
     return values
 
 
-def _of_missing(factor, j, level):
+def level_of(factor, j):
+    """Position of the level that column j is for, where each has one."""
+    return j + len(factor.levels) - len(factor.labels)
+
+
+def of_missing(factor, j):
     """Column j where a value is missing: zero beside a column of its own, else the mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
-    return factor.shares[level] if factor.matrix is None else factor.shares @ factor.matrix[:, j]
+    if factor.matrix is None:
+        return factor.shares[level_of(factor, j)]
+    return factor.shares @ factor.matrix[:, j]
 
 
 def against_reference(factor, reduced):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import price_list, report, state
+from lodim.models.costnet import equation, price_list, report, state
 from lodim.models.costnet.price_list import ListedModel
 from lodim.models.costnet.search.candidates import affordable
 
@@ -63,6 +63,9 @@ class CostnetFit(Fit):
     def _score(self, batch):
         score = self.step.score(self._restricted[1], batch.X, batch.n)
         return score + batch.offset_matrix(self.family.n_scores)
+
+    def _expressions(self, features, offset):
+        return equation.scores(self.step, self._restricted[1], features, offset), ()
 
     def predict(
         self,

@@ -11,7 +11,7 @@ import pandas as pd
 from lodim.checks import flag, one_of, positive, share, whole
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, warn
 from lodim.fitting.fit import Fit
-from lodim.models.gbmap import report
+from lodim.models.gbmap import equation, report
 from lodim.models.gbmap.embedding import (
     KINDS,
     drift_indicators,
@@ -78,6 +78,9 @@ class GbmapFit(Fit):
     def _score(self, batch):
         score = self.estimates.score(batch.X, batch.n, self._threads, self._engine)
         return score + batch.offset_matrix(self.family.n_scores)
+
+    def _expressions(self, features, offset):
+        return equation.scores(self.estimates, features, offset), ()
 
     def predict(
         self,

@@ -9,7 +9,7 @@ import pandas as pd
 from lodim.checks import one_of, share
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.glm import intervals, report
+from lodim.models.glm import equation, intervals, report
 from lodim.models.glm.estimates import design_matrix
 from lodim.models.glm.likelihood import DISPERSED
 
@@ -66,6 +66,9 @@ class GlmFit(Fit):
         score = self.estimates.score(X, self.family)
         score[~self.estimates.is_estimable(X)] = np.nan
         return score + batch.offset_matrix(self.family.n_scores)
+
+    def _expressions(self, features, offset):
+        return equation.scores(self.estimates, self.family, features, offset)
 
     def predict(
         self,

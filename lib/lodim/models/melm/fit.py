@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting.fit import Fit
-from lodim.models.melm import report
+from lodim.models.melm import equation, report
 from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
 
@@ -55,6 +55,12 @@ class MelmFit(Fit):
         if self.levels is None:
             raise ArgumentError("this view has no classes: its formula has no response")
         return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
+
+    def _expressions(self, features, offset):
+        Z = equation.coordinates(self.estimates.V, self.axes, features)
+        if self.levels is None:
+            return list(zip(self.axes, Z, strict=True)), ()
+        return equation.scores(self.estimates.rule, Z), ()
 
     def predict(
         self,

@@ -13,7 +13,7 @@ from lodim.checks import numbers, one_of
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
-from lodim.models.proset import distribution, report
+from lodim.models.proset import distribution, equation, report
 from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import DENSITY
 from lodim.models.proset.prototypes import (
@@ -71,6 +71,9 @@ class ProsetFit(Fit):
         values = response_values(t)
         sums = weighted_sums(t, values, batch.X, batch.n, self._threads, self._engine)
         return link_scores(t, null_sums(t, base) + sums, base)
+
+    def _expressions(self, features, offset):
+        return equation.scores(self.estimates, features, offset), ()
 
     def predict(
         self,

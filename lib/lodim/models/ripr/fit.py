@@ -71,6 +71,13 @@ class RiprFit(Fit):
     def _score(self, batch):
         return self._answers(batch).score
 
+    def _expressions(self, features, offset):
+        raise ArgumentError(
+            "a fit of ripr cannot be written out: each row is answered by its neighbours among all "
+            "training rows, or by the local learner of a view that they choose, which is no "
+            "formula; save() keeps it"
+        )
+
     def predict(
         self,
         data: Any,

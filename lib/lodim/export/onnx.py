@@ -1,0 +1,328 @@
+"""A fit as an ONNX model: an input of shape (n, 1) for each column, one output."""
+
+import json
+from collections import Counter
+
+import numpy as np
+
+from lodim.errors import ArgumentError, MissingExtraError
+from lodim.export.equation import made_by
+from lodim.export.expression import TEXT, Call, Case, Column, Constant, Sum, in_order
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+LARGEST = 1e100
+MISSING, NEW = -1, -2  # codes of texts
+DIRECT = {  # operators that ONNX Runtime has for doubles
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "over": "Div", "neg": "Neg",
+    "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal",
+    "and": "And", "or": "Or", "not": "Not", "abs": "Abs", "sign": "Sign", "exp": "Exp",
+    "exp_negative": "Exp", "log": "Log", "sqrt": "Sqrt", "power": "Pow", "floor": "Floor",
+    "ceil": "Ceil", "rint": "Round", "largest": "Max", "logistic": "Sigmoid", "tanh": "Tanh",
+    "sin": "Sin",
+}  # fmt: skip
+SINGLE = {  # those that it has in single precision alone
+    "cos": "Cos", "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
+    "sinh": "Sinh", "cosh": "Cosh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
+}  # fmt: skip
+
+
+def write(equation):
+    """The model.
+
+    Parameters
+    ----------
+    equation : Equation
+
+    Returns
+    -------
+    onnx.ModelProto
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise MissingExtraError(
+            "to_onnx() needs the package onnx: pip install 'lodim[onnx]'"
+        ) from None
+    if not equation.columns:
+        raise ArgumentError("a model that reads no column has no inputs, which ONNX cannot say")
+    return _Graph(onnx, equation).model()
+
+
+class _Graph:
+    """Nodes of an ONNX graph, each the tensor (n, 1) of an expression."""
+
+    def __init__(self, onnx, equation):
+        self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
+        self.nodes, self.constants, self.values, self.known = [], {}, {}, {}
+        self.taken, self.count = {column.name for column in equation.columns}, Counter()
+        roots = [*equation.columns, *equation.conditions, *equation.answers.values()]
+        self.order = in_order(roots)
+        self.varying = set()  # nodes that are tensors (n, 1), not (1, 1)
+        for node in self.order:
+            if isinstance(node, Column) or any(id(part) in self.varying for part in node.parts):
+                self.varying.add(id(node))
+        texts = [n.value for n in self.order if isinstance(n, Constant) and n.kind == TEXT]
+        self.codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+
+    # Building ----------------------------------------------------------------------------------
+
+    def unused(self, stem):
+        """A name that no input has."""
+        while True:
+            self.count[stem] += 1
+            name = f"{stem}_{self.count[stem]}"
+            if name not in self.taken:
+                return name
+
+    def add(self, operator, *inputs, domain="", **attributes):
+        """The output of a new node."""
+        out = self.unused(operator.lower())
+        node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
+        self.nodes.append(node)
+        return out
+
+    def array(self, values, dtype=np.float64):
+        """A constant tensor."""
+        values = np.asarray(values, dtype)
+        key = values.dtype.str, values.shape, values.tobytes()
+        if key not in self.constants:
+            name = self.unused("constant")
+            self.constants[key] = self.onnx.numpy_helper.from_array(values, name)
+        return self.constants[key].name
+
+    def single(self, operator, value):
+        """An operator in single precision."""
+        kinds = self.onnx.TensorProto
+        low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
+        return self.add("Cast", low, to=kinds.DOUBLE)
+
+    # Expressions -------------------------------------------------------------------------------
+
+    def value(self, node):
+        """The tensor of a node; those below it are there."""
+        return self.values[id(node)]
+
+    def compute(self, node):
+        """The tensor of a node from those of its parts."""
+        if isinstance(node, Column):
+            return self.column(node)
+        if isinstance(node, Constant):
+            if node.kind == TEXT:
+                return self.array([[self.codes[node.value]]], np.int64)
+            return self.array([[float(node.value)]])
+        if isinstance(node, Sum):
+            weights = self.array(np.array(node.weights)[:, None])
+            total = self.add("MatMul", self.beside(node.args), weights)
+            return self.add("Add", total, self.array([[node.bias]]))
+        if isinstance(node, Case):
+            result = self.value(node.default)
+            for condition, value in zip(node.conditions[::-1], node.values[::-1], strict=True):
+                result = self.add("Where", self.truth(condition), self.value(value), result)
+            return result
+        return self.call(node) if isinstance(node, Call) else self.kernels(node)
+
+    def column(self, node):
+        """An input: a double, NaN where missing; of a text its code."""
+        if node.kind != TEXT:
+            return node.name
+        keys, codes = [*self.codes], [*self.codes.values()]
+        if "" not in self.codes:
+            keys, codes = [*keys, ""], [*codes, MISSING]
+        return self.add(
+            "LabelEncoder", node.name, domain="ai.onnx.ml",
+            keys_strings=keys, values_int64s=codes, default_int64=NEW,
+        )  # fmt: skip
+
+    def truth(self, node):
+        """The bool tensor of a node that is true or false; columns of it are doubles."""
+        if isinstance(node, Call):
+            return self.value(node)
+        return self.add("Equal", self.value(node), self.array([[1.0]]))
+
+    def beside(self, nodes):
+        """Nodes as the columns of one tensor (n, k)."""
+        key = tuple(map(id, nodes))
+        if key not in self.known:
+            zero = self.array([[0.0]])
+            columns = [
+                self.value(n) if id(n) in self.varying else
+                self.add("Add", self.zeros, self.value(n))
+                for n in nodes
+            ]  # fmt: skip
+            self.known[key] = self.add("Concat", *columns, axis=1) if columns else zero
+        return self.known[key]
+
+    def call(self, node):
+        """A function."""
+        name, args = node.function, node.args
+        if name == "among":
+            return self.among(*args)
+        if name == "unlisted":
+            missing = self.is_missing(self.value(args[0]))
+            return self.add("Not", self.add("Or", missing, self.among(*args)))
+        if name == "is_true":
+            return self.truth(args[0])
+        if name in ("and", "or", "not"):
+            return self.add(DIRECT[name], *map(self.truth, args))
+        values = [self.value(a) for a in args]
+        if args[0].kind == TEXT and name != "is_missing":
+            self.check_texts(node)
+        if name in DIRECT:
+            return self.add(DIRECT[name], *values)
+        if name in SINGLE:
+            return self.single(SINGLE[name], *values)
+        return getattr(self, name)(*values)
+
+    def check_texts(self, node):
+        """Raise but where a text is compared with one that is known: others have no code."""
+        known = any(isinstance(arg, Constant) for arg in node.args)
+        if node.function != "eq" or not known:
+            raise ArgumentError(
+                "ONNX has no order of texts, and cannot compare two columns of them"
+            )
+
+    def among(self, source, *levels):
+        found = None
+        for level in levels:
+            same = self.add("Equal", self.value(source), self.value(level))
+            found = same if found is None else self.add("Or", found, same)
+        return found
+
+    def is_missing(self, value):
+        if value in self.texts:
+            return self.add("Equal", value, self.array([[MISSING]], np.int64))
+        return self.add("IsNaN", value)
+
+    def is_finite(self, value):
+        return self.add("Less", self.add("Abs", value), self.array([[np.inf]]))
+
+    def log1p(self, value):
+        return self.add("Log", self.add("Add", value, self.array([[1.0]])))
+
+    def expm1(self, value):
+        return self.add("Sub", self.add("Exp", value), self.array([[1.0]]))
+
+    def log2(self, value):
+        return self.add("Div", self.add("Log", value), self.array([[np.log(2.0)]]))
+
+    def log10(self, value):
+        return self.add("Div", self.add("Log", value), self.array([[np.log(10.0)]]))
+
+    def square(self, value):
+        return self.add("Mul", value, value)
+
+    def cbrt(self, value):
+        root = self.add("Pow", self.add("Abs", value), self.array([[1.0 / 3.0]]))
+        return self.add("Mul", self.add("Sign", value), root)
+
+    def trunc(self, value):
+        whole = self.add("Floor", self.add("Abs", value))
+        return self.add("Mul", self.add("Sign", value), whole)
+
+    def hypot(self, a, b):
+        return self.add("Sqrt", self.add("Add", self.square(a), self.square(b)))
+
+    def minimum(self, a, b):
+        return self.add("Min", a, b)
+
+    def maximum(self, a, b):
+        return self.add("Max", a, b)
+
+    def floor_divide(self, a, b):
+        return self.add("Floor", self.add("Div", a, b))
+
+    def mod(self, a, b):
+        return self.add("Sub", a, self.add("Mul", b, self.floor_divide(a, b)))
+
+    def arctan2(self, y, x):
+        """The angle of a point, from that of the ratio."""
+        zero, pi = self.array([[0.0]]), self.array([[np.pi]])
+        angle = self.single("Atan", self.add("Div", y, x))
+        turned = self.add("Where", self.add("Less", y, zero), self.add("Neg", pi), pi)
+        left = self.add("Less", x, zero)
+        return self.add("Where", left, self.add("Add", angle, turned), angle)
+
+    def exp_limited(self, value):
+        return self.add("Exp", self.add("Min", value, self.array([[700.0]])))
+
+    def log_positive(self, value):
+        return self.add("Log", self.add("Max", value, self.array([[1e-300]])))
+
+    def softplus(self, value):
+        small = self.add("Exp", self.add("Neg", self.add("Abs", value)))
+        return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
+
+    def kernels(self, node):
+        """Distances (n, m) to all points, and the sum of their kernels."""
+        point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
+        gaps = self.add("Sub", point, self.array(node.points[None]))
+        squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
+        half, weights = self.array([[-0.5]]), self.array(node.weights[:, None])
+        exponent = self.add("Mul", squares, half)
+        if not node.log:
+            return self.add("MatMul", self.add("Exp", exponent), weights)
+        most = self.add("ReduceMax", exponent, axes=[1], keepdims=1)
+        total = self.add("MatMul", self.add("Exp", self.add("Sub", exponent, most)), weights)
+        return self.add("Add", self.add("Log", total), most)
+
+    # Model -------------------------------------------------------------------------------------
+
+    def model(self):
+        """The whole model."""
+        kinds = self.onnx.TensorProto
+        columns, answers = self.equation.columns, self.equation.answers
+        for column in columns:
+            self.values[id(column)] = self.column(column)
+        self.texts = {self.value(c) for c in columns if c.kind == TEXT}
+        unanswered = self._refused_numbers()
+        self.zeros = self.add("Cast", self.add("And", unanswered, self.array([[False]], bool)),
+                              to=kinds.DOUBLE)  # fmt: skip
+        for node in self.order:
+            if not isinstance(node, Column):
+                self.values[id(node)] = self.compute(node)
+        for condition in self.equation.conditions:
+            unanswered = self.add("Or", unanswered, self.truth(condition))
+        name = "prediction" if None in answers else "probabilities"
+        out = self.add("Where", unanswered, self.array([[np.nan]]), self.beside(answers.values()))
+        last = self.unused(name)
+        name = last if name in self.taken else name
+        self.nodes.append(self.helper.make_node("Identity", [out], [name]))
+        inputs = [
+            self.helper.make_tensor_value_info(
+                c.name, kinds.STRING if c.kind == TEXT else kinds.DOUBLE, ["n", 1]
+            )
+            for c in columns
+        ]
+        output = self.helper.make_tensor_value_info(name, kinds.DOUBLE, ["n", len(answers)])
+        graph = self.helper.make_graph(
+            self.nodes, "lodim", inputs, [output], list(self.constants.values())
+        )
+        return self._described(graph, answers)
+
+    def _refused_numbers(self):
+        """Where a number cannot be computed with; all false, (n, 1), where none could."""
+        found = None
+        for column in self.equation.columns:
+            value = self.value(column)
+            if column.kind == TEXT:
+                far = self.add("Equal", value, self.array([[NEW - 1]], np.int64))
+            else:
+                far = self.add("Greater", self.add("Abs", value), self.array([[LARGEST]]))
+            found = far if found is None else self.add("Or", found, far)
+        return found
+
+    def _described(self, graph, answers):
+        """The model of a graph, with its classes and what made it."""
+        sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
+        model = self.helper.make_model(
+            graph,
+            opset_imports=[self.helper.make_opsetid(*s) for s in sets],
+            producer_name="lodim",
+            producer_version=made_by().partition(" ")[2],
+            ir_version=IR_VERSION,
+            doc_string=self.equation.title,
+        )
+        if None not in answers:
+            self.helper.set_model_props(model, {"classes": json.dumps(list(answers))})
+        self.onnx.checker.check_model(model)
+        return model

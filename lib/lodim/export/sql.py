@@ -1,0 +1,261 @@
+"""A fit as one query, for DuckDB and PostgreSQL.
+
+The steps stand in a lateral query of one row, where their names cannot meet those of the table,
+whose columns are all passed on. NULL stands for what is no number; infinities are numbers.
+"""
+
+from lodim.errors import ArgumentError
+from lodim.export.equation import check_text, made_by
+from lodim.export.expression import NUMBER, TEXT
+from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
+
+DIALECTS = ("duckdb", "postgres")
+LARGEST = "1e100"
+ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
+MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
+INFINITY = "CAST('Infinity' AS FLOAT8)"
+EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
+LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
+
+
+def write(equation, dialect, table):
+    """The text of a query.
+
+    Parameters
+    ----------
+    equation : Equation
+    dialect : {"duckdb", "postgres"}
+    table : str or tuple of str
+        Its name, or names of schema and table.
+
+    Returns
+    -------
+    str
+    """
+    parts = (table,) if isinstance(table, str) else table
+    if (
+        not isinstance(parts, tuple)
+        or not parts
+        or not all(isinstance(part, str) and part for part in parts)
+    ):
+        raise ArgumentError(f"table is a name, or a tuple of schema and name, not {table!r}")
+    for part in parts:
+        check_text(part)
+    return _SQL(equation, dialect).query(".".join(map(quoted, parts)))
+
+
+def quoted(name):
+    """A name that can hold any letter."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _log(pole="0e0", plus="", divisor=""):
+    template = LOG.replace("POLE", pole).replace("PLUS", plus)
+    return (f"({template}){divisor}", PRODUCT, SUM)
+
+
+def _within(condition, function):
+    """A function that has values only where a condition holds; NULL elsewhere."""
+    return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
+
+
+class _SQL(Infix):
+    """Texts of nodes in SQL."""
+
+    functions = COMMON | {
+        "and": ("{} AND {}", LOOSE, COMPARED),
+        "or": ("{} OR {}", LOOSE, COMPARED),
+        "not": ("NOT {}", LOOSE, ATOM),
+        "eq": ("{} = {}", COMPARED, SUM),
+        "is_true": ("({}) IS TRUE", COMPARED, LOOSE),
+        "is_finite": (f"coalesce(abs({{}}) < {INFINITY}, FALSE)", ATOM, LOOSE),
+        "div": (
+            "(CASE WHEN {1} <> 0e0 THEN {0} / {1} WHEN {0} <> 0e0 THEN sign({0}) * "
+            + INFINITY + " END)", ATOM, PRODUCT + 1,
+        ),
+        "power": (
+            "(CASE WHEN {0} > 0e0 OR ({0} = 0e0 AND {1} >= 0e0) OR ({0} < 0e0 AND {1} = "
+            "floor({1})) THEN power({0}, {1}) WHEN {0} = 0e0 THEN " + INFINITY + " END)",
+            ATOM, SUM,
+        ),
+        "log": _log(),
+        "log1p": _log("-1e0", " + 1e0"),
+        "log2": _log(divisor=" / ln(2e0)"),
+        "log10": _log(divisor=" / ln(10e0)"),
+        "exp": (f"({EXP})", ATOM, SUM),
+        "expm1": (f"({EXP}) - 1e0", SUM, SUM),
+        "mod": ("({0} - {1} * floor({0} / nullif({1}, 0e0)))", ATOM, ATOM),
+        "square": ("{0} * {0}", PRODUCT, ATOM),
+        "sqrt": _within("{0} >= 0e0", "sqrt({0})"),
+        "arcsin": _within("abs({0}) <= 1e0", "asin({0})"),
+        "arccos": _within("abs({0}) <= 1e0", "acos({0})"),
+        "arccosh": _within("{0} >= 1e0", "acosh({0})"),
+        "arctanh": _within("abs({0}) < 1e0", "atanh({0})"),
+        "sinh": _within("abs({0}) < 709e0", "sinh({0})"),
+        "cosh": _within("abs({0}) < 709e0", "cosh({0})"),
+        "minimum": ("(CASE WHEN {0} <= {1} THEN {0} WHEN {1} < {0} THEN {1} END)", ATOM, SUM),
+        "maximum": ("(CASE WHEN {0} >= {1} THEN {0} WHEN {1} > {0} THEN {1} END)", ATOM, SUM),
+        "hypot": ("sqrt({0} * {0} + {1} * {1})", ATOM, ATOM),
+        "arctan2": ("atan2({}, {})", ATOM, LOOSE),
+        "arctan": ("atan({})", ATOM, LOOSE),
+        "arcsinh": ("asinh({})", ATOM, LOOSE),
+        **{
+            name: (f"{name}({{}})", ATOM, LOOSE)
+            for name in ("cbrt", "sin", "cos", "tan", "tanh", "abs", "sign", "floor", "ceil")
+        },
+        "trunc": ("trunc({})", ATOM, LOOSE),
+        "floor_divide": ("floor({} / nullif({}, 0e0))", ATOM, ATOM),
+        "exp_negative": ("exp(greatest({}, -600e0))", ATOM, LOOSE),
+        "exp_limited": ("exp(greatest(least({}, 700e0), -600e0))", ATOM, LOOSE),
+        "log_positive": ("ln(greatest({}, 1e-300))", ATOM, LOOSE),
+        "softplus": (
+            "greatest({0}, 0e0) + ln(1e0 + exp(-least(abs({0}), 600e0)))", SUM, LOOSE,
+        ),
+        "logistic": (
+            "1e0 / (1e0 + exp(least(greatest(-{}, -600e0), 600e0)))", PRODUCT, ATOM,
+        ),
+    }  # fmt: skip
+    taken = frozenset({"too_large", "unanswered"})
+
+    def __init__(self, equation, dialect):
+        self.equation, self.dialect = equation, dialect
+        self.functions = self.functions | {"rint": (ROUNDING[dialect], ATOM, LOOSE)}
+        self.answers = list(equation.answers.values())
+        super().__init__([*equation.columns, *equation.conditions, *self.answers])
+        self.named |= {id(column) for column in equation.columns}
+        self.step = self._steps()
+
+    def _steps(self):
+        """The step of each named node: after all that it is made of."""
+        depth = {}
+        for node in self.order:
+            depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
+            depth[id(node)] += id(node) in self.named
+        return depth
+
+    # Forms -------------------------------------------------------------------------------------
+
+    def literal(self, value):
+        if isinstance(value, bool):
+            return str(value).upper()
+        if isinstance(value, str):
+            return self._string(value)
+        text = repr(float(value))
+        return text if "e" in text else f"{text.removesuffix('.0')}e0"  # a double in DuckDB
+
+    def _string(self, value):
+        text = "'" + value.replace("'", "''") + "'"
+        if self.dialect == "postgres" and "\\" in value:
+            return "E" + text.replace("\\", "\\\\")  # whatever the server's settings are
+        return text
+
+    def reference(self, node):
+        return f'{self._at}."{self.name(node)}"'
+
+    def column(self, node):
+        kinds = {NUMBER: "FLOAT8", TEXT: "TEXT"}
+        text = f"CAST(data.{quoted(node.name)} AS {kinds.get(node.kind, 'BOOLEAN')})"
+        if node.kind == NUMBER:
+            return f"CASE WHEN abs({text}) <= {LARGEST} THEN {text} END"
+        return text
+
+    def is_missing(self, column):
+        return f"{self.text(column)} IS NULL", COMPARED
+
+    def among(self, source, levels):
+        text = self.text(source, SUM)
+        if len(levels) == 1:
+            return f"coalesce({text} = {levels[0]}, FALSE)", ATOM
+        return f"coalesce({text} IN ({', '.join(levels)}), FALSE)", ATOM
+
+    def unlisted(self, column, *levels):
+        known = ", ".join(self.literal(level.value) for level in levels)
+        return f"coalesce({self.text(column, SUM)} NOT IN ({known}), FALSE)", ATOM
+
+    def largest(self, *args):
+        return f"greatest({', '.join(map(self.text, args))})", ATOM
+
+    def case(self, node):
+        pairs = zip(node.conditions, node.values, strict=True)
+        chain = " ".join(f"WHEN {self.text(c)} THEN {self.text(v)}" for c, v in pairs)
+        text = f"CASE {chain} ELSE {self.text(node.default)} END"
+        return (f"CAST({text} AS FLOAT8)" if node.kind == NUMBER else f"({text})"), ATOM
+
+    def kernels(self, node):
+        names = [f"k{j + 1}" for j in range(len(node.args))]
+        gaps = [f"({self.text(a, SUM)} - u.{k})" for a, k in zip(node.args, names, strict=True)]
+        square = " + ".join(f"{gap} * {gap}" for gap in gaps) or "0e0"
+        rows = [
+            f"({', '.join(map(self.literal, (w, *point)))})"
+            for w, point in zip(node.weights.tolist(), node.points.tolist(), strict=True)
+        ]
+        first = [f"CAST({self.literal(v)} AS FLOAT8)" for v in (node.weights[0], *node.points[0])]
+        rows[0] = f"({', '.join(first)})"
+        table = f"(VALUES\n    {f',{chr(10)}    '.join(rows)}) AS u (w, {', '.join(names)})"
+        if not node.log:
+            return f"(SELECT sum(u.w * exp(greatest(-5e-1 * ({square}), -600e0))) FROM {table})"
+        least = f"(SELECT u.w, {square} AS d FROM {table}) AS q"
+        inner = f"(SELECT q.w, q.d, min(q.d) OVER () AS least FROM {least}) AS r"
+        total = "ln(sum(r.w * exp(greatest(-5e-1 * (r.d - r.least), -600e0))))"
+        return f"(SELECT {total} - 5e-1 * min(r.least) FROM {inner})"
+
+    # Query -------------------------------------------------------------------------------------
+
+    def query(self, table):
+        """The whole text."""
+        named = [node for node in self.order if id(node) in self.named]
+        if self.dialect == "postgres" and len(named) > MOST:
+            raise ArgumentError(
+                f"the query would have {len(named):,} steps, each a column, and PostgreSQL allows "
+                f"{MOST:,}: fit a model of fewer columns, or one that drops more of them"
+            )
+        depth = max((self.step[id(node)] for node in named), default=0)
+        steps = [self._first([node for node in named if self.step[id(node)] == 1])]
+        for k in range(2, depth + 1):
+            self._at = f"s{k - 1}"
+            nodes = [node for node in named if self.step[id(node)] == k]
+            lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
+            steps.append(self._select([f"{self._at}.*", *lines], self._at, f"s{k}"))
+        self._at = f"s{max(1, depth)}"
+        unanswered = f"{self._refused()} AS unanswered"
+        steps.append(self._select([f"{self._at}.*", unanswered], self._at, "answered"))
+        self._at = "answered"
+        answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.equation.answers.items())
+        return (
+            f"-- {self.equation.title[:500]}\n"
+            f"-- Written by {made_by()} for {self.dialect}.\n"
+            f"SELECT data.*, answers.*\nFROM {table} AS data, LATERAL (\n"
+            f"  WITH {', '.join(steps)}\n"
+            f"  SELECT\n{answers}\n  FROM answered\n) AS answers\n"
+        )
+
+    def _first(self, nodes):
+        """The step that reads the table."""
+        lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
+        columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
+        numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
+        far = [f"({x} <> CAST('NaN' AS FLOAT8) AND abs({x}) > {LARGEST})" for x in numbers]
+        return self._select([*lines, f"{_any(far)} AS too_large"], "", "s1")
+
+    def _select(self, lines, source, name):
+        text = "  SELECT\n    " + ",\n    ".join(lines) + (f"\n  FROM {source}" if source else "")
+        # PostgreSQL would put each step into those after it, and compute it as often as it is read.
+        end = "\n  OFFSET 0" if self.dialect == "postgres" else ""
+        return f"{name} AS (\n{text}{end}\n  )"
+
+    def _answer(self, level, node):
+        plain = level is None or (isinstance(level, str) and node.label == level)
+        name = quoted("prediction" if level is None else level if plain else f"prob_{level}")
+        known = f"CAST({self.text(node)} AS FLOAT8)"
+        return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
+
+    def _refused(self):
+        """Whether a row has no answer."""
+        conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
+        return _any([*conditions, f"{self._at}.too_large"])
+
+
+def _any(conditions):
+    """Whether one of some conditions is true, in groups: parsers stack what they read."""
+    groups = [" OR ".join(conditions[i : i + GROUP]) for i in range(0, len(conditions), GROUP)]
+    return f"coalesce({' OR '.join(f'({group})' for group in groups) or 'FALSE'}, FALSE)"

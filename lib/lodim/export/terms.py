@@ -1,0 +1,397 @@
+"""A design's terms as expressions: columns, what stands where they are missing, features."""
+
+import ast
+import itertools
+
+import numpy as np
+
+from lodim.design import factors, materialize
+from lodim.design.evaluate import tree
+from lodim.errors import ArgumentError
+from lodim.export.expression import (
+    NUMBER,
+    ONE,
+    TEXT,
+    TRUTH,
+    ZERO,
+    Case,
+    Column,
+    Constant,
+    Node,
+    call,
+    constant,
+    either,
+    indicator,
+    is_whole,
+    labelled,
+    lookup,
+    piecewise,
+    product,
+    scaled,
+    weighted,
+)
+from lodim.formula import patsy_terms
+from lodim.formula.language import UNARY, column_name, count_data, function_name
+
+ARITHMETIC = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
+    ast.Mod: "mod", ast.Pow: "power", ast.USub: "neg", ast.BitAnd: "and", ast.BitOr: "or",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
+}  # fmt: skip
+FUNCTIONS = {f"np.{name}": name for name in UNARY} | {
+    "np.power": "power", "np.minimum": "minimum", "np.maximum": "maximum",
+    "np.arctan2": "arctan2", "np.hypot": "hypot",
+}  # fmt: skip
+CUBIC = 3
+
+
+class Inputs:
+    """The columns that a design reads, and the features that it makes of them.
+
+    Attributes
+    ----------
+    columns : dict of Column by name
+    features : list of p nodes, centred and scaled
+    refusals : list of (condition, words, what they are about): rows that predict() refuses
+    unknown : list of conditions: rows that predict() gives no answer for missing values
+    """
+
+    def __init__(self, design, new_levels):
+        self.design, self.new_levels = design, new_levels
+        self.parts = list({id(p): p for p in itertools.chain(*design.terms)}.values())
+        self.fills = {fill.name: fill.value for fill in design.fills}
+        self.known = self._known_levels(design.known_levels(new_levels))
+        self.columns = {name: Column(name, self._kind(name)) for name in design.features}
+        self.refusals, self.unknown, self._complete, self._made = [], [], {}, {}
+        for name in self.columns:
+            self._check(name)
+        self.features = self._features()
+
+    # Columns -----------------------------------------------------------------------------------
+
+    def _known_levels(self, forgiven):
+        """(levels, those taken as missing, or None for all others) of the columns with levels."""
+        found = {}
+        for part in self.parts:
+            name = factors.column_with_levels(part)
+            if name is None:
+                continue
+            if not all(map(is_whole, part.levels)):
+                raise ArgumentError(f"column {name!r} has a level that cannot be written exactly")
+            levels = found.get(name, (part.levels, ()))[0]
+            found[name] = tuple(v for v in levels if v in part.levels), ()
+        return found | forgiven
+
+    def _kind(self, name):
+        """What a column holds, by its levels, what fills its gaps, and how the formula uses it."""
+        if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
+            return NUMBER
+        values = self.known[name][0] if name in self.known else ()
+        values = values or ((self.fills[name],) if name in self.fills else ())
+        kinds = {constant(value).kind for value in values}
+        if len(kinds) > 1:
+            raise ArgumentError(
+                f"column {name!r} has levels of several kinds, such as {values[0]!r} and "
+                f"{values[-1]!r}: make all of them text to write the model out"
+            )
+        return kinds.pop() if kinds else self._kind_by_use(name)
+
+    def _kind_by_use(self, name):
+        """What a column holds that stands inside of functions alone."""
+        for part in self.parts:
+            if isinstance(part, factors.Missing) or name not in factors.needs(part):
+                continue
+            for node in ast.walk(tree(part.name)):
+                if isinstance(node, ast.Compare) and _compares_with_text(node, name):
+                    return TEXT
+                if any(column_name(child) == name for child in _truths(node)):
+                    return TRUTH
+        return NUMBER
+
+    def _missing(self, name):
+        """Where a column is missing, or holds a level that is taken as missing."""
+        column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
+        if forgiven is None:
+            return call("not", call("among", column, *levels))
+        missing = call("is_missing", column)
+        return either([missing, call("among", column, *forgiven)]) if forgiven else missing
+
+    def _check(self, name):
+        """What rows a column has refused or left without an answer."""
+        column = self.columns[name]
+        if name in self.known and self.known[name][1] is not None:
+            levels, forgiven = self.known[name]
+            new = call("unlisted", column, *levels, *forgiven)
+            self._refuse(new, f"column {name!r} has a level that the model does not know:", column)
+        if self.design.missing != "indicator":
+            self.unknown.append(self._missing(name))
+
+    def complete(self, name):
+        """A column with its gaps filled, where they are."""
+        if name not in self.fills:
+            return self.columns[name]
+        if name not in self._complete:
+            missing, column = self._missing(name), self.columns[name]
+            value = constant(self.fills[name])
+            filled = Case((missing,), (value,), column, label=f"{name} filled")
+            self._complete[name] = filled
+        return self._complete[name]
+
+    # Features ----------------------------------------------------------------------------------
+
+    def _features(self):
+        design, out = self.design, []
+        constant_names = set(design.constant)
+        for term in design.terms:
+            sources = [self._columns_of(part) for part in term]
+            for choice in materialize.column_choices(term):
+                k = len(out)
+                if design.names[k] in constant_names:
+                    out.append(ZERO)
+                    continue
+                raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
+                label = f"{design.names[k]} scaled"
+                out.append(scaled(raw, design.mean[k], design.scale[k], label))
+        return out
+
+    def _columns_of(self, part):
+        """The columns that a factor makes, a list of nodes."""
+        if id(part) not in self._made:
+            self._made[id(part)] = self._make(part)
+        return self._made[id(part)]
+
+    def _make(self, part):
+        if isinstance(part, factors.Numeric):
+            return [self.complete(part.name)]
+        if isinstance(part, factors.Missing):
+            return [indicator(self._missing(part.name))]
+        if isinstance(part, factors.Levels):
+            return self._levels(part)
+        nodes = _Translation(self, part.states).columns(tree(part.name))
+        nodes = [labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
+        if not _is_plain(tree(part.name)):
+            for node in nodes:
+                self._refuse(call("not", call("is_finite", node)), f"{part.name} is", node)
+        return nodes
+
+    def _refuse(self, condition, words, shown):
+        self.refusals.append((condition, words, shown))
+
+    def _levels(self, part):
+        source = self._source(part)
+        known = self.known.get(factors.column_with_levels(part), (part.levels,))[0]
+        on = [i for i, level in enumerate(part.levels) if level in known]
+        levels, one_hot, out = [part.levels[i] for i in on], np.eye(len(part.levels)), []
+        for j in range(len(part.labels)):
+            coded = one_hot[:, factors.level_of(part, j)]
+            coded = coded if part.matrix is None else part.matrix[:, j]
+            out.append(lookup(source, levels, coded[on], factors.of_missing(part, j)))
+        if part.missing is not None:
+            out.append(lookup(source, levels, np.zeros(len(on)), 1.0))
+        return out
+
+    def _source(self, part):
+        """What the levels of a factor are read from: a column, or what stands in C()."""
+        name = factors.column_with_levels(part)
+        if name is not None:
+            return self.columns[name]
+        if not all(map(is_whole, part.levels)):
+            raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
+        (node,) = _Translation(self).columns(tree(part.name).args[0])
+        new = call("not", call("among", node, *part.levels))
+        self._refuse(new, f"{part.name} has a level that the model does not know:", node)
+        return node
+
+
+def _is_plain(node):
+    """Whether a call is a spline or a standardization of a column, which numbers give numbers."""
+    name = function_name(node.func)
+    return name in patsy_terms.TRANSFORMS and all(
+        column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
+        for arg in node.args[: count_data(node)]
+    )
+
+
+def _compares_with_text(node, name):
+    sides = [node.left, *node.comparators]
+    texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
+    return texts and any(column_name(s) == name for s in sides)
+
+
+def _truths(node):
+    """What below a node must be true or false."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
+        return (node.left, node.right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return (node.operand,)
+    if isinstance(node, ast.Call) and function_name(node.func) == "np.where":
+        return (node.args[0],)
+    return ()
+
+
+class _Translation:
+    """One call of a formula, walked as `lodim.design.evaluate` walks it."""
+
+    def __init__(self, inputs, states=()):
+        self.inputs, self.states = inputs, list(states)
+
+    def columns(self, node):
+        """The columns of an expression, a list of number nodes."""
+        value = self.value(node)
+        return [_number(v) for v in (value if isinstance(value, list) else [value])]
+
+    def value(self, node):
+        """The value of a node: an expression, or a list of those that a spline makes."""
+        name = column_name(node)
+        if name is not None:
+            return self.inputs.complete(name)
+        if isinstance(node, ast.Constant):
+            return constant(node.value)
+        if isinstance(node, ast.Call):
+            return self.called(node)
+        if isinstance(node, ast.Compare):
+            return self.compared(node)
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Invert):
+                return call("not", self.value(node.operand))
+            value = self.single(node.operand)
+            return value if isinstance(node.op, ast.UAdd) else call("neg", value)
+        if isinstance(node.op, ast.BitAnd | ast.BitOr):
+            return call(ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
+        return _joined(ARITHMETIC[type(node.op)], self.single(node.left), self.single(node.right))
+
+    def single(self, node):
+        """One number a row."""
+        (value,) = self.columns(node)
+        return value
+
+    def compared(self, node):
+        """a < b < c: neighbours compared, all true; nothing is true of what is no number."""
+        sides = [self.value(side) for side in (node.left, *node.comparators)]
+        found = None
+        for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            if {left.kind, right.kind} == {NUMBER, TRUTH}:
+                left, right = _number(left), _number(right)
+            if isinstance(op, ast.NotEq):
+                true = call("not", call("is_true", call("eq", left, right)))
+            else:
+                true = call("is_true", call(ARITHMETIC[type(op)], left, right))
+            found = true if found is None else call("and", found, true)
+        return found
+
+    def called(self, node):
+        """A function of the closed list."""
+        name = function_name(node.func)
+        if name == "I":
+            return self.value(node.args[0])
+        words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
+        settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
+        if name in patsy_terms.TRANSFORMS:
+            return self.transformed(name, node, settings, words)
+        if name == "np.where":
+            yes, no = (self.single(arg) for arg in node.args[1:])
+            return Case((self.value(node.args[0]),), (yes,), no)
+        values = [self.single(arg) for arg in node.args[: count_data(node)]]
+        if name == "np.clip":
+            return call("minimum", call("maximum", *values[:2]), values[2])
+        if name == "np.round":
+            power = 10.0 ** abs(decimals := (settings or [words.get("decimals", 0)])[0])
+            first, then = ("mul", "over") if decimals >= 0 else ("over", "mul")
+            return call(then, call("rint", call(first, values[0], power)), power)
+        if name == "np.exp2":
+            return call("exp", weighted(0.0, [np.log(2.0)], values))
+        return call(FUNCTIONS[name], *values)
+
+    def transformed(self, name, node, settings, words):
+        """Columns of a spline or a standardization, by what it has learnt."""
+        data = [self.columns(arg) for arg in node.args[: count_data(node)]]
+        state = self.states.pop(0)[1]
+        if name in ("center", "scale", "standardize"):
+            moments = _moments(name, state, **words)
+            return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
+        if name == "te":
+            products = [product(choice) for choice in itertools.product(*data)]
+            into = patsy_terms.apply(name, state, [np.eye(len(products))], settings, words)
+            return [weighted(0.0, column, products) for column in into.T]
+        return self.spline(name, state, data[0][0], settings, words)
+
+    def spline(self, name, state, x, settings, words):
+        """Columns of bs(), cr() or cc(): the polynomials between its knots."""
+        knots = np.unique(state["_all_knots"])
+        degree = state["_degree"] if name == "bs" else CUBIC
+        coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
+        low, high = float(knots[0]), float(knots[-1])
+        if name == "bs":
+            outside = either([call("lt", x, low), call("gt", x, high)])
+            self.inputs.refusals.append((outside, "outside of what bs() has learnt is", x))
+        elif name == "cc":
+            x = _into_cycle(x, low, high)
+        else:  # on in a straight line
+            h = (high - low) * 0.5
+            ends = [np.array([low - h, low]), np.array([high, high + h])]
+            first, last = (
+                _between(end, 1, lambda at: _values(name, state, at, settings, words))
+                for end in ends
+            )
+            wide = [np.pad(end, ((0, 0), (0, degree - 1), (0, 0))) for end in (first, last)]
+            coefs, knots = (
+                np.vstack([wide[0], coefs, wide[1]]),
+                np.hstack([low - h, knots, high + h]),
+            )
+        return piecewise(x, knots, coefs)
+
+
+def _values(name, state, at, settings, words):
+    values = patsy_terms.apply(name, state, [at], settings, words)
+    return values.reshape(len(at), -1)
+
+
+def _between(breaks, degree, values):
+    """Coefficients (m, degree + 1, q) of the polynomials that `values` are in each piece.
+
+    In u from -1 to 1, found at Chebyshev's points, where this is well conditioned.
+    """
+    u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    into = np.linalg.inv(np.vander(u, increasing=True))
+    pieces = itertools.pairwise(breaks)
+    return np.stack([into @ values(0.5 * ((a + b) + (b - a) * u)) for a, b in pieces])
+
+
+def _into_cycle(x, low, high):
+    """A number brought into one period."""
+    span = high - low
+    above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
+    below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
+    beyond = call("gt", x, high), call("lt", x, low)
+    return Case(beyond, (above, below), x)
+
+
+def _moments(name, state, center=True, rescale=True, ddof=0):
+    """What is taken away from each column, and what it is divided by."""
+    if name == "center":
+        mean = np.atleast_1d(state["_sum"] / state["_count"])
+        return mean, np.ones(len(mean))
+    mean = np.atleast_1d(state["current_mean"])
+    spread = np.sqrt(np.atleast_1d(state["current_M2"]) / (state["current_n"] - ddof))
+    return (
+        mean if center else np.zeros(len(mean)),
+        spread if rescale else np.ones(len(mean)),
+    )
+
+
+def _number(value):
+    """A value as a number: one where it is true."""
+    if isinstance(value, Node) and value.kind == TRUTH:
+        if isinstance(value, Constant):
+            return ONE if value.value else ZERO
+        return indicator(value)
+    return value
+
+
+def _joined(function, left, right):
+    """Arithmetic; small whole powers become products."""
+    if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
+        return product([left] * int(right.value))
+    if function == "div" and isinstance(right, Constant) and right.value != 0.0:
+        function = "over"
+    return call(function, left, right)
