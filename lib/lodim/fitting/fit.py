@@ -491,6 +491,49 @@ class Fit(ABC):
         """
         store.write(path, self.name, self._to_state())
 
+    def report(self, path: str | PathLike, data: Any = None) -> None:
+        """Write a page about the fit: one HTML file to look at and to send.
+
+        It says in words what the model is, draws its pictures (what the pointer is on is shown)
+        and what each column does, has the summary, and predicts for values that the reader sets.
+        It needs no other file and no network. With `data` it holds what the pictures show of its
+        rows (at most 1,000) and the ranges of its columns.
+
+        Parameters
+        ----------
+        path : path
+            Of the file, such as "cars.html"; an existing one is replaced.
+        data : frame, optional
+            Rows to show, as `predict` takes them; with known responses, how well the fit does on
+            them. Without data the ranges of columns are guessed from means and standard
+            deviations, where the fit knows them.
+
+        Raises
+        ------
+        MissingExtraError
+            The extra `report` (altair, jinja2) is not installed.
+        StoreError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + origin", data=cars)
+        >>> fit.report("cars.html", cars)  # doctest: +SKIP
+        """
+        from lodim.page import page
+
+        page.write(self, path, data)
+
+    @abstractmethod
+    def _in_words(self) -> list[str]:
+        """Sentences that say what the model is."""
+
+    @abstractmethod
+    def _pictures(self, data) -> list[Any]:
+        """Pictures of the model itself, for its page; of the rows of `data` where there are any."""
+
     def __repr__(self):
         lines, *tables = self._listing()
         return report.listing(self.call, [*lines, *phrases.dropped(self)], *tables)
