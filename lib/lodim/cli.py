@@ -106,6 +106,7 @@ def _add_model(commands, spec):
 def _add_files(one):
     """Options for what is written and read beside the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
+    one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
     one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
     one.add_argument(
         "--type", default="response", help="response (default), link, class, ...: see predict()"
@@ -155,6 +156,8 @@ def fit_model(args: argparse.Namespace) -> None:
     print(fit.summary())
     if args.save:
         fit.save(args.save)
+    if args.report:
+        fit.report(args.report, data)
     if new is not None:
         answers = fit.predict(new, args.type, new_levels=args.new_levels)
         write_csv(answers, args.output, args.escape_formulas)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, price_list, report, state
+from lodim.models.costnet import equation, page, price_list, report, state
 from lodim.models.costnet.price_list import ListedModel
 from lodim.models.costnet.search.candidates import affordable
 
@@ -255,6 +255,12 @@ class CostnetFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         return state.to_state(self)

@@ -11,7 +11,7 @@ import pandas as pd
 from lodim.checks import flag, one_of, positive, share, whole
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, warn
 from lodim.fitting.fit import Fit
-from lodim.models.gbmap import equation, report
+from lodim.models.gbmap import equation, page, report
 from lodim.models.gbmap.embedding import (
     KINDS,
     drift_indicators,
@@ -221,6 +221,12 @@ class GbmapFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         reference = None if self.reference is None else vars(self.reference)

@@ -9,7 +9,7 @@ import pandas as pd
 from lodim.checks import one_of, share
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.glm import equation, intervals, report
+from lodim.models.glm import equation, intervals, page, report
 from lodim.models.glm.estimates import design_matrix
 from lodim.models.glm.likelihood import DISPERSED
 
@@ -194,6 +194,12 @@ class GlmFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         kept = self._diagnostics

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting.fit import Fit
-from lodim.models.melm import equation, report
+from lodim.models.melm import equation, page, report
 from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
 
@@ -219,6 +219,12 @@ class MelmFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         view = vars(self.estimates) | {"rule": self._rule_state()}

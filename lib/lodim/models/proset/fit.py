@@ -13,7 +13,7 @@ from lodim.checks import numbers, one_of
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
-from lodim.models.proset import distribution, equation, report
+from lodim.models.proset import distribution, equation, page, report
 from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import DENSITY
 from lodim.models.proset.prototypes import (
@@ -186,6 +186,12 @@ class ProsetFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         calibration = None if self.calibration is None else vars(self.calibration)

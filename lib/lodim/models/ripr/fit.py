@@ -9,7 +9,7 @@ import pandas as pd
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
-from lodim.models.ripr import report
+from lodim.models.ripr import page, report
 from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
@@ -272,6 +272,12 @@ class RiprFit(Fit):
 
     def _listing(self):
         return report.listing(self)
+
+    def _in_words(self):
+        return page.words(self)
+
+    def _pictures(self, data):
+        return page.pictures(self, data)
 
     def _to_state(self):
         e = self.estimates

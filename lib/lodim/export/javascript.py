@@ -1,0 +1,183 @@
+"""A fit as a function of JavaScript, for pages: `predict` of one row."""
+
+import json
+
+from lodim.export.expression import NUMBER, Kernels, in_order
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
+
+# Reserved words, and names that this file or a page gives a meaning.
+WORDS = """
+abstract arguments await boolean break byte case catch char class const continue debugger
+default delete do double else enum eval export extends false final finally float for function
+goto if implements import in instanceof int interface let long native new null package private
+protected public return short static super switch synchronized this throw throws transient true
+try typeof undefined var void volatile while with yield row predict number kernels log_kernels
+rint modulo math json nan infinity array object string map
+"""
+HELPERS = {
+    "number": "const number = (x) => x === null || x === undefined ? NaN : Number(x);",
+    "rint": """const rint = (x) => {
+  const low = Math.floor(x), rest = x - low;
+  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
+};""",
+    "modulo": "const modulo = (a, b) => a - b * Math.floor(a / b);",
+    "kernels": """const kernels = (table, ...z) => table.reduce((total, [weight, ...center]) => {
+  const square = center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0);
+  return total + weight * Math.exp(-0.5 * square);
+}, 0);""",
+    "log_kernels": """const log_kernels = (table, ...z) => {
+  const squares = table.map(([_, ...center]) =>
+    center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0));
+  const least = squares.reduce((a, b) => Math.min(a, b), Infinity);
+  const share = (j) => Math.exp(-0.5 * (squares[j] - least));
+  const total = table.reduce((t, [weight], j) => t + weight * share(j), 0);
+  return Math.log(total) - 0.5 * least;
+};""",
+}
+
+
+def write(equation):
+    """The text of a function `predict(row)`, with what it needs.
+
+    It gives a number, or a list of pairs of class and probability, in order; it throws where
+    `Fit.predict` refuses. No text in it can end the element of a page that it stands in.
+
+    Parameters
+    ----------
+    equation : Equation
+
+    Returns
+    -------
+    str
+    """
+    return _JavaScript(equation).function()
+
+
+class _JavaScript(Infix):
+    """Texts of nodes in JavaScript."""
+
+    functions = COMMON | {
+        "and": ("{} && {}", LOOSE, COMPARED),
+        "or": ("{} || {}", LOOSE, COMPARED),
+        "not": ("!{}", SUM, ATOM),
+        "eq": ("{} === {}", COMPARED, SUM),
+        "is_true": ("{} === true", COMPARED, SUM),
+        "is_finite": ("Number.isFinite({})", ATOM, LOOSE),
+        "div": ("{} / {}", PRODUCT, (PRODUCT, ATOM)),
+        "power": ("Math.pow({}, {})", ATOM, LOOSE),
+        "floor_divide": ("Math.floor({} / {})", ATOM, (PRODUCT, ATOM)),
+        "mod": ("modulo({}, {})", ATOM, LOOSE),
+        "square": ("{0} * {0}", PRODUCT, ATOM),
+        "rint": ("rint({})", ATOM, LOOSE),
+        "minimum": ("Math.min({}, {})", ATOM, LOOSE),
+        "maximum": ("Math.max({}, {})", ATOM, LOOSE),
+        "hypot": ("Math.hypot({}, {})", ATOM, LOOSE),
+        "arctan2": ("Math.atan2({}, {})", ATOM, LOOSE),
+        **{
+            name: (f"Math.{known}({{}})", ATOM, LOOSE)
+            for name, known in {
+                **{n: n for n in ("exp", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh")},
+                **{n: n for n in ("tanh", "floor", "ceil", "trunc", "log", "log1p", "log2")},
+                **{n: n for n in ("log10", "cbrt", "abs", "sign")},
+                **{f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+            }.items()
+        },
+        "exp_negative": ("Math.exp({})", ATOM, LOOSE),
+        "exp_limited": ("Math.exp(Math.min({}, 700.0))", ATOM, LOOSE),
+        "log_positive": ("Math.log(Math.max({}, 1e-300))", ATOM, LOOSE),
+        "softplus": ("Math.max({0}, 0.0) + Math.log1p(Math.exp(-Math.abs({0})))", SUM, LOOSE),
+        "logistic": ("1.0 / (1.0 + Math.exp(Math.min(-{}, 700.0)))", PRODUCT, ATOM),
+    }
+    taken = frozenset(WORDS.split())
+
+    def __init__(self, equation):
+        self.equation, self.tables = equation, {}
+        self.answers, self.written = equation.answers, set()
+        super().__init__([*equation.columns, *equation.conditions, *self.answers.values()])
+        self.named |= {id(column) for column in equation.columns}
+
+    # Forms -------------------------------------------------------------------------------------
+
+    def literal(self, value):
+        return json.dumps(value).replace("<", "\\u003c")
+
+    def reference(self, node):
+        return self.name(node)
+
+    def column(self, node):
+        read = f"row[{self.literal(node.name)}]"
+        return f"number({read})" if node.kind == NUMBER else f"{read} ?? null"
+
+    def is_missing(self, column):
+        name = self.text(column, SUM)
+        if column.kind == NUMBER:
+            return f"Number.isNaN({name})", ATOM
+        return f"{name} === null", COMPARED
+
+    def among(self, source, levels):
+        return f"[{', '.join(levels)}].includes({self.text(source)})", ATOM
+
+    def unlisted(self, column, *levels):
+        known = ", ".join(self.literal(level.value) for level in levels)
+        missing = "NaN" if column.kind == NUMBER else "null"
+        return f"![{missing}, {known}].includes({self.text(column)})", ATOM
+
+    def largest(self, *args):
+        return f"Math.max({', '.join(map(self.text, args))})", ATOM
+
+    def case(self, node):
+        pairs = zip(node.conditions, node.values, strict=True)
+        chain = [f"({self.text(c)}) ? {self.text(v, COMPARED)} : " for c, v in pairs]
+        return "".join(chain) + self.text(node.default, COMPARED), LOOSE
+
+    def kernels(self, node):
+        table = self.tables.setdefault(id(node), f"TABLE_{len(self.tables) + 1}")
+        helper = "log_kernels" if node.log else "kernels"
+        return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
+
+    # Function ----------------------------------------------------------------------------------
+
+    def function(self):
+        """The whole text."""
+        body = "\n".join(f"  {line}" for line in self._body())
+        needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
+        return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
+
+    def _body(self):
+        """Lines of predict()."""
+        lines = self._assigned(self.equation.columns)
+        several = None not in self.answers
+        missing = self._pairs(["NaN"] * len(self.answers)) if several else "NaN"
+        for condition in self.equation.unknown:
+            lines += self._assigned([condition])
+            lines.append(f"if ({self.text(condition)}) return {missing};")
+        for condition, words, shown in self.equation.refusals:
+            lines += self._assigned([condition, shown])
+            value = f"{self.literal(words + ' ')} + String({self.text(shown)})"
+            lines.append(f"if ({self.text(condition)}) throw new Error({value});")
+        lines += self._assigned(self.answers.values())
+        texts = [self.text(node) for node in self.answers.values()]
+        return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
+
+    def _assigned(self, roots):
+        """Lines that compute the named nodes below some, those that are not there yet."""
+        lines = []
+        for node in in_order(list(roots)):
+            if id(node) in self.named and id(node) not in self.written:
+                self.written.add(id(node))
+                text = self.formula(node)[0]
+                lines.append(f"const {self.name(node)} = {text};")
+        return lines
+
+    def _pairs(self, values):
+        """Classes with their values: a list, since keys of objects would be put in order."""
+        pairs = zip(map(str, self.answers), values, strict=True)
+        return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
+
+    def _tables(self):
+        """Points of kernels, as constants."""
+        for node in self.order:
+            if isinstance(node, Kernels) and id(node) in self.tables:
+                rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
+                table = ",\n".join(f"  {json.dumps([w, *point])}" for w, point in rows)
+                yield f"const {self.tables[id(node)]} = [\n{table}\n];"

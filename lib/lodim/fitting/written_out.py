@@ -1,0 +1,194 @@
+"""WrittenOut: a fit in other forms, as code, as a model of other programs, as a page."""
+
+from abc import ABC, abstractmethod
+from os import PathLike
+from typing import Any
+
+from lodim.checks import one_of
+
+
+class WrittenOut(ABC):
+    """What every fit can be written as, beside its own file."""
+
+    name: str
+    design: Any
+    family: Any
+
+    # What a model brings -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _expressions(self, features, offset):
+        """The link scores as nodes (see `lodim.export`), and conditions of rows without answer."""
+
+    @abstractmethod
+    def _in_words(self) -> list[str]:
+        """Sentences that say what the model is."""
+
+    @abstractmethod
+    def _pictures(self, data) -> list[Any]:
+        """Pictures of the model itself, for its page; of the rows of `data` where there are any."""
+
+    # What all models share ---------------------------------------------------------------------
+
+    @property
+    def _reader(self) -> Any:
+        """The design that new data are read with: a model may need but some of the terms."""
+        return self.design
+
+    def to_python(self, *, new_levels: str = "error") -> str:
+        """The fit as a module of plain Python, which needs neither lodim nor another package.
+
+        Parameters
+        ----------
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `predict` takes it.
+
+        Returns
+        -------
+        str
+            The text of a module with a function predict(row): a dict of values by column gives what
+            `predict` does, a number, or for classes a dict of probabilities by class. A missing
+            value is None or NaN, and the answer NaN where `predict` gives NaN. What `predict`
+            refuses (an unknown level, a text for a number) is a ValueError; a number is refused
+            beyond 1e100.
+
+        Raises
+        ------
+        ArgumentError
+            The model cannot be written as a formula: `ripr`; `melm` with classifier="knn" or an
+            estimator; an offset without a column's name.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = {"weight": [1.0, 2.0, 3.0, 4.0], "mpg": [40.0, 31.0, 22.0, 9.0]}
+        >>> code = ld.glm("mpg ~ weight", data=cars).to_python()
+        >>> module = {}
+        >>> exec(code, module)
+        >>> round(module["predict"]({"weight": 2.5}), 6)
+        25.5
+        """
+        from lodim.export import python
+
+        return python.write(self._equation(new_levels))
+
+    def to_sql(
+        self,
+        dialect: str = "duckdb",
+        table: str | tuple[str, ...] = "data",
+        *,
+        new_levels: str = "error",
+    ) -> str:
+        """The fit as one query, which gives all columns of a table and the predictions.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgres"}
+            PostgreSQL from version 12 on.
+        table : str or tuple of str
+            Its name, or names of schema and table; quoted, whatever is in them.
+        new_levels : {"error", "missing"}
+            What a level that training had not is: NULL is predicted, or it is a missing value.
+
+        Returns
+        -------
+        str
+            The query. Beside the table's columns it gives `prediction`, or for classes a column
+            `prob_<class>` each; NULL where `predict` gives NaN, and where it would refuse the row.
+            Rows come in any order: keep a key in the table.
+
+        Raises
+        ------
+        ArgumentError
+            As of `to_python`; or another dialect.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = {"weight": [1.0, 2.0, 3.0, 4.0], "mpg": [40.0, 31.0, 22.0, 9.0]}
+        >>> query = ld.glm("mpg ~ weight", data=cars).to_sql("postgres", table="cars")
+        >>> print(query.splitlines()[2])
+        SELECT data.*, answers.*
+        """
+        from lodim.export import sql
+
+        one_of("dialect", dialect, sql.DIALECTS)
+        return sql.write(self._equation(new_levels), dialect, table)
+
+    def to_onnx(self, *, new_levels: str = "error") -> Any:
+        """The fit as an ONNX model; needs the extra `onnx`.
+
+        Parameters
+        ----------
+        new_levels : {"error", "missing"}
+            What a level that training had not is: NaN is predicted, or it is a missing value.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Of opset 17, which `onnx.save` writes to a file. It has an input of shape (n, 1) for
+            each column, by its name: doubles for numbers and truth values (1 and 0), NaN where
+            missing; strings for texts, empty where missing. Its output is `prediction` (n, 1), or
+            `probabilities` (n, K) with the classes, as JSON, in the model's metadata; NaN where
+            `predict` gives NaN, and where it would refuse the row. Cosines and the like are in
+            single precision.
+
+        Raises
+        ------
+        ArgumentError
+            As of `to_python`; or the fit reads no column, or has an order of texts in its formula.
+        MissingExtraError
+            onnx is not installed.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = {"weight": [1.0, 2.0, 3.0, 4.0], "mpg": [40.0, 31.0, 22.0, 9.0]}
+        >>> model = ld.glm("mpg ~ weight", data=cars).to_onnx()
+        >>> [column.name for column in model.graph.input]
+        ['weight']
+        """
+        from lodim.export import onnx
+
+        return onnx.write(self._equation(new_levels))
+
+    def _equation(self, new_levels):
+        """What writers print."""
+        from lodim.export.equation import build
+
+        return build(self.name, self._reader, self.family, new_levels, self._expressions)
+
+    def report(self, path: str | PathLike, data: Any = None) -> None:
+        """Write a page about the fit: one HTML file to look at and to send.
+
+        It says in words what the model is, draws its pictures (what the pointer is on is shown)
+        and what each column does, has the summary, and predicts for values that the reader sets.
+        It needs no other file and no network. With `data` it holds what the pictures show of its
+        rows (at most 1,000) and the ranges of its columns.
+
+        Parameters
+        ----------
+        path : path
+            Of the file, such as "cars.html"; an existing one is replaced.
+        data : frame, optional
+            Rows to show, as `predict` takes them; with known responses, how well the fit does on
+            them. Without data the ranges of columns are guessed from means and standard
+            deviations, where the fit knows them.
+
+        Raises
+        ------
+        MissingExtraError
+            The extra `report` (altair, jinja2) is not installed.
+        StoreError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + origin", data=cars)
+        >>> fit.report("cars.html", cars)  # doctest: +SKIP
+        """
+        from lodim.page import page
+
+        page.write(self, path, data)

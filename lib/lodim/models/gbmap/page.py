@@ -1,0 +1,46 @@
+"""What a page says and shows of a gbmap fit."""
+
+from lodim.page.picture import Picture
+from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned
+from lodim.report.numbers import significant
+
+MOST_TERMS = 30
+
+
+def words(fit):
+    """The model in a few sentences."""
+    m = len(fit.learners())
+    return [
+        f"The score of {fit.design.response.name} is a sum of {m} learners, each a bent plane of "
+        "the features, fitted one after the other (gradient boosting mapping). It explains "
+        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+        f"The penalty lambda is {significant(fit.settings.lambda_)}: a larger one flattens the "
+        "planes. Near any row the model is linear, so that each feature has a slope there; the "
+        "bars below show its mean size over the training rows, per standard deviation.",
+    ]
+
+
+def pictures(fit, data):
+    """Mean effects; and the embedding of the rows, where there are data."""
+    tidy = fit.tidy()
+    terms = tidy[tidy["std_estimate_abs"] > 0]
+    color = "level" if "level" in terms else ""
+    terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")
+    found = [
+        Picture("Mean effects", "bars", terms.head(MOST_TERMS), "std_estimate_abs", "term",
+                color=color, hover=("estimate", "estimate_abs", "std_estimate"),
+                note="Mean absolute slope of the score, per standard deviation of a feature."),
+    ]  # fmt: skip
+    if data is None or (fit.levels is not None and len(fit.levels) > 2) or fit.settings.m < 2:
+        return found
+    rows = thinned(data, MOST_POINTS)
+    embedded = fit.predict(rows, "embedding")
+    first, second = embedded.columns[:2]
+    hover = tuple(rows.columns[:MOST_HOVER])
+    frame = rows.join(embedded[[first, second]].add_prefix("embedding ")).assign(
+        row=rows.index.astype(str), fitted=fit.predict(rows)
+    )
+    note = "Rows that lie together here are alike in what matters for the response."
+    return [*found, Picture("Embedding", "points", frame, f"embedding {first}",
+                            f"embedding {second}", color="fitted", note=note,
+                            hover=("row", *hover))]  # fmt: skip

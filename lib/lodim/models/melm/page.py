@@ -1,0 +1,48 @@
+"""What a page says and shows of a melm fit."""
+
+from lodim.page.picture import Picture
+from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned
+
+MOST_TERMS = 30
+
+
+def words(fit):
+    """The model in a few sentences."""
+    glance = fit.glance().iloc[0]
+    found = [
+        f"The rows are seen in {glance['k']} directions, those in which the densities of the "
+        f"classes of {fit.design.response.name} overlap least (maximum entropy linear manifold)."
+        if fit.levels is not None
+        else f"The rows are seen in {glance['k']} directions (maximum entropy linear manifold)."
+    ]
+    if "held_balanced_accuracy" in glance:
+        found.append(
+            f"Rows that a fold held out were given the right class in "
+            f"{100 * glance['held_balanced_accuracy']:.1f} % of the cases, each class counting "
+            "alike."
+        )
+    return found
+
+
+def pictures(fit, data):
+    """The view, and the loadings of its axes."""
+    tidy = fit.tidy()
+    largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
+    kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_TERMS]
+    axes = list(dict.fromkeys(tidy["dimension"]))
+    found = [
+        Picture(f"Loadings of {axis}", "bars",
+                tidy[(tidy["dimension"] == axis) & tidy["term"].isin(kept)], "std_estimate", "term",
+                hover=("estimate", "correlation"), note="Per standard deviation.")
+        for axis in axes[:2]
+    ]  # fmt: skip
+    if data is None or len(axes) < 2:
+        return found
+    rows = thinned(data, MOST_POINTS)
+    seen = fit.predict(rows, "projection").add_prefix("view ")
+    frame = rows.join(seen).assign(row=rows.index.astype(str))
+    name = None if fit.levels is None else fit.design.response.name
+    color = name if name in frame else ""
+    view = Picture("View", "points", frame, *seen.columns[:2], color=color,
+                   hover=("row", *rows.columns[:MOST_HOVER]))  # fmt: skip
+    return [view, *found]

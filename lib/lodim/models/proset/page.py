@@ -1,0 +1,42 @@
+"""What a page says and shows of a proset fit."""
+
+from lodim.page.picture import Picture
+from lodim.report.numbers import significant
+
+MOST_TERMS = 30
+
+
+def words(fit):
+    """The model in a few sentences."""
+    glance = fit.glance().iloc[0]
+    name = fit.design.response.name
+    return [
+        f"The answer for a row is a weighted mean over {glance['n_prototypes']} prototypes, which "
+        f"are training rows, and the overall distribution of {name}: the nearer a prototype is in "
+        f"the {glance['df']} features with a weight, the more it says (prototype sets).",
+        f"The penalty lambda_v is {significant(fit.settings.lambda_v)}; the fit explains "
+        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+    ]
+
+
+def pictures(fit, data):
+    """Weights of features, and the prototypes in the two that weigh most."""
+    tidy = fit.tidy()
+    active = tidy[tidy["std_estimate"] > 0].sort_values(
+        "std_estimate", ascending=False, kind="stable"
+    )
+    found = [
+        Picture("Feature weights", "bars", active.head(MOST_TERMS), "std_estimate", "term",
+                hover=("estimate",), note="Per standard deviation: what makes rows differ."),
+    ]  # fmt: skip
+    if len(active) < 2:
+        return found if len(active) else []
+    prototypes = fit.export()
+    first, second = active["term"].iloc[:2]
+    if {first, second} <= {*prototypes.columns}:
+        found.append(
+            Picture("Prototypes", "points", prototypes, first, second, color="target",
+                    hover=("row", "batch", "members", "prototype_weight"),
+                    note="The training rows that answer, in the two features that weigh most.")
+        )  # fmt: skip
+    return found

@@ -1,0 +1,177 @@
+"""Pictures as charts of Vega-Lite, which a browser draws; the only importer of altair.
+
+Columns are named c0, c1, ... in a chart, and their own names are titles: no name of the user's is
+read as a path, an expression or a piece of the page.
+"""
+
+import math
+
+import pandas as pd
+
+from lodim.errors import MissingExtraError
+
+BLUE, GREY = "#1f77b4", "#8a8a8a"
+COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
+DIGITS = 7  # significant ones of a number in a picture
+HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
+MOST_CLASSES = len(COLOURS)
+# Vega-Lite writes the titles of hints into an expression, and leaves backslashes as they are.
+IN_HINTS = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
+                         {chr(k): " " for k in range(32)})  # fmt: skip
+
+
+def libraries():
+    """altair, jinja2 and vl_convert; a MissingExtraError where one is not installed."""
+    try:
+        import altair
+        import jinja2
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a report page needs {error.name}: pip install 'lodim[report]'"
+        ) from error
+    return altair, jinja2, vl_convert
+
+
+def chart(picture):
+    """The specification of a picture, a dict."""
+    alt = libraries()[0]
+    names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
+    data = alt.Data(values=_values(picture.frame.rename(columns=names)))
+    draw = {"bars": _bars, "points": _points, "lines": _lines, "intervals": _intervals,
+            "cells": _cells}[picture.mark]  # fmt: skip
+    drawn = draw(alt, alt.Chart(data), picture, names)
+    tall = picture.mark in ("bars", "intervals")
+    height = max(60, ROW * picture.frame[picture.y].nunique()) if tall else HEIGHT
+    return (
+        drawn.properties(width="container", height=height)
+        .configure(font="system-ui, sans-serif", background="transparent")
+        .configure_view(stroke=None)
+        .configure_axis(grid=False, labelLimit=220, titleFontWeight="normal")
+        .configure_legend(orient="top", titleFontWeight="normal", symbolLimit=MOST_CLASSES)
+        .to_dict()
+    )
+
+
+def _values(frame):
+    """Rows of a frame as plain values: numbers rounded, missing ones None."""
+    columns = {name: [_plain(v) for v in frame[name].tolist()] for name in frame.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain(value):
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return None if value is None or value is pd.NA else str(value)
+
+
+def _is_number(frame, name):
+    return pd.api.types.is_numeric_dtype(frame[name]) and frame[name].dtype != bool
+
+
+def _field(encoding, picture, names, name, **options):
+    """A column on an axis, in colour or in a hint."""
+    kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
+    return encoding(field=names[name], type=kind, **{"title": name} | options)
+
+
+def _tooltip(alt, picture, names):
+    shown = (picture.y, picture.x, picture.color, picture.low, picture.high, *picture.hover)
+    shown = [name for name in dict.fromkeys(shown) if name]
+    return [
+        _field(alt.Tooltip, picture, names, name, title=name.translate(IN_HINTS)) for name in shown
+    ]
+
+
+def _color(alt, picture, names):
+    if not picture.color:
+        return alt.value(BLUE)
+    scale = alt.Scale(scheme="viridis") if _is_number(picture.frame, picture.color) else alt.Scale(
+        range=COLOURS
+    )  # fmt: skip
+    return _field(alt.Color, picture, names, picture.color, scale=scale)
+
+
+def _position(alt, picture, names):
+    """Both axes: numbers as far as they go, names in the order of the rows."""
+    across = {"sort": None}
+    if _is_number(picture.frame, picture.x):
+        kind = "log" if picture.logarithmic else "linear"
+        across = {"scale": alt.Scale(zero=False, type=kind)}
+    up = {"zero": False} if picture.scale is None else {"domain": list(picture.scale)}
+    return {
+        "x": _field(alt.X, picture, names, picture.x, **across),
+        "y": _field(alt.Y, picture, names, picture.y, scale=alt.Scale(**up)),
+    }
+
+
+def _listed(alt, picture, names):
+    """Names down the left side, in the order of the rows."""
+    y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
+    return {"x": _field(alt.X, picture, names, picture.x), "y": y}
+
+
+def _bars(alt, base, picture, names):
+    return base.mark_bar(height={"band": 0.7}).encode(
+        **_listed(alt, picture, names),
+        color=_color(alt, picture, names),
+        tooltip=_tooltip(alt, picture, names),
+    )
+
+
+def _intervals(alt, base, picture, names):
+    base = base.encode(**_listed(alt, picture, names), tooltip=_tooltip(alt, picture, names))
+    ends = alt.X(field=names[picture.low], type="quantitative", title=picture.x)
+    line = base.mark_rule(color=BLUE).encode(x=ends, x2=names[picture.high])
+    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=GREY, strokeDash=[4, 3])
+    return zero.encode(x=alt.X(field="x", type="quantitative")) + line + base.mark_point(
+        filled=True, color=BLUE, opacity=1
+    )  # fmt: skip
+
+
+def _points(alt, base, picture, names):
+    size = 36 if _is_number(picture.frame, picture.x) else 100
+    points = base.mark_circle(size=size, opacity=0.7).encode(
+        **_position(alt, picture, names),
+        color=_color(alt, picture, names),
+        tooltip=_tooltip(alt, picture, names),
+    )
+    return _reference(alt, picture) + points if picture.reference is not None else points
+
+
+def _reference(alt, picture):
+    """A dashed line at a value of y, or where y is x."""
+    if picture.reference != "x":
+        line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
+        return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
+            y=alt.Y(field="y", type="quantitative")
+        )
+    x = picture.frame[picture.x]
+    ends = [{"x": v, "y": v} for v in (float(x.min()), float(x.max()))]
+    line = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
+    return line.encode(
+        x=alt.X(field="x", type="quantitative"), y=alt.Y(field="y", type="quantitative")
+    )
+
+
+def _lines(alt, base, picture, names):
+    return base.mark_line(point={"size": 14}).encode(
+        **_position(alt, picture, names),
+        color=_color(alt, picture, names),
+        tooltip=_tooltip(alt, picture, names),
+    )
+
+
+def _cells(alt, base, picture, names):
+    where = {
+        "x": _field(alt.X, picture, names, picture.x, sort=None),
+        "y": _field(alt.Y, picture, names, picture.y, sort=None),
+    }
+    most = 2 * int(picture.frame[picture.color].max())  # numbers stay legible on half of the blues
+    blues = alt.Scale(scheme="blues", domain=[0, most])
+    count = _field(alt.Color, picture, names, picture.color, scale=blues, legend=None)
+    cells = base.mark_rect().encode(**where, color=count, tooltip=_tooltip(alt, picture, names))
+    text = base.mark_text().encode(**where, text=alt.Text(field=names[picture.color]))
+    return cells + text

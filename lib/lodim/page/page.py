@@ -1,0 +1,123 @@
+"""A fit as one HTML file that needs nothing else: text, pictures, and predictions by hand."""
+
+import json
+import platform
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim import __version__
+from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.export import javascript
+from lodim.page import charts, inputs, sections
+from lodim.report import phrases
+from lodim.text import first_few
+
+EFFECTS, ACCURACY = "What each column does", "How well it fits"
+TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
+    """Write the page of a fit; see `Fit.report`."""
+    frame = _as_pandas(data)
+    text = html(fit, frame)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, TypeError, ValueError) as error:
+        raise StoreError(f"the report cannot be written to {path!r}: {error}") from error
+
+
+def _as_pandas(data):
+    """The data as a pandas frame with texts for names, or None."""
+    if data is None:
+        return None
+    frame = inputs.read_frame(data)
+    if frame.repeated:
+        raise DataError(f"two columns of the data are called {min(frame.repeated)!r}; rename one")
+    columns = {name: frame.fetch(frame.keys[name]) for name in frame.names}
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def html(fit: Any, data: pd.DataFrame | None = None) -> str:
+    """The text of the page."""
+    _, jinja2, vl_convert = charts.libraries()
+    columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
+    groups, notes = _pictures(fit, columns, data)
+    shown = [picture for group in groups.values() for picture in group]
+    program, reason = _program(fit) if columns else (None, "no data were given to the report")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        title=f"{fit.name}: {fit.design.formula}",
+        words=fit._in_words(),
+        facts=sections.facts(fit) | _versions() | {"call": fit.call},
+        groups=_numbered(groups),
+        notes=notes,
+        summary=fit.summary().as_html(),
+        program=program,
+        reason=reason,
+        bundle=vl_convert.javascript_bundle(),
+        page=_script(
+            {
+                "charts": [charts.chart(picture) for picture in shown],
+                "inputs": [_plain_input(column) for column in columns or ()],
+                "answer": phrases.modelled(fit),
+            }
+        ),
+    )
+
+
+def _pictures(fit, columns, data):
+    """Pictures by the heading that they stand below, and what is said there beside them."""
+    groups, notes = {}, {}
+    if columns:
+        groups[EFFECTS], hidden = sections.effects(fit, columns, data)
+        stay = "are in rows of the data" if data is not None else "typically are"
+        notes[EFFECTS] = (
+            f"The mean prediction where a column takes a value and all others stay as they {stay}."
+            + (f" Not shown, with less effect or none: {first_few(hidden)}." if hidden else "")
+        )
+    if data is not None and fit.design.has_response(data):
+        groups[ACCURACY] = sections.accuracy(fit, data)
+        notes[ACCURACY] = (
+            "On the data given to this report. Where the model was fitted to them, it looks better "
+            "than it is on new rows."
+        )
+    groups["The model"] = fit._pictures(data) + sections.choice(fit)
+    return {heading: group for heading, group in groups.items() if group}, notes
+
+
+def _numbered(groups):
+    """The pictures with the positions that their charts have in the page."""
+    count, found = 0, {}
+    for heading, group in groups.items():
+        found[heading] = list(enumerate(group, start=count))
+        count += len(group)
+    return found
+
+
+def _program(fit):
+    """The function that predicts in the page, or why there is none."""
+    try:
+        return javascript.write(fit._equation("error")), ""
+    except ArgumentError as error:
+        return None, str(error)
+
+
+def _plain_input(column):
+    """What the page knows of an Input; without a typical value it is missing at first."""
+    typical = column.typical
+    if isinstance(typical, float):
+        typical = None if np.isnan(typical) else float(f"{typical:.6g}")
+    return vars(column) | {"typical": typical}
+
+
+def _script(record):
+    """JSON that can stand in a page: no text in it ends the element or begins another."""
+    return json.dumps(record, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _versions():
+    return {"made by": f"lodim {__version__}, Python {platform.python_version()}"}

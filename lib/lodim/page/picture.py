@@ -1,0 +1,38 @@
+"""A picture as a record: a frame of numbers, and how its columns are drawn."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One picture of a page.
+
+    title, note : texts above it
+    mark : 'bars' (a number for each name), 'points', 'lines' (in order of x, one for each colour),
+        'intervals' (an estimate for each name, between `low` and `high`), 'cells' (a number, the
+        `color`, for each pair of names)
+    frame : a row for each thing that is drawn
+    x, y : names of its columns
+    color : name of a column, numbers or names; none where it is empty
+    low, high : names of the columns with the ends of intervals
+    hover : names of columns that are shown of what the pointer is on, beside those that are drawn
+    reference : a value of y at which a line is drawn; "x" is the line where y is x
+    logarithmic : whether x is drawn so
+    scale : ends of the axis of y, where pictures share it
+    """
+
+    title: str
+    mark: str
+    frame: pd.DataFrame
+    x: str
+    y: str
+    note: str = ""
+    color: str = ""
+    low: str = ""
+    high: str = ""
+    hover: tuple[str, ...] = ()
+    reference: float | str | None = None
+    logarithmic: bool = False
+    scale: tuple[float, float] | None = None

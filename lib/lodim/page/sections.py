@@ -1,0 +1,131 @@
+"""What a page says and shows of any fit: all its numbers come from predict, augment and tidy."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.page.inputs import grid, rows_at
+from lodim.page.picture import Picture
+from lodim.report import phrases
+from lodim.text import join_words
+
+BASE = 50  # rows over which an effect is averaged
+MOST_EFFECTS = 24  # pictures of effects, the widest
+MOST_COLUMNS = 200  # of which effects are computed at all
+MOST_POINTS = 1000  # rows of the data in a picture
+MOST_HOVER = 12  # columns that are shown of a row
+BINS = 10
+
+
+def thinned(frame, most):
+    """At most so many rows of a frame, evenly from first to last."""
+    at = np.unique(np.linspace(0, len(frame) - 1, min(most, len(frame))).astype(int))
+    return frame.iloc[at]
+
+
+def effects(fit, inputs, data):
+    """Pictures of the mean prediction against each column, the widest first, on one scale.
+
+    Partial dependence (Friedman 2001, section 8.2): all other columns stay as they are in BASE rows
+    of the data, or without data at their typical values.
+
+    Returns
+    -------
+    pictures, names
+        And the names of the columns that are not shown.
+    """
+    typical = {column.name: [column.typical] for column in inputs}
+    base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
+    found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}
+    widths = {name: np.ptp(means, axis=0).max() for name, (_, means) in found.items()}
+    some = [name for name, width in widths.items() if width > 0]
+    shown = sorted(some, key=lambda name: -widths[name])[:MOST_EFFECTS]
+    ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
+    scale = (min(ends), max(ends)) if ends else None
+    pictures = [_effect_picture(fit, name, *found[name], scale) for name in shown]
+    return pictures, [column.name for column in inputs if column.name not in shown]
+
+
+def _effect(fit, base, column):
+    """Values of a column, and the mean predictions there, (n_values, K)."""
+    values = grid(column)
+    answers = fit.predict(rows_at(base, column, values)).to_numpy()
+    answers = answers.reshape(len(values), len(base), -1)
+    known = ~np.isnan(answers)
+    means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return values if column.levels is None else [str(v) for v in values], means
+
+
+def _effect_picture(fit, name, values, means, scale):
+    several = means.shape[1] > 1
+    x, y = name, "probability" if several else phrases.modelled(fit)
+    x = f"{name} " if name in (y, "class") else name  # a frame has each name once
+    frame = pd.DataFrame({x: np.repeat(np.array(values), means.shape[1]), y: means.ravel()})
+    if several:
+        frame["class"] = np.tile([str(level) for level in fit.levels], len(values))
+    mark = "points" if isinstance(values[0], str) else "lines"
+    return Picture(name, mark, frame, x, y, color="class" if several else "", scale=scale)
+
+
+def accuracy(fit, data):
+    """Pictures of predictions beside the responses of the data."""
+    answers = fit.augment(data)
+    new = [c for c in answers.columns if c.startswith(".")]
+    response = fit.design.response.name
+    shown = thinned(answers.dropna(subset=new), MOST_POINTS)
+    hover = tuple(c for c in data.columns if c in shown)[:MOST_HOVER]
+    rows = shown.assign(row=shown.index.astype(str))
+    if fit.levels is None:
+        return [
+            Picture("Residuals", "points", rows, ".fitted", ".resid", hover=("row", *hover),
+                    reference=0.0, note="Response less prediction, against the prediction."),
+        ]  # fmt: skip
+    if len(fit.levels) == 2:
+        return [_calibration(fit, answers, response)]
+    return [_confusion(fit, answers, response)]
+
+
+def _calibration(fit, answers, response):
+    """Shares of the second class beside their predictions, in bins of equally many rows."""
+    known = answers.dropna(subset=[".fitted", ".resid"])
+    fitted, hit = known[".fitted"].to_numpy(), (known[".fitted"] + known[".resid"]).to_numpy()
+    parts = np.array_split(np.argsort(fitted, kind="stable"), min(BINS, len(known)))
+    rows = [(fitted[part].mean(), hit[part].mean(), len(part)) for part in parts]
+    columns = ["predicted", "observed", "rows"]
+    note = f"Share of {response} = {fit.levels[1]} in {len(parts)} groups of rows."
+    return Picture("Calibration", "points", pd.DataFrame(rows, columns=columns), "predicted",
+                   "observed", note=note, hover=("rows",), reference="x")  # fmt: skip
+
+
+def _confusion(fit, answers, response):
+    known = answers.dropna(subset=[".class", ".resid"] if ".resid" in answers else [".class"])
+    pairs = known.groupby([known[response].astype(str), known[".class"].astype(str)]).size()
+    frame = pairs.rename("rows").rename_axis(["observed", "predicted"]).reset_index()
+    return Picture("Observed and predicted classes", "cells", frame, "predicted", "observed",
+                   color="rows")  # fmt: skip
+
+
+def choice(fit):
+    """The cross-validation that chose a setting, where it tried numbers of one; else nothing."""
+    if fit.selection is None:
+        return []
+    names = [name for name in fit.chosen if name in fit.selection]
+    if len(names) != 1 or not pd.api.types.is_numeric_dtype(fit.selection[names[0]]):
+        return []
+    frame = fit.selection.rename(columns={"mean": "held-out deviance", "se": "standard error"})
+    note = f"Mean deviance of held-out rows for each {names[0]} that was tried."
+    return [Picture("Choice", "lines", frame, names[0], "held-out deviance", note=note,
+                    hover=("standard error",))]  # fmt: skip
+
+
+def facts(fit):
+    """Labels and texts: the data, what was left out, and how the fit was made."""
+    design, settings = fit.design, fit.settings
+    found = {"rows": f"{fit.glance()['n'].item():,}", "rows left out": f"{design.n_dropped:,}"}
+    if design.n_incomplete and design.missing == "indicator":
+        found["rows with missing values, filled in"] = f"{design.n_incomplete:,}"
+    found["columns"] = f"{len(design.features):,}, as {len(design.names):,} features"
+    if fit.levels is not None:
+        found["classes"] = join_words([str(level) for level in fit.levels])
+    if getattr(settings, "seed", None) is not None:
+        found["seed"] = str(settings.seed)
+    return found

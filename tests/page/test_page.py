@@ -1,0 +1,201 @@
+"""The report page of a fit, in a browser: what it shows, and what it predicts."""
+
+import json
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.cli import main
+from lodim.page import charts
+from lodim.page.inputs import from_data, from_design
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--no-first-run", "--dump-dom",
+         "--virtual-time-budget=20000")  # fmt: skip
+LARGEST = 1_500_000  # bytes of a page of a small data set
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open pages with")
+WATCH = """<script>
+window.faults = [];
+window.addEventListener("error", (event) => faults.push(String(event.message)));
+window.addEventListener("unhandledrejection", (event) => faults.push(String(event.reason)));
+document.addEventListener("securitypolicyviolation", (event) => faults.push(event.blockedURI));
+console.error = console.warn = (...words) => faults.push(words.join(" "));
+</script>"""
+ASK = """<script type="module">
+const rows = %s, form = document.getElementById("inputs"), answers = [];
+const event = () => new Event("input", {bubbles: true});
+for (const row of rows) {
+  const page = JSON.parse(document.getElementById("page").textContent);
+  page.inputs.forEach((input, k) => {
+    const box = form.children[k];
+    const list = box.querySelector("select"), exact = box.querySelector("input[type=number]");
+    if (list) {
+      list.selectedIndex = input.levels.indexOf(row[k]);
+      list.dispatchEvent(new Event("change"));
+    } else {
+      exact.value = row[k] === null ? "" : row[k];
+      exact.dispatchEvent(event());
+    }
+  });
+  answers.push([...document.querySelectorAll("#answer b")].map((b) => b.dataset.value));
+}
+const slider = document.querySelector("#inputs input[type=range]"), moved = [];
+if (slider) {
+  for (const end of [slider.min, slider.max]) {
+    slider.value = end;
+    slider.dispatchEvent(event());
+    moved.push([slider.value, slider.parentNode.querySelector("input[type=number]").value,
+                document.querySelector("#answer b").dataset.value]);
+  }
+}
+const found = {
+  answers, moved, faults: window.faults, charts: document.querySelectorAll(".chart svg").length,
+  drawn: document.body.dataset.drawn, hacked: window.hacked === undefined ? 0 : 1,
+  requests: performance.getEntriesByType("resource").length,
+  width: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  labels: [...document.querySelectorAll("#inputs label")].map((l) => l.firstChild.textContent),
+  options: [...document.querySelectorAll("#inputs option")].map((o) => o.textContent),
+  classes: [...document.querySelectorAll("#answer span")].map((s) => s.textContent),
+};
+document.body.append(Object.assign(document.createElement("pre"), {id: "found",
+  textContent: "FOUND" + JSON.stringify(found) + "END"}));
+</script>"""
+
+
+def opened(path, rows=(), size="1280,900"):
+    """What a browser finds in a page, after it has set the columns to each of some rows."""
+    text = path.read_text(encoding="utf-8")
+    text = text.replace("<title>", WATCH + "<title>", 1)
+    where = path.with_name(f"watched_{path.name}")
+    asked = ASK % json.dumps(list(rows)).replace("<", "\\u003c")
+    before, end, after = text.rpartition("</body>")
+    where.write_text(before + asked + end + after, encoding="utf-8")
+    profile = path.with_name("profile")
+    run = subprocess.run(
+        [CHROMIUM, *FLAGS, f"--window-size={size}", f"--user-data-dir={profile}", where.as_uri()],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    dumped = run.stdout.rpartition("FOUND")[2].partition("END")[0]
+    assert dumped, run.stdout[-2000:] + run.stderr[-2000:]
+    return json.loads(unescape(dumped))
+
+
+def rows_of(fit, data, at):
+    """Values of the columns of some rows, as JSON has them."""
+    names = fit.design.features
+    return [[None if pd.isna(v) else v for v in row]
+            for row in data.iloc[at][names].astype(object).values.tolist()]  # fmt: skip
+
+
+CARS = ld.data("autompg")
+FITS = {
+    "gbmap": (ld.gbmap, "mpg ~ .", CARS, {"m": 4, "lambda_": 0.05}),
+    "proset": (ld.proset, "disease ~ .", ld.data("heart"), {"lambda_v": 0.03}),
+    "costnet": (ld.costnet, "mpg ~ bs(weight, df=4) + np.log(horsepower) + origin", CARS, {}),
+    "melm": (ld.melm, "cultivar ~ .", ld.data("wine"), {"gamma": 1.0, "n_starts": 2}),
+    "glm": (ld.glm, "mpg ~ weight * origin", CARS, {}),
+}
+
+
+@browser
+@pytest.mark.parametrize("name", FITS)
+def test_the_page_predicts_what_the_fit_does(name, tmp_path):
+    model, formula, data, settings = FITS[name]
+    fit = model(formula, data, **settings)
+    fit.report(tmp_path / "page.html", data)
+    assert (tmp_path / "page.html").stat().st_size < LARGEST
+    at = [0, 17, 32, 101, 166]  # rows 32 of the cars and 166 of the patients have gaps
+    found = opened(tmp_path / "page.html", rows_of(fit, data, at))
+    told = fit.predict(data.iloc[at], "prob" if fit.levels else "response").to_numpy()
+    told = told.reshape(len(at), -1)
+    got = np.array([[float(v) for v in row] for row in found["answers"]])
+    np.testing.assert_allclose(got, told, rtol=1e-9, atol=1e-9)
+    assert (found["faults"], found["requests"], found["hacked"]) == ([], 0, 0)
+    assert found["charts"] == int(found["drawn"]) > 3 and found["labels"] == fit.design.features
+    slid = data.iloc[[at[-1]] * 2].copy()
+    slid[_first_number(fit)] = [float(value) for _, value, _ in found["moved"]]
+    want = fit.predict(slid, "prob" if fit.levels else "response").to_numpy().reshape(2, -1)[:, 0]
+    np.testing.assert_allclose([float(v) for *_, v in found["moved"]], want, rtol=1e-9, atol=1e-9)
+
+
+def _first_number(fit):
+    return next(column.name for column in from_design(fit.design) or from_data(fit.design, CARS)
+                if column.levels is None)  # fmt: skip
+
+
+HOSTILE = (
+    "</script><script>hacked = 1</script>",
+    "'\"`${hacked = 1}\\",
+    "<b onclick=x>&amp;",
+    "a.b[0]",
+)
+
+
+@browser
+def test_no_name_of_the_data_is_run(tmp_path):
+    rng = np.random.default_rng(0)
+    levels, n = [f"{name} {k}" for k, name in enumerate(HOSTILE)], 60
+    data = pd.DataFrame({name: rng.normal(size=n) for name in HOSTILE})
+    data["<i>kind"] = np.resize(levels, n)
+    data["<img src=x>"] = np.where(data[HOSTILE[0]] + rng.normal(size=n) > 0, HOSTILE[0], "no")
+    fit = ld.glm("Q('<img src=x>') ~ .", data)
+    fit.report(tmp_path / "page.html", data)
+    found = opened(tmp_path / "page.html", rows_of(fit, data, [0, 1]), size="390,844")
+    assert (found["faults"], found["requests"], found["hacked"]) == ([], 0, 0)
+    assert {*found["labels"]} == {*HOSTILE, "<i>kind"} and found["options"] == sorted(levels)
+    assert found["classes"] == [HOSTILE[0], "no"] and found["width"] <= 0
+    told = fit.predict(data.iloc[:2], "prob").to_numpy()
+    np.testing.assert_allclose(np.array(found["answers"], float), told, rtol=1e-9)
+
+
+def test_a_page_without_data(tmp_path):
+    fit = ld.glm("mpg ~ weight + origin", CARS)
+    fit.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What if" in text and "How well it fits" not in text
+    inputs = {column.name: column for column in from_design(fit.design)}
+    mean, sd = CARS["weight"].mean(), CARS["weight"].std(ddof=0)
+    np.testing.assert_allclose(
+        [inputs["weight"].low, inputs["weight"].high], [mean - 2 * sd, mean + 2 * sd]
+    )
+    assert inputs["origin"].levels == ("Europe", "Japan", "USA")
+    ld.glm("mpg ~ np.log(weight)", CARS).report(tmp_path / "page.html")
+    assert "no data were given" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_of_ripr_says_why_it_does_not_predict(tmp_path):
+    data = ld.data("seeds")
+    ld.ripr("variety ~ .", data, max_dim=2, k=5).report(tmp_path / "page.html", data)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "There is no prediction by hand here: " in text and "View: " in text
+
+
+def test_what_cannot_be_written(tmp_path, monkeypatch):
+    fit = ld.glm("mpg ~ weight", CARS)
+    for path in (tmp_path, tmp_path / "no" / "page.html", "a\0b", None):
+        with pytest.raises(ld.StoreError, match="the report cannot be written"):
+            fit.report(path)
+    with pytest.raises(ld.DataError, match="'weight'"):
+        fit.report(tmp_path / "page.html", CARS.drop(columns="weight"))
+
+    def missing():
+        raise ld.MissingExtraError("a report page needs altair: pip install 'lodim[report]'")
+
+    monkeypatch.setattr(charts, "libraries", missing)
+    with pytest.raises(ld.MissingExtraError, match=r"lodim\[report\]"):
+        fit.report(tmp_path / "page.html")
+
+
+def test_from_the_command_line(tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["glm", "mpg ~ weight", "autompg", "--report", str(page)]) == 0
+    assert "How well it fits" in Path(page).read_text(encoding="utf-8")
