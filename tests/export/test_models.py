@@ -82,6 +82,24 @@ def test_other_shapes(run, tolerance):
         assert gap(run(fit, df), wanted) <= tolerance, fit.call
 
 
+@pytest.mark.parametrize("model", CLASSES)
+def test_a_saved_fit_is_written_the_same(model, tmp_path):
+    fit = getattr(ld, model)("species ~ .", data=rows_of("iris"), **CASES[model])
+    fit.save(tmp_path / "fit.lodim")
+    loaded = ld.load(tmp_path / "fit.lodim")
+    assert loaded.to_python() == fit.to_python() and loaded.to_sql() == fit.to_sql()
+
+
+def test_the_null_model_reads_no_column():
+    df = rows_of("autompg")
+    fit = ld.costnet("mpg ~ weight", data=df, lambda_=1e6)
+    assert fit.inputs == []
+    for run in (in_python, in_duckdb):
+        assert gap(run(fit, df), expected(fit, df)) <= 1e-12
+    with pytest.raises(ld.ArgumentError, match="reads no column"):
+        fit.to_onnx()
+
+
 def test_a_fit_in_single_precision():
     df = rows_of("concrete")
     fit = ld.gbmap("strength ~ .", data=df, dtype="float32", **CASES["gbmap"])

@@ -294,9 +294,9 @@ class _Graph:
             for c in columns
         ]
         output = self.helper.make_tensor_value_info(name, kinds.DOUBLE, ["n", len(answers)])
-        graph = self.helper.make_graph(
-            self.nodes, "lodim", inputs, [output], list(self.constants.values())
-        )
+        read = {name for node in self.nodes for name in node.input}
+        constants = [array for array in self.constants.values() if array.name in read]
+        graph = self.helper.make_graph(self.nodes, "lodim", inputs, [output], constants)
         return self._described(graph, answers)
 
     def _refused_numbers(self):

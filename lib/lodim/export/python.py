@@ -203,7 +203,7 @@ class _Python(Infix):
     def _signature(self):
         """The head of predict(), and its help."""
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
-        if None not in self.answers and all(map(_is_axis, self.answers)):
+        if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
         return (
             f"def predict(row):\n"
@@ -254,10 +254,6 @@ class _Python(Infix):
                 if node.label and node.label.replace(" ", "_") != name:
                     note = f"  # {ascii(node.label)[1:-1][:60]}"
                 yield from _wrapped(name, text, note)
-
-
-def _is_axis(level):
-    return isinstance(level, str) and level[:1] == "x" and level[1:].isdecimal()
 
 
 def _wrapped(name, text, note):

@@ -50,7 +50,9 @@ class WrittenOut(ABC):
             `predict` does, a number, or for classes a dict of probabilities by class. A missing
             value is None or NaN, and the answer NaN where `predict` gives NaN. What `predict`
             refuses (an unknown level, a text for a number) is a ValueError; a number is refused
-            beyond 1e100.
+            beyond 1e100. Of a view without classes: a dict of coordinates. The text holds what
+            `save` says of single training rows: of `proset` the prototypes, of `melm` the
+            coordinates of all rows, of other models nothing.
 
         Raises
         ------
