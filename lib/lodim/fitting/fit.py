@@ -16,6 +16,7 @@ from lodim import forms
 from lodim.checks import flag, one_of
 from lodim.design.batch import subset
 from lodim.design.design import Design
+from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import storage as store
@@ -24,6 +25,7 @@ from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
 
+OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 
 
@@ -64,6 +66,11 @@ class Fit(ABC):
 
     # What a model brings -----------------------------------------------------------------------
 
+    def __init_subclass__(cls, **arguments):
+        super().__init_subclass__(**arguments)
+        for name in OF_KIND & set(vars(cls)):
+            setattr(cls, name, as_given(vars(cls)[name]))
+
     @abstractmethod
     def _score(self, batch):
         """Link scores (n, K) of the rows of a batch, its offset included."""
@@ -90,6 +97,11 @@ class Fit(ABC):
 
     # What all models share ---------------------------------------------------------------------
 
+    @property
+    def _frame_kind(self):
+        """Name of the package whose frames tidy() and glance() give a user."""
+        return self.design.frame_kind
+
     def _shared_state(self) -> dict[str, Any]:
         """What the state of every model holds; see `shared`."""
         return {
@@ -109,6 +121,7 @@ class Fit(ABC):
         """The design that new data are read with: a model may need but some of the terms."""
         return self.design
 
+    @as_given
     def predict(
         self,
         data: Any,
@@ -182,6 +195,7 @@ class Fit(ABC):
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
+    @as_given
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` with predictions and residuals beside its columns.
 
@@ -214,6 +228,7 @@ class Fit(ABC):
             return pd.concat([data.drop(columns=frame.columns, errors="ignore"), frame], axis=1)
         return frame
 
+    @as_given
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 

@@ -1,0 +1,688 @@
+"""Estimators of scikit-learn: the models in pipelines, searches and calibration.
+
+Thin: parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary
+and plots. What is learnt and predicted is what `lodim.gbmap` and the others learn and predict.
+"""
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+import lodim
+from lodim.design.frames import with_column
+from lodim.errors import ArgumentError, DataError, MissingExtraError
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClusterMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.feature_selection import SelectorMixin
+    from sklearn.model_selection import check_cv
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingExtraError(
+        "lodim.sklearn needs scikit-learn, 1.6 or newer: pip install 'lodim[sklearn]'"
+    ) from error
+
+__all__ = [
+    "CostnetClassifier",
+    "CostnetRegressor",
+    "GbmapClassifier",
+    "GbmapRegressor",
+    "GlmClassifier",
+    "GlmRegressor",
+    "MelmClassifier",
+    "ProsetClassifier",
+    "ProsetRegressor",
+    "RiprClassifier",
+    "RiprClusterer",
+    "RiprRegressor",
+]
+
+# What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
+# that of the class.
+OF_ROWS = {"weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"}
+RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
+UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
+
+
+def _constructor(function, without, own):
+    """__init__ with the arguments of a model function as keywords, but for some."""
+    parameters = [
+        p.replace(annotation=inspect.Parameter.empty)
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is p.KEYWORD_ONLY and p.name not in without
+    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([me, *own, *parameters])
+
+    def __init__(self, **values):
+        given = signature.bind(self, **values)
+        given.apply_defaults()
+        for name, value in list(given.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    __init__.__signature__ = signature
+    return __init__
+
+
+def _new_name(data):
+    """A name for the response that no column has: y, or y_, y__, ..."""
+    name = "y"
+    while name in set(data.columns):
+        name += "_"
+    return name
+
+
+def _one_each(name, values, data):
+    """An array of one value for each row of the data, (n,)."""
+    values, n = np.asarray(values), len(data)
+    if values.shape != (n,):
+        raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
+    return values
+
+
+def _folds_of(splitter, X, y, groups):
+    """The fold of each row, (n,), of a splitter whose test parts share no row and have all."""
+    fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
+    for k, (_, test) in enumerate(splitter.split(X, y, groups)):
+        fold[test] = k
+        n_times[test] += 1
+    if (n_times != 1).any():
+        raise ArgumentError("cv must hold out each row once, as KFold and GroupKFold do")
+    return fold
+
+
+class _Estimator(BaseEstimator):
+    """What all estimators share: parameters, how X is read, and the fit.
+
+    A subclass says which model it is of, which of the model's arguments it has not, which others it
+    has, and whether cv= can choose anything.
+    """
+
+    _model: str
+    _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
+
+    def __init_subclass__(cls, model, without=(), own=None, chooses=True, **arguments):
+        super().__init_subclass__(**arguments)
+        own = {"formula": None} | ({"cv": None} if chooses else {}) | (own or {})
+        cls._model = model
+        cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
+
+    def _learn(self, X, y, family, sample_weight, groups):
+        """Fit the model to arrays or a frame; y is a column, or None."""
+        response = None
+        data = self._frame(X, reset=True)
+        if y is not None:
+            response = _new_name(data)
+            data = with_column(data, response, y)
+        arguments = self.get_params(deep=False)
+        folds = arguments.pop("cv", None)
+        formula = self._formula(response, arguments.pop("formula"))
+        if family is not None:
+            arguments["family"] = family
+        if sample_weight is not None:
+            arguments["weights"] = _one_each("sample_weight", sample_weight, data)
+        if groups is not None:
+            groups = _one_each("groups", groups, data)
+        self.fit_ = self._fitted(formula, data, arguments, folds, groups, X, y)
+        if self.fit_.design.n_dropped:
+            raise DataError(
+                f"{self.fit_.design.n_dropped} rows miss a feature or a weight; give "
+                f"missing='indicator', or leave them out of X and y"
+            )
+        return self
+
+    def _fitted(self, formula, data, arguments, folds, groups, X, y):
+        """The fit of the model: as it chooses itself, or of the best of a cross-validation."""
+        model = getattr(lodim, self._model)
+        if folds is None:
+            if groups is not None and "groups" not in inspect.signature(model).parameters:
+                raise ArgumentError(f"{self._model} draws no folds: groups need cv=")
+            return model(formula, data, **arguments, **({} if groups is None else {"groups": groups}))
+        if not isinstance(folds, int):
+            folds, groups = _folds_of(check_cv(folds), X, y, groups), None
+        if arguments.get("loss") is not None:  # of proset: cv() has an argument of that name
+            arguments["grid"] = {"loss": [arguments.pop("loss")]}
+        self.cv_ = lodim.cv(model, formula, data, folds=folds, groups=groups, **arguments)
+        return self.cv_.best
+
+    def _formula(self, response, right):
+        left = "" if response is None else response
+        if right is None:
+            return f"{left} ~ .".strip()
+        if not isinstance(right, str) or "~" in right:
+            raise ArgumentError(
+                f"formula is the right side alone, such as 'bs(age, df=4) + .', not {right!r}"
+            )
+        if not hasattr(self, "feature_names_in_"):
+            raise ArgumentError("a formula needs X with names: give a frame such as pandas'")
+        return f"{left} ~ {right}".strip()
+
+    def _frame(self, X, reset=False):
+        """X as a frame: as it is where its columns have names, else with names x0, x1, ..."""
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if hasattr(self, "feature_names_in_"):
+                return X
+        finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
+        kinds = np.float64, np.float32
+        least = 2 if reset else 1
+        X = validate_data(
+            self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, ensure_min_samples=least
+        )
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
+        return pd.DataFrame(X, columns=names, copy=False)
+
+    def _answers(self, X, type):
+        """Predictions of the fit of some type; a DataError where a row has none."""
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        values = self.fit_.predict(self._frame(X), type, **self._of_predict)
+        values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
+        missing = values.isna().to_numpy().reshape(len(values), -1).any(axis=1)
+        if missing.any():
+            raise DataError(
+                f"{missing.sum()} rows have no answer, the first of them row {missing.argmax()}: "
+                "a feature is missing, or the model cannot tell (see its predict())"
+            )
+        return values
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "fit_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "missing", None) != "drop"
+        return tags
+
+
+class _Regressor(RegressorMixin):
+    """fit and predict of a number."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : array (n,)
+            Numbers.
+        sample_weight : array (n,), optional
+            A row of weight 0 does not count, one of weight 2 counts as two.
+        groups : array (n,), optional
+            Rows of equal values are held out together, wherever the model draws folds.
+
+        Returns
+        -------
+        self
+        """
+        y = column_or_1d(y, warn=True)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(X, y)
+        return self._learn(X, y, getattr(self, "family", None) or "gaussian", sample_weight, groups)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Mean of the response.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+        """
+        return self._answers(X, "response").to_numpy(dtype=float)
+
+
+class _Classifier(ClassifierMixin):
+    """fit and predict of classes."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : array (n,)
+            Classes: text, whole numbers, or True and False.
+        sample_weight : array (n,), optional
+            A row of weight 0 does not count, one of weight 2 counts as two.
+        groups : array (n,), optional
+            Rows of equal values are held out together, wherever the model draws folds.
+
+        Returns
+        -------
+        self
+        """
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        self.classes_, code = np.unique(y, return_inverse=True)
+        family = "binomial" if len(self.classes_) <= 2 else "multinomial"
+        labels = pd.Categorical.from_codes(code, self.classes_.tolist())
+        return self._learn(X, labels, family, sample_weight, groups)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+        """
+        labels = self._answers(X, "class")
+        return self.classes_[pd.Index(self.fit_.levels).get_indexer(labels)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n, K)
+        """
+        return self._answers(X, "prob").to_numpy(dtype=float)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: of two classes log-odds of the second, of more one each.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,) or (n, K)
+        """
+        return self._answers(X, "link").to_numpy(dtype=float)
+
+
+class _Transformer(TransformerMixin):
+    """transform() by a type of predictions that are coordinates."""
+
+    _coordinates: str
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of the rows: the embedding of gbmap, the view of melm.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n, number of coordinates)
+            Or a frame, by set_output.
+        """
+        return self._answers(X, self._coordinates).to_numpy(dtype=float)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the coordinates.
+
+        Parameters
+        ----------
+        input_features : array (p,), optional
+            Not needed.
+
+        Returns
+        -------
+        array of str
+        """
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        return np.array(self._coordinate_names(), dtype=object)
+
+
+class _Embedding(_Transformer):
+    _coordinates = "embedding"
+
+    def _coordinate_names(self):
+        return list(self.fit_.projections().index)
+
+
+class _Selector(SelectorMixin):
+    """transform() to the columns that the model needs."""
+
+    def _get_support_mask(self):
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
+        return np.isin(names, self.fit_.inputs)
+
+
+class GbmapRegressor(_Regressor, _Embedding, _Estimator, model="gbmap"):
+    """Gradient boosting mapping of a number; see `lodim.gbmap`.
+
+    transform() gives the embedding, whose L1 distance ignores what does not matter for y.
+
+    Parameters
+    ----------
+    formula : str, optional
+        Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all
+        columns of X.
+    cv : int, splitter or list of (train, test), optional
+        By which m and lambda_ are chosen, as `lodim.cv` does. By default as `lodim.gbmap` does.
+    m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
+threads, engine, control
+        As of `lodim.gbmap`.
+
+    Attributes
+    ----------
+    fit_ : lodim.GbmapFit
+        With summary(), plot(), tidy() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from lodim.sklearn import GbmapRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> GbmapRegressor(m=2, lambda_=0.1).fit(X, y).transform(X).shape
+    (442, 2)
+    """
+
+
+class GbmapClassifier(_Classifier, _Embedding, _Estimator, model="gbmap"):
+    """Gradient boosting mapping of classes; see `lodim.gbmap`.
+
+    transform() gives the embedding, whose L1 distance ignores what does not matter for y. Of K
+    classes each boost has up to K coordinates.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`.
+    m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
+threads, engine, control
+        As of `lodim.gbmap`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.GbmapFit
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class ProsetRegressor(_Regressor, _Estimator, model="proset"):
+    """Prototype sets for a number; see `lodim.proset`.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses lambda_v.
+    n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, loss, missing, \
+standardize, dtype, seed, threads, engine, control
+        As of `lodim.proset`.
+
+    Attributes
+    ----------
+    fit_ : lodim.ProsetFit
+        With explain(), familiarity() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class ProsetClassifier(_Classifier, _Estimator, model="proset", without=["loss"]):
+    """Prototype sets for classes; see `lodim.proset`.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses lambda_v.
+    n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, missing, standardize, \
+dtype, seed, threads, engine, control
+        As of `lodim.proset`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.ProsetFit
+        With explain(), familiarity() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet"):
+    """The best linear model at every price; see `lodim.costnet`.
+
+    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
+    the columns of X, x0, x1, ... where they have none.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses the budget.
+    costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
+l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
+        As of `lodim.costnet`.
+
+    Attributes
+    ----------
+    fit_ : lodim.CostnetFit
+        With prices(), bought() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet"):
+    """The best logistic model at every price; see `lodim.costnet`.
+
+    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
+    the columns of X, x0, x1, ... where they have none.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses the budget.
+    costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
+l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
+        As of `lodim.costnet`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.CostnetFit
+        With prices(), bought() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class MelmClassifier(_Classifier, _Transformer, _Estimator, model="melm", without=["entropy"]):
+    """The linear view in which classes overlap least; see `lodim.melm`.
+
+    transform() gives the k coordinates of the view.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses gamma.
+    k, gamma, covariance, divergence, penalty, n_starts, classifier, missing, standardize, dtype, \
+seed, threads, engine, control
+        As of `lodim.melm`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.MelmFit
+        With plot() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+    _coordinates = "projection"
+
+    def _coordinate_names(self):
+        return self.fit_.axes
+
+
+class RiprRegressor(_Regressor, _Estimator, model="ripr", without=["n_clusters", "balanced", "a"]):
+    """A handful of views of a few features, for a number; see `lodim.ripr`.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
+    max_dim, min_dim, k, serve, lambda_, learner, n_views, max_views, missing, standardize, seed, \
+threads, control
+        As of `lodim.ripr`.
+
+    Attributes
+    ----------
+    fit_ : lodim.RiprFit
+        With explain(), plot() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters"]):
+    """A handful of views of a few features, for classes; see `lodim.ripr`.
+
+    Parameters
+    ----------
+    formula, cv
+        As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
+    max_dim, min_dim, k, serve, lambda_, a, balanced, learner, n_views, max_views, missing, \
+standardize, seed, threads, control
+        As of `lodim.ripr`.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.RiprFit
+        With explain(), plot() and all else.
+    cv_ : lodim.CV
+        Where `cv` was given.
+    """
+
+
+class RiprClusterer(
+    ClusterMixin,
+    _Estimator,
+    model="ripr",
+    without=["serve", "balanced"],
+    chooses=False,
+):
+    """Clusters in a handful of views of a few features; see `lodim.ripr`.
+
+    Parameters
+    ----------
+    formula : str, optional
+        As of `GbmapRegressor`.
+    max_dim, min_dim, k, lambda_, a, learner, n_clusters, n_views, max_views, missing, \
+standardize, seed, threads, control
+        As of `lodim.ripr`.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        Of the training rows: positions in `fit_.clusters()`, -1 of rows that no view answers.
+    fit_ : lodim.RiprFit
+        With clusters(), plot() and all else.
+    """
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : None
+            Not used.
+        sample_weight : array (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, None, None, sample_weight, None)
+        self.labels_ = self.predict(X)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each row.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+            Positions in `fit_.clusters()`, -1 of rows that no view answers.
+        """
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        names = pd.Index(self.fit_.clusters()["cluster"])
+        return names.get_indexer(self.fit_.predict(self._frame(X), "cluster"))
+
+
+class GlmRegressor(
+    _Regressor, _Estimator, model="glm", chooses=False, own={"family": "gaussian"}
+):
+    """Least squares, Poisson or gamma regression, without a penalty; see `lodim.glm`.
+
+    Parameters
+    ----------
+    formula : str, optional
+        As of `GbmapRegressor`.
+    family : {"gaussian", "poisson", "gamma"}
+    missing, covariance, control
+        As of `lodim.glm`. With missing="drop", the default, missing values are refused, as
+        scikit-learn's linear models do.
+
+    Attributes
+    ----------
+    fit_ : lodim.GlmFit
+        With summary(), anova() and all else.
+    """
+
+    _of_predict: ClassVar[dict] = RANK_DEFICIENT
+
+
+class GlmClassifier(_Classifier, _Estimator, model="glm", chooses=False):
+    """Logistic or multinomial regression, without a penalty; see `lodim.glm`.
+
+    Parameters
+    ----------
+    formula : str, optional
+        As of `GbmapRegressor`.
+    missing, covariance, control
+        As of `lodim.glm`. With missing="drop", the default, missing values are refused, as
+        scikit-learn's linear models do.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    fit_ : lodim.GlmFit
+        With summary(), anova() and all else.
+    """
+
+    _of_predict: ClassVar[dict] = RANK_DEFICIENT
