@@ -76,10 +76,10 @@ def _constructor(function, without, own):
     return __init__
 
 
-def _new_name(data):
+def _new_name(names):
     """A name for the response that no column has: y, or y_, y__, ..."""
-    name = "y"
-    while name in set(data.columns):
+    name, names = "y", set(names)
+    while name in names:
         name += "_"
     return name
 
@@ -124,7 +124,7 @@ class _Estimator(BaseEstimator):
         response = None
         data = self._frame(X, reset=True)
         if y is not None:
-            response = _new_name(data)
+            response = _new_name(self._names)
             data = with_column(data, response, y)
         arguments = self.get_params(deep=False)
         folds = arguments.pop("cv", None)
@@ -147,13 +147,16 @@ class _Estimator(BaseEstimator):
         """The fit of the model: as it chooses itself, or of the best of a cross-validation."""
         model = getattr(lodim, self._model)
         if folds is None:
-            if groups is not None and "groups" not in inspect.signature(model).parameters:
-                raise ArgumentError(f"{self._model} draws no folds: groups need cv=")
-            return model(formula, data, **arguments, **({} if groups is None else {"groups": groups}))
+            if groups is not None:
+                if "groups" not in inspect.signature(model).parameters:
+                    raise ArgumentError(f"{self._model} draws no folds: groups need cv=")
+                arguments["groups"] = groups
+            return model(formula, data, **arguments)
         if not isinstance(folds, int):
             folds, groups = _folds_of(check_cv(folds), X, y, groups), None
-        if arguments.get("loss") is not None:  # of proset: cv() has an argument of that name
-            arguments["grid"] = {"loss": [arguments.pop("loss")]}
+        if arguments.pop("loss", "squared") != "squared":  # cv() has an argument of proset's name
+            auto = {k: None for k in ("lambda_v",) if arguments[k] == "auto"}
+            arguments |= auto | {"grid": {"loss": [self.loss]}}
         self.cv_ = lodim.cv(model, formula, data, folds=folds, groups=groups, **arguments)
         return self.cv_.best
 
@@ -181,9 +184,14 @@ class _Estimator(BaseEstimator):
         X = validate_data(
             self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, ensure_min_samples=least
         )
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(names)
-        return pd.DataFrame(X, columns=names, copy=False)
+        return pd.DataFrame(X, columns=self._names, copy=False)
+
+    @property
+    def _names(self):
+        """Names of the columns of X, as formulas have them."""
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _answers(self, X, type):
         """Predictions of the fit of some type; a DataError where a row has none."""
@@ -269,6 +277,7 @@ class _Classifier(ClassifierMixin):
         self
         """
         y = column_or_1d(y, warn=True)
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)
         self.classes_, code = np.unique(y, return_inverse=True)
@@ -364,9 +373,7 @@ class _Selector(SelectorMixin):
 
     def _get_support_mask(self):
         check_is_fitted(self, "fit_", msg=UNFITTED)
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
-        return np.isin(names, self.fit_.inputs)
+        return np.isin(self._names, self.fit_.inputs)
 
 
 class GbmapRegressor(_Regressor, _Embedding, _Estimator, model="gbmap"):
@@ -644,9 +651,7 @@ standardize, seed, threads, control
         return names.get_indexer(self.fit_.predict(self._frame(X), "cluster"))
 
 
-class GlmRegressor(
-    _Regressor, _Estimator, model="glm", chooses=False, own={"family": "gaussian"}
-):
+class GlmRegressor(_Regressor, _Estimator, model="glm", chooses=False, own={"family": "gaussian"}):
     """Least squares, Poisson or gamma regression, without a penalty; see `lodim.glm`.
 
     Parameters

@@ -130,9 +130,7 @@ def _narwhals_frame(data):
     nw, frame = frames.read(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
-    return _named_frame(
-        names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind
-    )
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
 
 
 def _narwhals_series(nw, column):

@@ -19,6 +19,7 @@ from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.fitting import maketables
 from lodim.fitting import storage as store
 from lodim.fitting.registry import MODELS
 from lodim.formula import formula
@@ -355,6 +356,65 @@ class Fit(ABC):
                     "pass it again"
                 )
         return arguments
+
+    def to_marginaleffects(self, data: Any, type: str = "response") -> Any:
+        """The fit as a model of the package marginaleffects, for its functions.
+
+        Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
+        datagrid() and the avg_ ones take it.
+
+        Parameters
+        ----------
+        data : frame
+            Rows that effects are of, and averaged over, as a rule those of training. Rows that miss
+            a value of the model are left out.
+        type : {"response", "link"}
+            Of the predictions that are compared.
+
+        Returns
+        -------
+        ModelAbstract
+            Of marginaleffects. Of glm estimates have standard errors, by the covariance of the fit;
+            other models have no covariance of estimates, and theirs have none.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has no response, or the offset was an array.
+        MissingExtraError
+            marginaleffects is not installed.
+        """
+        from lodim.fitting import marginaleffects
+
+        one_of("type", type, marginaleffects.SCALES)
+        if self.design.response is None:
+            raise ArgumentError("marginal effects are of a response, and the formula has none")
+        return marginaleffects.wrap(self, data, type)
+
+    def _linear(self):
+        """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
+        return None
+
+    # What maketables asks for, under its names.
+
+    @property
+    def __maketables_coef_table__(self):
+        return maketables.coefficients(self)
+
+    @property
+    def __maketables_depvar__(self):
+        return "" if self.design.response is None else self.design.response.name
+
+    @property
+    def __maketables_default_stat_keys__(self):
+        return maketables.main_figures(self)
+
+    def __maketables_stat__(self, key):
+        return maketables.figure(self, key)
+
+    def _of_tables(self):
+        """What of tidy() a table of several fits shows."""
+        return self.tidy()
 
     def save(self, path: str | PathLike) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.

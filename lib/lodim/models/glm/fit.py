@@ -248,6 +248,24 @@ class GlmFit(Fit):
 
         return plots.draw(self, kind, ax, **arguments)
 
+    def _linear(self):
+        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        names = self._kept_terms
+        if coef.shape[1] > 1:
+            names = [f"{level}: {term}" for level in self.levels[1:] for term in names]
+        finite = cov if np.isfinite(cov).all() else None
+        return coef.ravel(order="F"), finite, np.array(names)
+
+    def _with_linear(self, coef):
+        """The fit with other coefficients, those of `_linear`."""
+        fit = copy(self)
+        fit.estimates = self.estimates.at(coef, self.design.mean, self.design.scale)
+        return fit
+
+    @property
+    def __maketables_vcov_info__(self):
+        return {"vcov_type": self.log["covariance"]}
+
     # What only glm has -------------------------------------------------------------------------
 
     def covariance(self) -> pd.DataFrame:

@@ -25,7 +25,7 @@ FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "clas
 
 @dataclass(frozen=True)
 class Settings:
-    """The model's own arguments, as `melm` describes them; gamma and, before the data, k may be open.
+    """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
     A covariance of None is "shrunk": what stands where nothing compares others with it.
     """
