@@ -60,7 +60,7 @@ CHEAP = {  # settings that choose nothing by cross-validation
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 NEIGHBOURS = "a row of weight 2 is one neighbour, two rows are two"
 CANDIDATES = "a row of weight 2 is one candidate, two rows are two, each of which scores the other"
-EXPECTED = {  # checks that fail, and why; vignettes/sklearn.py shows them
+EXPECTED = {  # checks that fail, and why; vignettes/scikit_learn.py shows them
     "ProsetRegressor": {WEIGHTS: CANDIDATES},
     "ProsetClassifier": {WEIGHTS: CANDIDATES},
     "RiprRegressor": {WEIGHTS: NEIGHBOURS},
@@ -105,7 +105,7 @@ def test_few_checks_fail_and_the_vignette_tells_them():
     for model in ("proset", "ripr"):
         found = {check for name in EXPECTED if family_of(name) == model for check in EXPECTED[name]}
         assert len(found) <= MOST_EXPECTED
-    page = (Path(__file__).parents[1] / "vignettes/sklearn.py").read_text()
+    page = (Path(__file__).parents[1] / "vignettes/scikit_learn.py").read_text()
     rows = re.findall(r"^# \| (.+?) \| `(check_\w+)` \| (.+?) \|$", page, re.M)
     shown = {n.strip("`"): {check: why} for names, check, why in rows for n in names.split(", ")}
     assert shown == EXPECTED
@@ -120,10 +120,10 @@ def test_parameters_are_those_of_the_model_and_are_documented(name):
     own = {p for p in inspect.signature(cls).parameters}
     model = inspect.signature(getattr(ld, family_of(name))).parameters
     defaults = {k: p.default for k, p in model.items()}
-    assert own - {"formula", "cv"} <= set(model)
+    assert own - {"formula", "cv", "new_levels"} <= set(model)
     assert {"missing", "control"} <= own and not own & {"weights", "groups", "data", "progress"}
     for key, value in cls().get_params().items():
-        assert value == defaults.get(key) or key in ("formula", "cv", "family")
+        assert value == defaults.get(key) or key in ("formula", "cv", "family", "new_levels")
         assert re.search(rf"\b{key}\b", cls.__doc__), key
     with pytest.raises(TypeError, match="unexpected keyword"):
         cls(nonsense=1)
@@ -208,6 +208,16 @@ def test_arrays_have_names_x0_x1(wine):
     np.testing.assert_array_equal(
         one.fit(integers, y).predict(integers), one.fit(np.round(X), y).predict(integers)
     )
+
+
+def test_levels_that_training_had_not(cars):
+    X, y = cars.drop(columns="mpg"), cars["mpg"]
+    some = X["origin"] != "Japan"
+    with pytest.raises(ValueError, match=r"level 'Japan'.*new_levels='missing'"):
+        estimator("GbmapRegressor").fit(X[some], y[some]).predict(X)
+    one = estimator("GbmapRegressor", new_levels="missing").fit(X[some], y[some])
+    missing = one.predict(X.assign(origin=X["origin"].where(some)))
+    np.testing.assert_array_equal(one.predict(X), missing)
 
 
 # Weights and groups -------------------------------------------------------------------------------

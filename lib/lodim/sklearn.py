@@ -50,6 +50,7 @@ __all__ = [
 # What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
 # that of the class.
 OF_ROWS = {"weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"}
+OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
 UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
@@ -115,7 +116,7 @@ class _Estimator(BaseEstimator):
 
     def __init_subclass__(cls, model, without=(), own=None, chooses=True, **arguments):
         super().__init_subclass__(**arguments)
-        own = {"formula": None} | ({"cv": None} if chooses else {}) | (own or {})
+        own = OWN | ({"cv": None} if chooses else {}) | (own or {})
         cls._model = model
         cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
 
@@ -128,6 +129,7 @@ class _Estimator(BaseEstimator):
             data = with_column(data, response, y)
         arguments = self.get_params(deep=False)
         folds = arguments.pop("cv", None)
+        del arguments["new_levels"]
         formula = self._formula(response, arguments.pop("formula"))
         if family is not None:
             arguments["family"] = family
@@ -193,10 +195,15 @@ class _Estimator(BaseEstimator):
             return list(self.feature_names_in_)
         return [f"x{j}" for j in range(self.n_features_in_)]
 
+    def _predicted(self, X, type):
+        """Predictions of the fit of some type, as it makes them."""
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
+        return self.fit_.predict(frame, type, **how)
+
     def _answers(self, X, type):
         """Predictions of the fit of some type; a DataError where a row has none."""
-        check_is_fitted(self, "fit_", msg=UNFITTED)
-        values = self.fit_.predict(self._frame(X), type, **self._of_predict)
+        values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = values.isna().to_numpy().reshape(len(values), -1).any(axis=1)
         if missing.any():
@@ -386,6 +393,8 @@ class GbmapRegressor(_Regressor, _Embedding, _Estimator, model="gbmap"):
     formula : str, optional
         Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all
         columns of X.
+    new_levels : {"error", "missing"}
+        What a level of a category that training had not is: refused, or a missing value.
     cv : int, splitter or list of (train, test), optional
         By which m and lambda_ are chosen, as `lodim.cv` does. By default as `lodim.gbmap` does.
     m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
@@ -417,7 +426,7 @@ class GbmapClassifier(_Classifier, _Embedding, _Estimator, model="gbmap"):
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`.
     m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
 threads, engine, control
@@ -437,7 +446,7 @@ class ProsetRegressor(_Regressor, _Estimator, model="proset"):
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses lambda_v.
     n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, loss, missing, \
 standardize, dtype, seed, threads, engine, control
@@ -457,7 +466,7 @@ class ProsetClassifier(_Classifier, _Estimator, model="proset", without=["loss"]
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses lambda_v.
     n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, missing, standardize, \
 dtype, seed, threads, engine, control
@@ -481,7 +490,7 @@ class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet"):
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses the budget.
     costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
 l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
@@ -504,7 +513,7 @@ class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet"):
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses the budget.
     costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
 l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
@@ -527,7 +536,7 @@ class MelmClassifier(_Classifier, _Transformer, _Estimator, model="melm", withou
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses gamma.
     k, gamma, covariance, divergence, penalty, n_starts, classifier, missing, standardize, dtype, \
 seed, threads, engine, control
@@ -553,7 +562,7 @@ class RiprRegressor(_Regressor, _Estimator, model="ripr", without=["n_clusters",
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
     max_dim, min_dim, k, serve, lambda_, learner, n_views, max_views, missing, standardize, seed, \
 threads, control
@@ -573,7 +582,7 @@ class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters
 
     Parameters
     ----------
-    formula, cv
+    formula, new_levels, cv
         As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
     max_dim, min_dim, k, serve, lambda_, a, balanced, learner, n_views, max_views, missing, \
 standardize, seed, threads, control
@@ -600,7 +609,7 @@ class RiprClusterer(
 
     Parameters
     ----------
-    formula : str, optional
+    formula, new_levels
         As of `GbmapRegressor`.
     max_dim, min_dim, k, lambda_, a, learner, n_clusters, n_views, max_views, missing, \
 standardize, seed, threads, control
@@ -646,9 +655,8 @@ standardize, seed, threads, control
         array (n,)
             Positions in `fit_.clusters()`, -1 of rows that no view answers.
         """
-        check_is_fitted(self, "fit_", msg=UNFITTED)
-        names = pd.Index(self.fit_.clusters()["cluster"])
-        return names.get_indexer(self.fit_.predict(self._frame(X), "cluster"))
+        values = self._predicted(X, "cluster")
+        return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 
 
 class GlmRegressor(_Regressor, _Estimator, model="glm", chooses=False, own={"family": "gaussian"}):
@@ -656,7 +664,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", chooses=False, own={"fam
 
     Parameters
     ----------
-    formula : str, optional
+    formula, new_levels
         As of `GbmapRegressor`.
     family : {"gaussian", "poisson", "gamma"}
     missing, covariance, control
@@ -677,7 +685,7 @@ class GlmClassifier(_Classifier, _Estimator, model="glm", chooses=False):
 
     Parameters
     ----------
-    formula : str, optional
+    formula, new_levels
         As of `GbmapRegressor`.
     missing, covariance, control
         As of `lodim.glm`. With missing="drop", the default, missing values are refused, as

@@ -28,14 +28,13 @@ import pandas as pd
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import lodim as ld
 from lodim.sklearn import (
     CostnetClassifier,
     GbmapRegressor,
-    GlmRegressor,
     MelmClassifier,
     RiprClassifier,
 )
@@ -57,23 +56,23 @@ model.fit_.summary()
 # %%
 search = GridSearchCV(
     GbmapRegressor(m=3),
-    {"lambda_": [0.01, 0.1, 1.0], "formula": [None, "bs(weight, df=4) + model_year + origin"]},
-    cv=3,
+    {"lambda_": [0.01, 0.1, 1.0], "formula": [None, "cr(weight, df=4) + model_year + origin"]},
+    cv=KFold(3, shuffle=True, random_state=0),
 )
 search.fit(X, y)
 pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_score"]]
 
 # %% [markdown]
 # Rows that belong together are held out together, by scikit-learn's folds and by those that the
-# model itself draws: `fit(X, y, groups=)`. `cv=` makes the model's own choices, here of m and
+# model itself draws: `fit(X, y, groups=)`. `cv=` makes the choices that the model leaves open, here of
 # lambda_, by folds that it is given.
 
 # %%
-years = cars["model_year"]
+years, X = X["model_year"], X.drop(columns="model_year")
 cross_val_score(model, X, y, cv=GroupKFold(4), groups=years)
 
 # %%
-chosen = GbmapRegressor(cv=GroupKFold(4)).fit(X, y, groups=years)
+chosen = GbmapRegressor(m=3, cv=GroupKFold(4)).fit(X, y, groups=years)
 chosen.cv_
 
 # %% [markdown]
@@ -97,11 +96,12 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# Probabilities are calibrated, and features judged, by scikit-learn's own means:
+# Probabilities are calibrated, and features judged, by scikit-learn's own means. A level that only
+# one patient has is unknown to the models of most folds: `new_levels="missing"` answers such rows.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]
-calibrated = CalibratedClassifierCV(RiprClassifier(), cv=3).fit(X, y)
+calibrated = CalibratedClassifierCV(RiprClassifier(new_levels="missing"), cv=3).fit(X, y)
 calibrated.predict_proba(X)[:2].round(3)
 
 # %%
