@@ -1,14 +1,19 @@
 """A fit as a model of the package marginaleffects, through its interface for models of others."""
 
+import contextlib
 import functools
 
 import numpy as np
 import pandas as pd
 
 from lodim.design import columns, factors
-from lodim.errors import ArgumentError, DataWarning, MissingExtraError, warn
+from lodim.errors import ArgumentError, DataError, DataWarning, MissingExtraError, warn
 
 SCALES = ("response", "link")
+# Of a coefficient's standard error, the shift of what marginaleffects takes for the coefficient.
+# Its steps for derivatives are 1.5e-8 of that: 1e-4 to 1e-3 standard errors hold out against the
+# rounding of slopes, which are themselves differences of predictions 1e-4 apart.
+SHIFT = 1e5
 
 
 def wrap(fit, data, type):
@@ -19,13 +24,10 @@ def wrap(fit, data, type):
     if design.offset_given and design.offset is None:
         raise ArgumentError("the offset was an array: fit with a column's name instead")
     needed += [design.offset] if design.offset_given else []
-    read = {}
-    for name in frame.names:
-        try:
+    read = {name: columns.read_column(frame, name) for name in needed}
+    for name in frame.names:  # others are of use to group by
+        with contextlib.suppress(DataError):
             read[name] = columns.read_column(frame, name)
-        except Exception:
-            if name in needed:
-                raise
     as_levels = {factors.column_with_levels(part) for term in design.terms for part in term}
     read = {k: columns.as_levels(v) if k in as_levels else v for k, v in read.items()}
     return _model_class()(fit, type, _complete(read, needed), needed, _texts(read))
@@ -82,9 +84,14 @@ def _model_class():
     class LodimModel(ModelAbstract):
         """A fit of lodim: predictions of data, at its coefficients or near them."""
 
+        _n_offsets = 0  # columns beside the design matrix
+
         def __init__(self, fit, type, data, needed, texts):
             self._type, self._needed, self._texts = type, needed[1:], texts
             coef, cov, names = fit._linear() or (None, None, None)
+            if coef is not None:
+                self._coef, self._shift = coef, SHIFT * np.sqrt(np.diag(cov))
+                coef = coef + self._shift
             super().__init__(
                 fit,
                 ModelVault(
@@ -111,22 +118,40 @@ def _model_class():
             return self.vault.vcov if vcov else None
 
         def get_exog(self, newdata):
-            return newdata
+            # Of a linear model the design matrix, with the offset beside it.
+            if self.vault.coef is None:
+                return newdata
+            X, offset = self.model._matrix(self._frame(newdata))
+            self._n_offsets = 0 if offset is None else offset.shape[1]
+            return X if offset is None else np.hstack([X, offset])
 
         def get_predict(self, params, newdata):
-            fit = self.model
-            if self.vault.coef is not None:
-                fit = fit._with_linear(np.asarray(params))
-            frame = {name: self._values(newdata[name]) for name in self._needed}
-            values = fit.predict(frame, self._type)
+            if self.vault.coef is None:
+                values = self.model.predict(self._frame(newdata), self._type)
+                levels = [*values] if isinstance(values, pd.DataFrame) else None
+                return self._long(values.to_numpy(float), levels)
+            q = newdata.shape[1] - self._n_offsets
+            offset = newdata[:, q:] if self._n_offsets else None
+            coef = self._coef + (np.asarray(params) - self.vault.coef)
+            values = self.model._at(coef, newdata[:, :q], offset, self._type)
+            return self._long(values, self.model.levels)
+
+        def get_autodiff_args(self):
+            return "models of lodim"
+
+        def _long(self, values, levels):
+            """Predictions (n,) or (n, K) as a frame of one a row, and of each class."""
             rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
-            if isinstance(values, pd.Series):
-                return pl.DataFrame([rows, pl.Series("estimate", values.to_numpy(float))])
-            wide = pl.DataFrame({str(k): values[k].to_numpy(float) for k in values})
+            if values.ndim == 1:
+                return pl.DataFrame([rows, pl.Series("estimate", values)])
+            wide = pl.DataFrame({str(k): values[:, j] for j, k in enumerate(levels)})
             long = wide.with_columns(rows).unpivot(
                 index="rowid", variable_name="group", value_name="estimate"
             )
             return long.sort("group", "rowid")
+
+        def _frame(self, newdata):
+            return {name: self._values(newdata[name]) for name in self._needed}
 
         def _values(self, series):
             known = self._texts.get(series.name)

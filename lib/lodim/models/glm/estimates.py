@@ -1,6 +1,6 @@
 """What glm estimates, and what its diagnostic plots show."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,11 +71,6 @@ class Estimates:
         T = self._to_units_of_data(mean, scale)
         whole = np.kron(np.eye(self.coef.shape[1]), T)
         return T @ self.coef, whole @ self.cov @ whole.T
-
-    def at(self, coef, mean, scale):
-        """The estimates with other coefficients (S q,) per unit of the features, score by score."""
-        per_unit = coef.reshape(self.coef.shape, order="F")
-        return replace(self, coef=np.linalg.solve(self._to_units_of_data(mean, scale), per_unit))
 
     def infinite(self, mean, scale):
         """Coefficients per unit of the features without a finite estimate, (q, S) bool."""

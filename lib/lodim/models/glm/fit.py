@@ -12,7 +12,7 @@ from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.models.glm import intervals, report
 from lodim.models.glm.estimates import design_matrix
-from lodim.models.glm.likelihood import DISPERSED
+from lodim.models.glm.likelihood import DISPERSED, all_scores
 from lodim.text import first_few
 
 LEVEL = 0.95
@@ -253,14 +253,34 @@ class GlmFit(Fit):
         names = self._kept_terms
         if coef.shape[1] > 1:
             names = [f"{level}: {term}" for level in self.levels[1:] for term in names]
-        finite = cov if np.isfinite(cov).all() else None
-        return coef.ravel(order="F"), finite, np.array(names)
+        if self.separated or not np.isfinite(cov).all():
+            return None
+        return coef.ravel(order="F"), cov, np.array(names)
 
-    def _with_linear(self, coef):
-        """The fit with other coefficients, those of `_linear`."""
-        fit = copy(self)
-        fit.estimates = self.estimates.at(coef, self.design.mean, self.design.scale)
-        return fit
+    def _matrix(self, data):
+        """Design matrix (N, q) in units of the data, NaN in rows without an answer; offsets (N, K).
+
+        The offsets are None where the fit has none.
+        """
+        batch = self.design.apply(data)
+        X = design_matrix(batch)
+        X[~self.estimates.is_estimable(X)] = np.nan
+        X[:, 1:] = X[:, 1:] * self.design.scale + self.design.mean
+        full = np.full((len(batch.index), len(self.estimates.kept)), np.nan)
+        full[batch.rows] = X[:, self.estimates.kept]
+        if not self.design.offset_given:
+            return full, None
+        offset = np.full((len(full), self.family.n_scores), np.nan)
+        offset[batch.rows] = batch.offset_matrix(self.family.n_scores)
+        return full, offset
+
+    def _at(self, coef, X, offset, type):
+        """Answers to the rows of a `_matrix` by coefficients (S q,), (N,) or (N, K)."""
+        score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
+        score = score if offset is None else score + offset
+        if type == "response":
+            return self.family.mean(score)
+        return score[:, 0] if score.shape[1] == 1 else score
 
     @property
     def __maketables_vcov_info__(self):
