@@ -2,6 +2,15 @@
 
 Thin: parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary
 and plots. What is learnt and predicted is what `lodim.gbmap` and the others learn and predict.
+
+>>> from sklearn.datasets import load_diabetes
+>>> from lodim.sklearn import GbmapRegressor
+>>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+>>> model = GbmapRegressor(m=2, lambda_=0.1).fit(X, y)
+>>> model.transform(X).shape
+(442, 2)
+>>> model.fit_.call
+'gbmap("y ~ .", data=df, family="gaussian", m=2, lambda_=0.1)'
 """
 
 import inspect
@@ -52,6 +61,32 @@ __all__ = [
 OF_ROWS = {"weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"}
 OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
+HELP = """
+
+Parameters
+----------
+formula : str, optional
+    Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all columns
+    of X.
+new_levels : {{"error", "missing"}}
+    What a level of a category that training had not is: refused, or a missing value.
+"""
+HELP_OF_CV = """cv : int, splitter or list of (train, test), optional
+    Folds by which {chooses} is chosen, as `lodim.cv` does. By default as `lodim.{model}` does.
+"""
+HELP_OF_MODEL = """{names}
+    As of `lodim.{model}`.
+
+Attributes
+----------
+fit_ : lodim.{fit}
+    With summary(), plot(), tidy() and all else.
+"""
+CV = """cv_ : lodim.CV
+    Where `cv` was given.
+"""
+CLASSES = """classes_ : array (K,)
+"""
 UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
@@ -108,17 +143,30 @@ class _Estimator(BaseEstimator):
     """What all estimators share: parameters, how X is read, and the fit.
 
     A subclass says which model it is of, which of the model's arguments it has not, which others it
-    has, and whether cv= can choose anything.
+    has, and what cv= chooses. __init__ and the help of parameters are made of that.
     """
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
 
-    def __init_subclass__(cls, model, without=(), own=None, chooses=True, **arguments):
+    def __init_subclass__(cls, model, without=(), own=None, chooses=None, **arguments):
         super().__init_subclass__(**arguments)
         own = OWN | ({"cv": None} if chooses else {}) | (own or {})
         cls._model = model
         cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
+        parameters = [name for name in inspect.signature(cls).parameters if name not in own]
+        parts = {
+            "names": ", ".join(parameters), "model": model, "chooses": chooses,
+            "fit": f"{model.capitalize()}Fit",
+        }  # fmt: skip
+        texts = [
+            HELP,
+            *([HELP_OF_CV] if chooses else []),
+            HELP_OF_MODEL,
+            *([CV] if chooses else []),
+        ]
+        texts += [CLASSES] if issubclass(cls, ClassifierMixin) else []
+        cls.__doc__ = inspect.cleandoc(cls.__doc__) + "".join(texts).format(**parts)
 
     def _learn(self, X, y, family, sample_weight, groups):
         """Fit the model to arrays or a frame; y is a column, or None."""
@@ -383,172 +431,57 @@ class _Selector(SelectorMixin):
         return np.isin(self._names, self.fit_.inputs)
 
 
-class GbmapRegressor(_Regressor, _Embedding, _Estimator, model="gbmap"):
+class GbmapRegressor(
+    _Regressor, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+):
     """Gradient boosting mapping of a number; see `lodim.gbmap`.
 
     transform() gives the embedding, whose L1 distance ignores what does not matter for y.
-
-    Parameters
-    ----------
-    formula : str, optional
-        Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all
-        columns of X.
-    new_levels : {"error", "missing"}
-        What a level of a category that training had not is: refused, or a missing value.
-    cv : int, splitter or list of (train, test), optional
-        By which m and lambda_ are chosen, as `lodim.cv` does. By default as `lodim.gbmap` does.
-    m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
-threads, engine, control
-        As of `lodim.gbmap`.
-
-    Attributes
-    ----------
-    fit_ : lodim.GbmapFit
-        With summary(), plot(), tidy() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from lodim.sklearn import GbmapRegressor
-    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> GbmapRegressor(m=2, lambda_=0.1).fit(X, y).transform(X).shape
-    (442, 2)
     """
 
 
-class GbmapClassifier(_Classifier, _Embedding, _Estimator, model="gbmap"):
+class GbmapClassifier(
+    _Classifier, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+):
     """Gradient boosting mapping of classes; see `lodim.gbmap`.
 
     transform() gives the embedding, whose L1 distance ignores what does not matter for y. Of K
     classes each boost has up to K coordinates.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`.
-    m, lambda_, beta, l1_ratio, activation, n_starts, refit, missing, standardize, dtype, seed, \
-threads, engine, control
-        As of `lodim.gbmap`.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.GbmapFit
-    cv_ : lodim.CV
-        Where `cv` was given.
     """
 
 
-class ProsetRegressor(_Regressor, _Estimator, model="proset"):
-    """Prototype sets for a number; see `lodim.proset`.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses lambda_v.
-    n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, loss, missing, \
-standardize, dtype, seed, threads, engine, control
-        As of `lodim.proset`.
-
-    Attributes
-    ----------
-    fit_ : lodim.ProsetFit
-        With explain(), familiarity() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
-    """
+class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
+    """Prototype sets for a number; see `lodim.proset`."""
 
 
-class ProsetClassifier(_Classifier, _Estimator, model="proset", without=["loss"]):
-    """Prototype sets for classes; see `lodim.proset`.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses lambda_v.
-    n_batches, n_candidates, lambda_v, lambda_w, l1_ratio_v, l1_ratio_w, missing, standardize, \
-dtype, seed, threads, engine, control
-        As of `lodim.proset`.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.ProsetFit
-        With explain(), familiarity() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
-    """
+class ProsetClassifier(
+    _Classifier, _Estimator, model="proset", without=["loss"], chooses="lambda_v"
+):
+    """Prototype sets for classes; see `lodim.proset`."""
 
 
-class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet"):
+class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet", chooses="the budget"):
     """The best linear model at every price; see `lodim.costnet`.
 
     transform() keeps the columns that the model needs. Names in `costs` and the like are those of
     the columns of X, x0, x1, ... where they have none.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses the budget.
-    costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
-l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
-        As of `lodim.costnet`.
-
-    Attributes
-    ----------
-    fit_ : lodim.CostnetFit
-        With prices(), bought() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
     """
 
 
-class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet"):
+class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet", chooses="the budget"):
     """The best logistic model at every price; see `lodim.costnet`.
 
     transform() keeps the columns that the model needs. Names in `costs` and the like are those of
     the columns of X, x0, x1, ... where they have none.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses the budget.
-    costs, depends_on, alternatives, budget, lambda_, lambdas, n_lambda, lambda_min_ratio, \
-l1_ratio, relax, rules, closure, solver, missing, standardize, dtype, seed, threads, control
-        As of `lodim.costnet`.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.CostnetFit
-        With prices(), bought() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
     """
 
 
-class MelmClassifier(_Classifier, _Transformer, _Estimator, model="melm", without=["entropy"]):
+class MelmClassifier(
+    _Classifier, _Transformer, _Estimator, model="melm", without=["entropy"], chooses="gamma"
+):
     """The linear view in which classes overlap least; see `lodim.melm`.
 
     transform() gives the k coordinates of the view.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses gamma.
-    k, gamma, covariance, divergence, penalty, n_starts, classifier, missing, standardize, dtype, \
-seed, threads, engine, control
-        As of `lodim.melm`.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.MelmFit
-        With plot() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
     """
 
     _coordinates = "projection"
@@ -557,70 +490,31 @@ seed, threads, engine, control
         return self.fit_.axes
 
 
-class RiprRegressor(_Regressor, _Estimator, model="ripr", without=["n_clusters", "balanced", "a"]):
-    """A handful of views of a few features, for a number; see `lodim.ripr`.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
-    max_dim, min_dim, k, serve, lambda_, learner, n_views, max_views, missing, standardize, seed, \
-threads, control
-        As of `lodim.ripr`.
-
-    Attributes
-    ----------
-    fit_ : lodim.RiprFit
-        With explain(), plot() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
-    """
-
-
-class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters"]):
-    """A handful of views of a few features, for classes; see `lodim.ripr`.
-
-    Parameters
-    ----------
-    formula, new_levels, cv
-        As of `GbmapRegressor`; cv chooses lambda_, beside the model's own choice.
-    max_dim, min_dim, k, serve, lambda_, a, balanced, learner, n_views, max_views, missing, \
-standardize, seed, threads, control
-        As of `lodim.ripr`.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.RiprFit
-        With explain(), plot() and all else.
-    cv_ : lodim.CV
-        Where `cv` was given.
-    """
-
-
-class RiprClusterer(
-    ClusterMixin,
+class RiprRegressor(
+    _Regressor,
     _Estimator,
     model="ripr",
-    without=["serve", "balanced"],
-    chooses=False,
+    without=["n_clusters", "balanced", "a"],
+    chooses="lambda_, or the model's own choice of views,",
 ):
+    """A handful of views of a few features, for a number; see `lodim.ripr`."""
+
+
+class RiprClassifier(
+    _Classifier,
+    _Estimator,
+    model="ripr",
+    without=["n_clusters"],
+    chooses="lambda_, or the model's own choice of views,",
+):
+    """A handful of views of a few features, for classes; see `lodim.ripr`."""
+
+
+class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["serve", "balanced"]):
     """Clusters in a handful of views of a few features; see `lodim.ripr`.
 
-    Parameters
-    ----------
-    formula, new_levels
-        As of `GbmapRegressor`.
-    max_dim, min_dim, k, lambda_, a, learner, n_clusters, n_views, max_views, missing, \
-standardize, seed, threads, control
-        As of `lodim.ripr`.
-
-    Attributes
-    ----------
-    labels_ : array (n,)
-        Of the training rows: positions in `fit_.clusters()`, -1 of rows that no view answers.
-    fit_ : lodim.RiprFit
-        With clusters(), plot() and all else.
+    `labels_`, of the training rows, are positions in `fit_.clusters()`, -1 of rows that no view
+    answers.
     """
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -659,43 +553,21 @@ standardize, seed, threads, control
         return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 
 
-class GlmRegressor(_Regressor, _Estimator, model="glm", chooses=False, own={"family": "gaussian"}):
+class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
     """Least squares, Poisson or gamma regression, without a penalty; see `lodim.glm`.
 
-    Parameters
-    ----------
-    formula, new_levels
-        As of `GbmapRegressor`.
-    family : {"gaussian", "poisson", "gamma"}
-    missing, covariance, control
-        As of `lodim.glm`. With missing="drop", the default, missing values are refused, as
-        scikit-learn's linear models do.
-
-    Attributes
-    ----------
-    fit_ : lodim.GlmFit
-        With summary(), anova() and all else.
+    `family` is "gaussian", "poisson" or "gamma". With missing="drop", the default, missing values
+    are refused, as scikit-learn's linear models do.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
 
-class GlmClassifier(_Classifier, _Estimator, model="glm", chooses=False):
+class GlmClassifier(_Classifier, _Estimator, model="glm"):
     """Logistic or multinomial regression, without a penalty; see `lodim.glm`.
 
-    Parameters
-    ----------
-    formula, new_levels
-        As of `GbmapRegressor`.
-    missing, covariance, control
-        As of `lodim.glm`. With missing="drop", the default, missing values are refused, as
-        scikit-learn's linear models do.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    fit_ : lodim.GlmFit
-        With summary(), anova() and all else.
+    With missing="drop", the default, missing values are refused, as scikit-learn's linear models
+    do.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -33,6 +33,10 @@ ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not ke
 class Fit(ABC):
     """A fitted model.
 
+    Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
+    pyarrow for pyarrow, else pandas; tidy() and glance() what the fit was made from was. Where that
+    package is not installed, and of all other methods, they are pandas'.
+
     Attributes
     ----------
     design : Design
@@ -150,8 +154,8 @@ class Fit(ABC):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing, but where the model was fitted
-            with missing="indicator" (or "keep").
+            Of the kind of `data`. NaN (None for classes; null, but for pandas) in rows where an
+            input is missing, but where the model was fitted with missing="indicator" (or "keep").
         """
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
@@ -209,8 +213,8 @@ class Fit(ABC):
         Returns
         -------
         DataFrame
-            The columns of `data` (where it is pandas'), .fitted (a column for each of several
-            classes), .resid, .loss (deviance of the row) and for classes .class.
+            The columns of `data` (but of a dict), .fitted (a column for each of several classes),
+            .resid, .loss (deviance of the row) and for classes .class.
         """
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)

@@ -62,7 +62,7 @@ def melm(
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     family : {"binomial", "multinomial"}, optional
         By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
     k : int, optional
