@@ -9,8 +9,8 @@ and plots. What is learnt and predicted is what `lodim.gbmap` and the others lea
 >>> model = GbmapRegressor(m=2, lambda_=0.1).fit(X, y)
 >>> model.transform(X).shape
 (442, 2)
->>> model.fit_.call
-'gbmap("y ~ .", data=df, family="gaussian", m=2, lambda_=0.1)'
+>>> model.fit_.settings.m
+2
 """
 
 import inspect
