@@ -8,11 +8,11 @@ class LodimError(Exception):
     """Root of every error that lodim raises."""
 
 
-class FormulaError(LodimError):
+class FormulaError(LodimError, ValueError):
     """The formula cannot be read, or names what is not there."""
 
 
-class DataError(LodimError):
+class DataError(LodimError, ValueError):
     """The data cannot be used as asked; the message names the column and the value."""
 
 

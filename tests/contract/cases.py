@@ -101,6 +101,16 @@ def contract_of(model: Callable) -> Contract:
     return import_module(f"models.{model.__name__}.contract").CONTRACT
 
 
+def quick(model):
+    """Cheap arguments of a model, with which nothing is chosen by cross-validation."""
+    more = {
+        "proset": {"lambda_v": 0.03},
+        "costnet": {"relax": 1.0, "control": {"criterion": "hq"}},
+        "melm": {"control": {"calibrate": False}},
+    }
+    return contract_of(model).cheap | more.get(model.__name__, {})
+
+
 def frame_of(model, kind):
     """The frame; for a model that uses what is there, rows that miss a feature miss them all."""
     df = frame(kind)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lodim.errors import DataError, MissingExtraError
+from lodim.design import frames
+from lodim.errors import DataError
 from lodim.text import first_few, near_matches
 
-READABLE = "a pandas or polars DataFrame, or a dict of columns"
+READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Frame:
     """The user's data as named columns of equal length.
 
     keys : what `fetch` takes to return a column, by name; repeated : names that two columns share
+    kind : name of the package whose frame it is; "pandas" of mappings too
     """
 
     names: tuple[str, ...]
@@ -31,6 +33,7 @@ class Frame:
     keys: dict
     repeated: frozenset
     fetch: object
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,14 @@ def read_frame(data):
     return _narwhals_frame(data)
 
 
-def _named_frame(labels, keys, index, fetch):
+def _named_frame(labels, keys, index, fetch, kind=frames.PANDAS):
     names = tuple(str(label) for label in labels)
     keys = dict(zip(names, keys, strict=True))
     repeated = set()
     if len(keys) < len(names):
         seen = set()
         repeated = {name for name in names if name in seen or seen.add(name)}
-    return Frame(names, index, keys, frozenset(repeated), fetch)
+    return Frame(names, index, keys, frozenset(repeated), fetch, kind)
 
 
 def _mapping_frame(data):
@@ -124,22 +127,10 @@ def _as_series(key, value):
 
 def _narwhals_frame(data):
     """A frame that only narwhals knows."""
-    kind = f"{type(data).__module__}.{type(data).__qualname__}"
-    if not hasattr(type(data), "columns"):
-        raise DataError(f"data is {READABLE}, not {kind}")
-    try:
-        import narwhals as nw
-    except ImportError:
-        raise MissingExtraError(
-            f"to read {kind}, narwhals is needed: pip install 'lodim[polars]'"
-        ) from None
-    try:
-        frame = nw.from_native(data, eager_only=True)
-    except TypeError:
-        lazy = "; collect it first" if "lazy" in kind.lower() else ""
-        raise DataError(f"data is {READABLE}, not {kind}{lazy}") from None
+    nw, frame = frames.read(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
-    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]))
+    kind = frame.implementation.value
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
 
 
 def _narwhals_series(nw, column):

@@ -10,6 +10,7 @@ from lodim import forms
 from lodim.design import columns, factors, materialize
 from lodim.design import missing as gaps
 from lodim.design.batch import Batch
+from lodim.design.frames import PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.table import rows_to_learn
 from lodim.engine import tiles
@@ -52,6 +53,7 @@ class Design:
         is missing, are NaN in the batch
     fills : a Fill of each column of the right side, in order; empty but with 'indicator'
     n_incomplete : rows that miss features alone, whatever is done with them
+    frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     """
 
     formula: str
@@ -73,6 +75,7 @@ class Design:
     missing: str = "drop"
     fills: tuple[gaps.Fill, ...] = ()
     n_incomplete: int = 0
+    frame_kind: str = PANDAS
 
     @classmethod
     def learn(
@@ -176,6 +179,7 @@ class Design:
             missing=missing,
             fills=fills,
             n_incomplete=incomplete,
+            frame_kind=frame.kind,
         )
         beside = inputs.order, inputs.clusters, inputs.groups
         return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, *beside)
@@ -361,7 +365,7 @@ class Design:
         parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
         parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
         parts |= dict.fromkeys(("n_dropped", "n_incomplete"), forms.whole())
-        parts |= {"missing": forms.choice(*MISSING)}
+        parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.text}
         parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
         parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
         parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}

@@ -16,8 +16,10 @@ from lodim import forms
 from lodim.checks import flag, one_of
 from lodim.design.batch import subset
 from lodim.design.design import Design
+from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.fitting import maketables
 from lodim.fitting import storage as store
 from lodim.fitting.registry import MODELS
 from lodim.fitting.written_out import WrittenOut
@@ -25,11 +27,16 @@ from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
 
+OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 
 
 class Fit(WrittenOut):
     """A fitted model.
+
+    Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
+    pyarrow for pyarrow, else pandas; tidy() and glance() what the fit was made from was. Where that
+    package is not installed, and of all other methods, they are pandas'.
 
     Attributes
     ----------
@@ -65,6 +72,11 @@ class Fit(WrittenOut):
 
     # What a model brings -----------------------------------------------------------------------
 
+    def __init_subclass__(cls, **arguments):
+        super().__init_subclass__(**arguments)
+        for name in OF_KIND & set(vars(cls)):
+            setattr(cls, name, as_given(vars(cls)[name]))
+
     @abstractmethod
     def _score(self, batch):
         """Link scores (n, K) of the rows of a batch, its offset included."""
@@ -91,6 +103,11 @@ class Fit(WrittenOut):
 
     # What all models share ---------------------------------------------------------------------
 
+    @property
+    def _frame_kind(self):
+        """Name of the package whose frames tidy() and glance() give a user."""
+        return self.design.frame_kind
+
     def _shared_state(self) -> dict[str, Any]:
         """What the state of every model holds; see `shared`."""
         return {
@@ -105,6 +122,7 @@ class Fit(WrittenOut):
         """Classes of the response in order, None for a numeric one."""
         return self.design.levels
 
+    @as_given
     def predict(
         self,
         data: Any,
@@ -132,8 +150,8 @@ class Fit(WrittenOut):
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing, but where the model was fitted
-            with missing="indicator" (or "keep").
+            Of the kind of `data`. NaN (None for classes; null, but for pandas) in rows where an
+            input is missing, but where the model was fitted with missing="indicator" (or "keep").
         """
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
@@ -178,6 +196,7 @@ class Fit(WrittenOut):
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
+    @as_given
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` with predictions and residuals beside its columns.
 
@@ -190,8 +209,8 @@ class Fit(WrittenOut):
         Returns
         -------
         DataFrame
-            The columns of `data` (where it is pandas'), .fitted (a column for each of several
-            classes), .resid, .loss (deviance of the row) and for classes .class.
+            The columns of `data` (but of a dict), .fitted (a column for each of several classes),
+            .resid, .loss (deviance of the row) and for classes .class.
         """
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
@@ -210,6 +229,7 @@ class Fit(WrittenOut):
             return pd.concat([data.drop(columns=frame.columns, errors="ignore"), frame], axis=1)
         return frame
 
+    @as_given
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 
@@ -336,6 +356,65 @@ class Fit(WrittenOut):
                     "pass it again"
                 )
         return arguments
+
+    def to_marginaleffects(self, data: Any, type: str = "response") -> Any:
+        """The fit as a model of the package marginaleffects, for its functions.
+
+        Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
+        datagrid() and the avg_ ones take it.
+
+        Parameters
+        ----------
+        data : frame
+            Rows that effects are of, and averaged over, as a rule those of training. Rows that miss
+            a value of the model are left out.
+        type : {"response", "link"}
+            Of the predictions that are compared.
+
+        Returns
+        -------
+        ModelAbstract
+            Of marginaleffects. Of glm estimates have standard errors, by the covariance of the fit;
+            other models have no covariance of estimates, and theirs have none.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has no response, or the offset was an array.
+        MissingExtraError
+            marginaleffects is not installed.
+        """
+        from lodim.fitting import marginaleffects
+
+        one_of("type", type, marginaleffects.SCALES)
+        if self.design.response is None:
+            raise ArgumentError("marginal effects are of a response, and the formula has none")
+        return marginaleffects.wrap(self, data, type)
+
+    def _linear(self):
+        """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
+        return None
+
+    # What maketables asks for, under its names.
+
+    @property
+    def __maketables_coef_table__(self):
+        return maketables.coefficients(self)
+
+    @property
+    def __maketables_depvar__(self):
+        return "" if self.design.response is None else self.design.response.name
+
+    @property
+    def __maketables_default_stat_keys__(self):
+        return maketables.main_figures(self)
+
+    def __maketables_stat__(self, key):
+        return maketables.figure(self, key)
+
+    def _of_tables(self):
+        """What of tidy() a table of several fits shows."""
+        return self.tidy()
 
     def save(self, path: str | PathLike) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.

@@ -11,6 +11,7 @@ import pandas as pd
 
 from lodim.checks import one_of, whole
 from lodim.design.batch import split, subset
+from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
@@ -370,6 +371,11 @@ class CV:
             raise ArgumentError(f"this cv was over {tried}")
         return float(value)
 
+    @property
+    def _frame_kind(self):
+        return self.best._frame_kind
+
+    @as_given
     def tidy(self) -> pd.DataFrame:
         """The points of the grid.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, positive, share, whole
+from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.progress import showing, steps
@@ -167,6 +168,11 @@ class Path:
         """Largest penalty."""
         return float(self.lambdas[0])
 
+    @property
+    def _frame_kind(self):
+        return self.fits[0]._frame_kind
+
+    @as_given
     def tidy(self) -> pd.DataFrame:
         """Estimates in long form.
 
@@ -179,6 +185,7 @@ class Path:
         frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
         return pd.concat(frames, ignore_index=True)
 
+    @as_given
     def glance(self) -> pd.DataFrame:
         """Degrees of freedom and deviance explained of each fit.
 
@@ -237,6 +244,7 @@ class Path:
         logs = np.log(np.maximum(self.lambdas, 1e-300))
         return self.fits[int(np.argmin(np.abs(logs - log)))]
 
+    @as_given
     def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
         """Predictions of the fit of the penalty nearest to `lambda_`, in log.
 

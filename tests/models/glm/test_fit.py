@@ -646,3 +646,18 @@ def test_two_rows_are_fitted_exactly(tmp_path):
     fit.save(tmp_path / "fit.lodim")
     assert np.isfinite(fit.log["log_likelihood"])
     assert str(ld.load(tmp_path / "fit.lodim")) == str(fit)
+
+
+def test_rows_that_ask_for_an_aliased_coefficient():
+    """As R's predict.lm answers them, where that is asked for."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=20)}).assign(z=lambda d: 2 * d["x"])
+    data["y"] = data["x"] + rng.normal(size=20)
+    fit, new = ld.glm("y ~ x + z", data), data.head(3).assign(z=5.0)
+    assert fit.aliased == {"z": "x"} and fit.predict(new).isna().all()
+    with pytest.warns(ld.DataWarning, match="3 of 3 rows ask for .* of 'z'"):
+        answer = fit.predict(new, rank_deficient="zero")
+    np.testing.assert_allclose(answer, ld.glm("y ~ x", data).predict(new), rtol=1e-10)
+    assert fit.predict(data, rank_deficient="zero").equals(fit.predict(data))
+    with pytest.raises(ld.ArgumentError, match="rank_deficient must be one of missing, zero"):
+        fit.predict(new, rank_deficient="none")

@@ -698,3 +698,19 @@ def test_a_rare_class_is_told_of_the_prior_that_serves_it():
     assert "serves balanced accuracy" not in str(equal)
     gain = equal.measures["balanced_accuracy"] - plain.measures["balanced_accuracy"]
     assert gain > 0.1
+
+
+def test_open_dimensions_follow_the_rows():
+    """A plane, or a line where rows vary within classes in one direction only."""
+    quick = {"gamma": 1.0, "n_starts": 2, "threads": 1, "control": {"calibrate": False}}
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    y = np.where(x[:, 0] + 0.5 * rng.normal(size=60) > 0, "a", "b")
+    plane = ld.melm("y ~ .", {"u": x[:, 0], "v": x[:, 1], "y": y}, **quick)
+    assert plane.settings.k == 2 and plane.axes == ["x1", "x2"]
+    one = ld.melm("y ~ .", {"u": x[:, 0], "y": y}, **quick)
+    along = ld.melm("y ~ .", {"u": x[:, 0], "v": 3 * x[:, 0] + 1, "y": y}, **quick)
+    assert one.settings.k == along.settings.k == 1 and one.axes == ["x1"]
+    assert ld.melm("~ .", {"u": x[:, 0]}, threads=1).settings.k == 1
+    with pytest.raises(ld.DataError, match="give k=1"):
+        ld.melm("y ~ .", {"u": x[:, 0], "y": y}, k=2, **quick)

@@ -250,6 +250,9 @@ class CostnetFit(Fit):
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | {"gap": float(path.gap.max())}])
 
+    def _of_tables(self):
+        return price_list.terms(self)
+
     def _summary(self, full):
         return report.summary(self, full)
 

@@ -73,7 +73,7 @@ def costnet(
         themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
         have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     costs : dict, Series, frame of two columns, or function, optional
         The price of each column that the formula uses (0: free), of what is bought beside them (a
         blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names

@@ -58,7 +58,7 @@ def gbmap(
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     family : {"gaussian", "binomial", "multinomial"}, optional
         Loss (y - f)^2; log-loss of two classes; softmax log-loss of K classes, with one learner a
         class in each boost. Default: by the response.

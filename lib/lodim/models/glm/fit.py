@@ -1,5 +1,6 @@
 """GlmFit: what glm() returns."""
 
+from copy import copy
 from itertools import compress
 from typing import Any
 
@@ -7,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, share
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
 from lodim.models.glm.estimates import design_matrix
-from lodim.models.glm.likelihood import DISPERSED
+from lodim.models.glm.likelihood import DISPERSED, all_scores
+from lodim.text import first_few
 
 LEVEL = 0.95
 
@@ -43,6 +45,7 @@ class GlmFit(Fit):
 
     name = "glm"
     _estimate_name = "coefficient"
+    _answers_all = False  # also rows that ask for a coefficient that could not be estimated
 
     def __init__(self, *, log, null_deviance, diagnostics, **shared):
         super().__init__(**shared)
@@ -64,7 +67,16 @@ class GlmFit(Fit):
     def _score_of(self, X, batch):
         """Scores (n, K) of the rows of a batch and their design matrix; NaN where not estimable."""
         score = self.estimates.score(X, self.family)
-        score[~self.estimates.is_estimable(X)] = np.nan
+        unknown = ~self.estimates.is_estimable(X)
+        if not self._answers_all:
+            score[unknown] = np.nan
+        elif unknown.any():
+            names = first_few(list(self.aliased))
+            warn(
+                f"{unknown.sum()} of {len(X)} rows ask for a coefficient that could not be "
+                f"estimated, of {names}: their answers take it for zero",
+                DataWarning,
+            )
         return score + batch.offset_matrix(self.family.n_scores)
 
     def _expressions(self, features, offset):
@@ -78,6 +90,7 @@ class GlmFit(Fit):
         offset: Any = None,
         level: float | None = None,
         new_levels: str = "error",
+        rank_deficient: str = "missing",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -97,16 +110,25 @@ class GlmFit(Fit):
             Of type="interval": confidence; 0.95 by default.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        rank_deficient : {"missing", "zero"}
+            What the answer is to rows that ask for a coefficient that could not be estimated: where
+            an aliased column is not what it was in training. "missing": there is none. "zero":
+            that with a coefficient of zero, as R's predict.lm gives, with a warning. It is one of
+            many that fit the training rows as well; intervals are missing in any case.
 
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes) in rows where an input is missing, or that ask for a coefficient
-            that could not be estimated: where an aliased column is not what it was in training.
+            NaN (None for classes) in rows where an input is missing, or by `rank_deficient`.
 
         Raises
         ------
         ArgumentError, DataError
+
+        Warns
+        -----
+        DataWarning
+            By rank_deficient="zero", where there are such rows.
 
         Notes
         -----
@@ -115,10 +137,13 @@ class GlmFit(Fit):
         mixed over the normal distribution of the score.
         """
         one_of("type", type, self.types)
+        one_of("rank_deficient", rank_deficient, ("missing", "zero"))
         if type != "interval":
             if level is not None:
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
-            return super().predict(data, type, offset=offset, new_levels=new_levels)
+            fit = copy(self)
+            fit._answers_all = rank_deficient == "zero"
+            return super(GlmFit, fit).predict(data, type, offset=offset, new_levels=new_levels)
         level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         X = design_matrix(batch)
@@ -231,6 +256,44 @@ class GlmFit(Fit):
         from lodim.models.glm import plots
 
         return plots.draw(self, kind, ax, **arguments)
+
+    def _linear(self):
+        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        names = self._kept_terms
+        if coef.shape[1] > 1:
+            names = [f"{level}: {term}" for level in self.levels[1:] for term in names]
+        if self.separated or not np.isfinite(cov).all():
+            return None
+        return coef.ravel(order="F"), cov, np.array(names)
+
+    def _matrix(self, data):
+        """Design matrix (N, q) in units of the data, NaN in rows without an answer; offsets (N, K).
+
+        The offsets are None where the fit has none.
+        """
+        batch = self.design.apply(data)
+        X = design_matrix(batch)
+        X[~self.estimates.is_estimable(X)] = np.nan
+        X[:, 1:] = X[:, 1:] * self.design.scale + self.design.mean
+        full = np.full((len(batch.index), len(self.estimates.kept)), np.nan)
+        full[batch.rows] = X[:, self.estimates.kept]
+        if not self.design.offset_given:
+            return full, None
+        offset = np.full((len(full), self.family.n_scores), np.nan)
+        offset[batch.rows] = batch.offset_matrix(self.family.n_scores)
+        return full, offset
+
+    def _at(self, coef, X, offset, type):
+        """Answers to the rows of a `_matrix` by coefficients (S q,), (N,) or (N, K)."""
+        score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
+        score = score if offset is None else score + offset
+        if type == "response":
+            return self.family.mean(score)
+        return score[:, 0] if score.shape[1] == 1 else score
+
+    @property
+    def __maketables_vcov_info__(self):
+        return {"vcov_type": self.log["covariance"]}
 
     # What only glm has -------------------------------------------------------------------------
 

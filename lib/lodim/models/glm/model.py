@@ -38,7 +38,7 @@ def glm(
         Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
         the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Identity link; logit of the second of two classes; scores of K classes against the first;
         log link of counts; log link of numbers above 0. Default: one of the first three, by the

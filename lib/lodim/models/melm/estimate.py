@@ -19,6 +19,7 @@ from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
 from lodim.models.melm.search.search import Plan, search_manifold
 from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
+from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
 from lodim.selection.cv import count_draws, quick_splits
@@ -26,6 +27,7 @@ from lodim.selection.cv import count_draws, quick_splits
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
 DRAWS = 4  # of the folds at most, where rows are few
+MOST_OPEN = 2  # dimensions where k is open
 FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
 
 
@@ -57,6 +59,19 @@ def combine(parts):
 def count_classes(family):
     """Number of classes of a family; one without a response."""
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
+
+
+def with_dimensions(problem):
+    """The checked problem; where k is open it is 2, or 1 where rows vary in one direction only."""
+    if problem.settings.k is not None:
+        return validate(problem)
+    k = MOST_OPEN
+    if problem.family.name != "gaussian":  # which is refused
+        code, weight, i = _rows(problem.batch)
+        X = np.asarray(tiles.rows(problem.batch.X, i), np.float64)
+        code = np.unique(code, return_inverse=True)[1]
+        k = min(k, max(1, Basis.from_rows(X, code, weight).n_varying))
+    return validate(replace(problem, settings=replace(problem.settings, k=k)))
 
 
 def fit_view(batch, settings, family, bounded=True):

@@ -9,7 +9,7 @@ from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.search.whitening import POOLED, SHRUNK
-from lodim.models.melm.settings import Settings, validate
+from lodim.models.melm.settings import Settings
 from lodim.selection.cv import choose, choose_between
 
 __all__ = ["from_state", "melm"]
@@ -25,7 +25,7 @@ def melm(
     data: Any,
     *,
     family: str | None = None,
-    k: int = 2,
+    k: int | None = None,
     gamma: float | None = None,
     covariance: str | None = None,
     divergence: str = "sum",
@@ -62,11 +62,12 @@ def melm(
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     family : {"binomial", "multinomial"}, optional
         By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
-    k : int
-        Dimensions of the view. 2 is a plane.
+    k : int, optional
+        Dimensions of the view. Default: 2, a plane, or 1 where the rows (of a class, beside its
+        mean) vary in one direction only.
     gamma : float, optional
         Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
         chosen by cross-validation.
@@ -229,11 +230,11 @@ SPEC = ModelSpec(
     combine=estimate.combine,
     assemble=assemble,
     penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},
-    validate=validate,
+    validate=estimate.with_dimensions,
     cv_deviance=calibrated_deviance,
     response_optional=True,
     options=(
-        Option("--k", "k", int, "dimensions of the view; default: 2"),
+        Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
         Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
         Option("--starts", "n_starts", int, "starts of the search; default: 17"),
         Option("--classifier", "classifier", str, "kde (default) or knn"),

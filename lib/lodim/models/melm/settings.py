@@ -25,12 +25,12 @@ FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "clas
 
 @dataclass(frozen=True)
 class Settings:
-    """The model's own arguments, as `melm` describes them; gamma may be open.
+    """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
     A covariance of None is "shrunk": what stands where nothing compares others with it.
     """
 
-    k: int
+    k: int | None
     gamma: float | None
     covariance: str | None
     divergence: str
@@ -49,9 +49,9 @@ class Settings:
     reference_rows: int = 10_000
 
     def __post_init__(self):
-        for name in ("k", "n_starts", "max_iter"):
+        for name in ("n_starts", "max_iter"):
             check_count(self, name)
-        for name in ("threads", "n_neighbours"):
+        for name in ("k", "threads", "n_neighbours"):
             if getattr(self, name) is not None:
                 check_count(self, name)
         check_count(self, "reference_rows", 10)

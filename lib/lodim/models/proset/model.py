@@ -68,7 +68,7 @@ def proset(
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By default that of the response's kind.
     n_batches : int, optional

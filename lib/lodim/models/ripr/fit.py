@@ -128,7 +128,7 @@ class RiprFit(Fit):
         return super()._predict(batch, type)
 
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """`data` (pandas) with .fitted, .resid, .class and .view, or .cluster and .view.
+        """`data` with .fitted, .resid, .class and .view, or .cluster and .view.
 
         Of training rows too, these are answers to new rows: see Notes of the class.
 

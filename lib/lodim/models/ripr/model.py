@@ -84,9 +84,10 @@ def ripr(
         Categories in order (of pandas) have a feature for each level but the first, 1 where it is
         reached; C(x) forgets the order.
     data : frame
-        pandas, polars, or a dict of columns. Rows with missing features are used in the views whose
-        features they have. Rows with a missing response are used as said above where ratios serve,
-        and have no vote where views vote.
+        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Rows with missing features are used in the views whose features they have. Rows with a
+        missing response are used as said above where ratios serve, and have no vote where views
+        vote.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By the response, where it is not given; for one response.
     max_dim, min_dim : int, optional

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from lodim.checks import among
+from lodim.design.frames import as_given
 from lodim.fitting import storage
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import (
@@ -39,6 +40,10 @@ class RiprFits:
         return self._first.call
 
     @property
+    def _frame_kind(self):
+        return self._first._frame_kind
+
+    @property
     def _first(self):
         return next(iter(self.fits.values()))
 
@@ -56,6 +61,7 @@ class RiprFits:
         """
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
+    @as_given
     def predict(self, data: Any, type: str = "response") -> pd.DataFrame:
         """Predictions of all responses beside each other, with the rows of `data`.
 
@@ -76,16 +82,19 @@ class RiprFits:
             out[name] = fit.predict(data, kind)
         return pd.concat(out, axis=1)
 
+    @as_given
     def tidy(self) -> pd.DataFrame:
         """As RiprFit.tidy(), for each response."""
         frames = [fit.tidy().assign(response=name) for name, fit in self.fits.items()]
         frame = pd.concat(frames, ignore_index=True)
         return frame[["response", *frame.columns.drop("response")]]
 
+    @as_given
     def glance(self) -> pd.DataFrame:
         """As RiprFit.glance(), a row for each response."""
         return self._by_response([fit.glance() for fit in self.fits.values()])
 
+    @as_given
     def evaluate(self, data: Any) -> pd.DataFrame:
         """As RiprFit.evaluate(), a row for each response.
 
@@ -106,6 +115,7 @@ class RiprFits:
         frame.insert(0, "response", list(self.fits))
         return frame
 
+    @as_given
     def augment(self, data: Any) -> pd.DataFrame:
         """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]".
 

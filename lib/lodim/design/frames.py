@@ -1,0 +1,143 @@
+"""Frames other than pandas': read and written through narwhals, imported when needed.
+
+What comes in goes out: what a public method of a fit returns is of the kind of the data it was
+given, or of those that the fit was made from.
+"""
+
+import functools
+import sys
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import DataError, MissingExtraError
+
+PANDAS = "pandas"
+
+
+def read(data, words):
+    """A frame of narwhals over one that only narwhals knows, and the name of its kind.
+
+    words : what is readable, for errors
+    """
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if not hasattr(type(data), "columns"):
+        raise DataError(f"data is {words}, not {kind}")
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise MissingExtraError(
+            f"to read {kind}, narwhals is needed: pip install 'lodim[polars]'"
+        ) from None
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        lazy = "; collect it first" if "lazy" in kind.lower() else ""
+        raise DataError(f"data is {words}, not {kind}{lazy}") from None
+    return nw, frame
+
+
+def kind_of(data):
+    """The kind of some data as the name of its package; "pandas" of dicts and the like."""
+    if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
+        return PANDAS
+    try:
+        import narwhals as nw
+
+        return nw.from_native(data, eager_only=True).implementation.value
+    except (ImportError, TypeError):
+        return PANDAS
+
+
+def with_column(data, name, values):
+    """The data with a column more, without a copy of the others.
+
+    Parameters
+    ----------
+    data : DataFrame of pandas, or of what narwhals reads
+    name : str
+    values : array or Categorical (n,)
+    """
+    if isinstance(data, pd.DataFrame):
+        data = data.copy(deep=False)
+        data[name] = values
+        return data
+    nw, frame = read(data, "a frame")
+    series = nw.new_series(name, np.asarray(values), backend=frame.implementation)
+    return frame.with_columns(series).to_native()
+
+
+def convert(values, kind):
+    """A Series or DataFrame of pandas as one of a kind; as it is where that is not installed.
+
+    Missing values are null. Rows lose their labels; columns of several levels are named by all of
+    them, the last first: estimate[USA].
+    """
+    if kind == PANDAS:
+        return values
+    try:
+        import narwhals as nw
+
+        if isinstance(values, pd.Series):
+            series = nw.new_series(str(values.name), _plain(values), backend=kind)
+            return _nulls(nw, series.to_frame())[str(values.name)].to_native()
+        names = [_name(label) for label in values.columns]
+        columns = {name: _plain(values.iloc[:, j]) for j, name in enumerate(names)}
+        return _nulls(nw, nw.from_dict(columns, backend=kind)).to_native()
+    except ImportError:
+        return values
+
+
+def beside(data, new, kind):
+    """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
+    import narwhals as nw
+
+    columns = nw.from_native(convert(new, kind), eager_only=True)
+    return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
+
+
+def _name(label):
+    if not isinstance(label, tuple):
+        return str(label)
+    *first, last = map(str, label)
+    return str(last) + "".join(f"[{part}]" for part in reversed(first))
+
+
+def _plain(series):
+    """Values as an array of numbers or a list."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
+        return series.to_numpy()
+    values = series.astype(object)
+    return values.where(values.notna(), None).to_list()
+
+
+def _nulls(nw, frame):
+    """The frame with null for NaN."""
+    floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
+    return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
+
+
+def as_given(method):
+    """A method (fit, data, ...) whose frame is, for a user, of the kind of `data`.
+
+    Without `data` it is of the kind that the fit was made from. What lodim itself calls is pandas'.
+    """
+
+    @functools.wraps(method)
+    def call(self, *arguments, **keywords):
+        values = method(self, *arguments, **keywords)
+        if _within_lodim(sys._getframe(1)):
+            return values
+        data = arguments[0] if arguments else keywords.get("data")
+        if data is None:
+            return convert(values, self._frame_kind)
+        kind = kind_of(data)
+        if method.__name__ == "augment" and kind != PANDAS:
+            return beside(data, values, kind)
+        return convert(values, kind)
+
+    return call
+
+
+def _within_lodim(frame):
+    return frame.f_globals.get("__name__", "").split(".")[0] == "lodim"

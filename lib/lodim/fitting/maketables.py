@@ -1,0 +1,54 @@
+"""What the package maketables asks of a fit for its tables: coefficients, and figures by name."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from lodim.design.factors import column_with_levels
+
+COLUMNS = {  # of tidy(), by the names of maketables
+    "b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value",
+    "ci95l": "conf_low", "ci95u": "conf_high",
+}  # fmt: skip
+FIGURES = {  # of glance(), by the names of maketables
+    "N": "n", "ll": "log_likelihood", "aic": "aic", "bic": "bic", "df_resid": "df_resid",
+    "deviance": "deviance", "null_deviance": "null_deviance",
+}  # fmt: skip
+INTERCEPT = "Intercept"  # as other packages call it
+
+
+def coefficients(fit):
+    """The estimates of tidy() with their inference, NaN where there is none, by term."""
+    frame = fit._of_tables()
+    keys = [c for c in ("level", "dimension") if c in frame]
+    known = _references(fit.design) | {"(Intercept)": INTERCEPT}
+    terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
+    names = pd.Series(terms, index=frame.index)
+    for key in keys:
+        names = frame[key].astype(str) + " | " + names
+    found = {new: frame.get(old, np.nan) for new, old in COLUMNS.items()}
+    return pd.DataFrame(found, dtype=float).set_axis(pd.Index(names, name="Coefficient"))
+
+
+def figure(fit, key):
+    """A figure of the whole fit by its name in maketables; None of one that it does not have."""
+    if key in ("r2", "pseudo_r2"):
+        return fit.dev_ratio if key == main_figures(fit)[1] else None
+    row = fit.glance().iloc[0]
+    value = row.get(FIGURES.get(key, ""))
+    return None if value is None or pd.isna(value) else value.item()
+
+
+def main_figures(fit):
+    """Names of the figures that a table has by default."""
+    return ["N", "r2" if fit.levels is None else "pseudo_r2"]
+
+
+def _references(design):
+    """Names of levels beside a reference level, as other packages write them: origin[T.USA]."""
+    names = {}
+    for part in itertools.chain.from_iterable(design.terms):
+        if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):
+            names |= {f"{part.name}[{k}]": f"{part.name}[T.{k}]" for k in part.labels}
+    return names

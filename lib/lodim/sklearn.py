@@ -1,0 +1,573 @@
+"""Estimators of scikit-learn: the models in pipelines, searches and calibration.
+
+Thin: parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary
+and plots. What is learnt and predicted is what `lodim.gbmap` and the others learn and predict.
+
+>>> from sklearn.datasets import load_diabetes
+>>> from lodim.sklearn import GbmapRegressor
+>>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+>>> model = GbmapRegressor(m=2, lambda_=0.1).fit(X, y)
+>>> model.transform(X).shape
+(442, 2)
+>>> model.fit_.settings.m
+2
+"""
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+import lodim
+from lodim.design.frames import with_column
+from lodim.errors import ArgumentError, DataError, MissingExtraError
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClusterMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.feature_selection import SelectorMixin
+    from sklearn.model_selection import check_cv
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingExtraError(
+        "lodim.sklearn needs scikit-learn, 1.6 or newer: pip install 'lodim[sklearn]'"
+    ) from error
+
+__all__ = [
+    "CostnetClassifier",
+    "CostnetRegressor",
+    "GbmapClassifier",
+    "GbmapRegressor",
+    "GlmClassifier",
+    "GlmRegressor",
+    "MelmClassifier",
+    "ProsetClassifier",
+    "ProsetRegressor",
+    "RiprClassifier",
+    "RiprClusterer",
+    "RiprRegressor",
+]
+
+# What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
+# that of the class.
+OF_ROWS = {"weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"}
+OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
+RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
+HELP = """
+
+Parameters
+----------
+formula : str, optional
+    Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all columns
+    of X.
+new_levels : {{"error", "missing"}}
+    What a level of a category that training had not is: refused, or a missing value.
+"""
+HELP_OF_CV = """cv : int, splitter or list of (train, test), optional
+    Folds by which {chooses} is chosen, as `lodim.cv` does. By default as `lodim.{model}` does.
+"""
+HELP_OF_MODEL = """{names}
+    As of `lodim.{model}`.
+
+Attributes
+----------
+fit_ : lodim.{fit}
+    With summary(), plot(), tidy() and all else.
+"""
+CV = """cv_ : lodim.CV
+    Where `cv` was given.
+"""
+CLASSES = """classes_ : array (K,)
+"""
+UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
+
+
+def _constructor(function, without, own):
+    """__init__ with the arguments of a model function as keywords, but for some."""
+    parameters = [
+        p.replace(annotation=inspect.Parameter.empty)
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is p.KEYWORD_ONLY and p.name not in without
+    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([me, *own, *parameters])
+
+    def __init__(self, **values):
+        given = signature.bind(self, **values)
+        given.apply_defaults()
+        for name, value in list(given.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    __init__.__signature__ = signature
+    return __init__
+
+
+def _new_name(names):
+    """A name for the response that no column has: y, or y_, y__, ..."""
+    name, names = "y", set(names)
+    while name in names:
+        name += "_"
+    return name
+
+
+def _one_each(name, values, data):
+    """An array of one value for each row of the data, (n,)."""
+    values, n = np.asarray(values), len(data)
+    if values.shape != (n,):
+        raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
+    return values
+
+
+def _folds_of(splitter, X, y, groups):
+    """The fold of each row, (n,), of a splitter whose test parts share no row and have all."""
+    fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
+    for k, (_, test) in enumerate(splitter.split(X, y, groups)):
+        fold[test] = k
+        n_times[test] += 1
+    if (n_times != 1).any():
+        raise ArgumentError("cv must hold out each row once, as KFold and GroupKFold do")
+    return fold
+
+
+class _Estimator(BaseEstimator):
+    """What all estimators share: parameters, how X is read, and the fit.
+
+    A subclass says which model it is of, which of the model's arguments it has not, which others it
+    has, and what cv= chooses. __init__ and the help of parameters are made of that.
+    """
+
+    _model: str
+    _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
+
+    def __init_subclass__(cls, model, without=(), own=None, chooses=None, **arguments):
+        super().__init_subclass__(**arguments)
+        own = OWN | ({"cv": None} if chooses else {}) | (own or {})
+        cls._model = model
+        cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
+        parameters = [name for name in inspect.signature(cls).parameters if name not in own]
+        parts = {
+            "names": ", ".join(parameters), "model": model, "chooses": chooses,
+            "fit": f"{model.capitalize()}Fit",
+        }  # fmt: skip
+        texts = [
+            HELP,
+            *([HELP_OF_CV] if chooses else []),
+            HELP_OF_MODEL,
+            *([CV] if chooses else []),
+        ]
+        texts += [CLASSES] if issubclass(cls, ClassifierMixin) else []
+        cls.__doc__ = inspect.cleandoc(cls.__doc__) + "".join(texts).format(**parts)
+
+    def _learn(self, X, y, family, sample_weight, groups):
+        """Fit the model to arrays or a frame; y is a column, or None."""
+        response = None
+        data = self._frame(X, reset=True)
+        if y is not None:
+            response = _new_name(self._names)
+            data = with_column(data, response, y)
+        arguments = self.get_params(deep=False)
+        folds = arguments.pop("cv", None)
+        del arguments["new_levels"]
+        formula = self._formula(response, arguments.pop("formula"))
+        if family is not None:
+            arguments["family"] = family
+        if sample_weight is not None:
+            arguments["weights"] = _one_each("sample_weight", sample_weight, data)
+        if groups is not None:
+            groups = _one_each("groups", groups, data)
+        self.fit_ = self._fitted(formula, data, arguments, folds, groups, X, y)
+        if self.fit_.design.n_dropped:
+            raise DataError(
+                f"{self.fit_.design.n_dropped} rows miss a feature or a weight; give "
+                f"missing='indicator', or leave them out of X and y"
+            )
+        return self
+
+    def _fitted(self, formula, data, arguments, folds, groups, X, y):
+        """The fit of the model: as it chooses itself, or of the best of a cross-validation."""
+        model = getattr(lodim, self._model)
+        if folds is None:
+            if groups is not None:
+                if "groups" not in inspect.signature(model).parameters:
+                    raise ArgumentError(f"{self._model} draws no folds: groups need cv=")
+                arguments["groups"] = groups
+            return model(formula, data, **arguments)
+        if not isinstance(folds, int):
+            folds, groups = _folds_of(check_cv(folds), X, y, groups), None
+        if arguments.pop("loss", "squared") != "squared":  # cv() has an argument of proset's name
+            auto = {k: None for k in ("lambda_v",) if arguments[k] == "auto"}
+            arguments |= auto | {"grid": {"loss": [self.loss]}}
+        self.cv_ = lodim.cv(model, formula, data, folds=folds, groups=groups, **arguments)
+        return self.cv_.best
+
+    def _formula(self, response, right):
+        left = "" if response is None else response
+        if right is None:
+            return f"{left} ~ .".strip()
+        if not isinstance(right, str) or "~" in right:
+            raise ArgumentError(
+                f"formula is the right side alone, such as 'bs(age, df=4) + .', not {right!r}"
+            )
+        if not hasattr(self, "feature_names_in_"):
+            raise ArgumentError("a formula needs X with names: give a frame such as pandas'")
+        return f"{left} ~ {right}".strip()
+
+    def _frame(self, X, reset=False):
+        """X as a frame: as it is where its columns have names, else with names x0, x1, ..."""
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if hasattr(self, "feature_names_in_"):
+                return X
+        finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
+        kinds = np.float64, np.float32
+        least = 2 if reset else 1
+        X = validate_data(
+            self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, ensure_min_samples=least
+        )
+        return pd.DataFrame(X, columns=self._names, copy=False)
+
+    @property
+    def _names(self):
+        """Names of the columns of X, as formulas have them."""
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return [f"x{j}" for j in range(self.n_features_in_)]
+
+    def _predicted(self, X, type):
+        """Predictions of the fit of some type, as it makes them."""
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
+        return self.fit_.predict(frame, type, **how)
+
+    def _answers(self, X, type):
+        """Predictions of the fit of some type; a DataError where a row has none."""
+        values = self._predicted(X, type)
+        values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
+        missing = values.isna().to_numpy().reshape(len(values), -1).any(axis=1)
+        if missing.any():
+            raise DataError(
+                f"{missing.sum()} rows have no answer, the first of them row {missing.argmax()}: "
+                "a feature is missing, or the model cannot tell (see its predict())"
+            )
+        return values
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "fit_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "missing", None) != "drop"
+        return tags
+
+
+class _Regressor(RegressorMixin):
+    """fit and predict of a number."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : array (n,)
+            Numbers.
+        sample_weight : array (n,), optional
+            A row of weight 0 does not count, one of weight 2 counts as two.
+        groups : array (n,), optional
+            Rows of equal values are held out together, wherever the model draws folds.
+
+        Returns
+        -------
+        self
+        """
+        y = column_or_1d(y, warn=True)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(X, y)
+        return self._learn(X, y, getattr(self, "family", None) or "gaussian", sample_weight, groups)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Mean of the response.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+        """
+        return self._answers(X, "response").to_numpy(dtype=float)
+
+
+class _Classifier(ClassifierMixin):
+    """fit and predict of classes."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : array (n,)
+            Classes: text, whole numbers, or True and False.
+        sample_weight : array (n,), optional
+            A row of weight 0 does not count, one of weight 2 counts as two.
+        groups : array (n,), optional
+            Rows of equal values are held out together, wherever the model draws folds.
+
+        Returns
+        -------
+        self
+        """
+        y = column_or_1d(y, warn=True)
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        self.classes_, code = np.unique(y, return_inverse=True)
+        family = "binomial" if len(self.classes_) <= 2 else "multinomial"
+        labels = pd.Categorical.from_codes(code, self.classes_.tolist())
+        return self._learn(X, labels, family, sample_weight, groups)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+        """
+        labels = self._answers(X, "class")
+        return self.classes_[pd.Index(self.fit_.levels).get_indexer(labels)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n, K)
+        """
+        return self._answers(X, "prob").to_numpy(dtype=float)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: of two classes log-odds of the second, of more one each.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,) or (n, K)
+        """
+        return self._answers(X, "link").to_numpy(dtype=float)
+
+
+class _Transformer(TransformerMixin):
+    """transform() by a type of predictions that are coordinates."""
+
+    _coordinates: str
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of the rows: the embedding of gbmap, the view of melm.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n, number of coordinates)
+            Or a frame, by set_output.
+        """
+        return self._answers(X, self._coordinates).to_numpy(dtype=float)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the coordinates.
+
+        Parameters
+        ----------
+        input_features : array (p,), optional
+            Not needed.
+
+        Returns
+        -------
+        array of str
+        """
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        return np.array(self._coordinate_names(), dtype=object)
+
+
+class _Embedding(_Transformer):
+    _coordinates = "embedding"
+
+    def _coordinate_names(self):
+        return list(self.fit_.projections().index)
+
+
+class _Selector(SelectorMixin):
+    """transform() to the columns that the model needs."""
+
+    def _get_support_mask(self):
+        check_is_fitted(self, "fit_", msg=UNFITTED)
+        return np.isin(self._names, self.fit_.inputs)
+
+
+class GbmapRegressor(
+    _Regressor, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+):
+    """Gradient boosting mapping of a number; see `lodim.gbmap`.
+
+    transform() gives the embedding, whose L1 distance ignores what does not matter for y.
+    """
+
+
+class GbmapClassifier(
+    _Classifier, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+):
+    """Gradient boosting mapping of classes; see `lodim.gbmap`.
+
+    transform() gives the embedding, whose L1 distance ignores what does not matter for y. Of K
+    classes each boost has up to K coordinates.
+    """
+
+
+class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
+    """Prototype sets for a number; see `lodim.proset`."""
+
+
+class ProsetClassifier(
+    _Classifier, _Estimator, model="proset", without=["loss"], chooses="lambda_v"
+):
+    """Prototype sets for classes; see `lodim.proset`."""
+
+
+class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet", chooses="the budget"):
+    """The best linear model at every price; see `lodim.costnet`.
+
+    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
+    the columns of X, x0, x1, ... where they have none.
+    """
+
+
+class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet", chooses="the budget"):
+    """The best logistic model at every price; see `lodim.costnet`.
+
+    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
+    the columns of X, x0, x1, ... where they have none.
+    """
+
+
+class MelmClassifier(
+    _Classifier, _Transformer, _Estimator, model="melm", without=["entropy"], chooses="gamma"
+):
+    """The linear view in which classes overlap least; see `lodim.melm`.
+
+    transform() gives the k coordinates of the view.
+    """
+
+    _coordinates = "projection"
+
+    def _coordinate_names(self):
+        return self.fit_.axes
+
+
+class RiprRegressor(
+    _Regressor,
+    _Estimator,
+    model="ripr",
+    without=["n_clusters", "balanced", "a"],
+    chooses="lambda_, or the model's own choice of views,",
+):
+    """A handful of views of a few features, for a number; see `lodim.ripr`."""
+
+
+class RiprClassifier(
+    _Classifier,
+    _Estimator,
+    model="ripr",
+    without=["n_clusters"],
+    chooses="lambda_, or the model's own choice of views,",
+):
+    """A handful of views of a few features, for classes; see `lodim.ripr`."""
+
+
+class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["serve", "balanced"]):
+    """Clusters in a handful of views of a few features; see `lodim.ripr`.
+
+    `labels_`, of the training rows, are positions in `fit_.clusters()`, -1 of rows that no view
+    answers.
+    """
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+            A frame (pandas, polars) may hold categories and missing values.
+        y : None
+            Not used.
+        sample_weight : array (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, None, None, sample_weight, None)
+        self.labels_ = self.predict(X)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each row.
+
+        Parameters
+        ----------
+        X : array (n, p) or frame
+
+        Returns
+        -------
+        array (n,)
+            Positions in `fit_.clusters()`, -1 of rows that no view answers.
+        """
+        values = self._predicted(X, "cluster")
+        return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
+
+
+class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
+    """Least squares, Poisson or gamma regression, without a penalty; see `lodim.glm`.
+
+    `family` is "gaussian", "poisson" or "gamma". With missing="drop", the default, missing values
+    are refused, as scikit-learn's linear models do.
+    """
+
+    _of_predict: ClassVar[dict] = RANK_DEFICIENT
+
+
+class GlmClassifier(_Classifier, _Estimator, model="glm"):
+    """Logistic or multinomial regression, without a penalty; see `lodim.glm`.
+
+    With missing="drop", the default, missing values are refused, as scikit-learn's linear models
+    do.
+    """
+
+    _of_predict: ClassVar[dict] = RANK_DEFICIENT

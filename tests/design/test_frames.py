@@ -1,0 +1,120 @@
+"""What comes in goes out: frames of polars and pyarrow, through every model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from contract.cases import frame, quick
+from lodim.design.frames import convert, kind_of, with_column
+from lodim.fitting.registry import MODELS
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("narwhals")
+
+KINDS = {
+    "polars": (pl.from_pandas, pl.DataFrame, pl.Series),
+    "pyarrow": (lambda df: pa.Table.from_pandas(df, preserve_index=False), pa.Table,
+                pa.ChunkedArray),
+}  # fmt: skip
+HEART = ld.data("heart")[["disease", "age", "chest_pain", "max_heart_rate"]]
+
+
+def as_pandas(values):
+    """A frame or column of any kind as pandas has it, null as NaN or None."""
+    return values if isinstance(values, pd.DataFrame | pd.Series) else values.to_pandas()
+
+
+def same(found, expected):
+    found = as_pandas(found).reset_index(drop=True)
+    expected = expected.reset_index(drop=True)
+    if isinstance(expected, pd.DataFrame):
+        assert [*found.columns] == [str(c) for c in expected.columns]
+        return all(same(found.iloc[:, j], expected.iloc[:, j]) for j in range(found.shape[1]))
+    missing = expected.isna().to_numpy()
+    np.testing.assert_array_equal(found.isna(), missing)
+    assert found[~missing].tolist() == expected[~missing].tolist()
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_what_comes_in_goes_out(name, kind, tmp_path):
+    convert, a_frame, a_column = KINDS[kind]
+    model, cheap = getattr(ld, name), quick(getattr(ld, name))
+    data, new = HEART[:200], HEART[200:]
+    fit, other = (model("disease ~ .", d, **cheap) for d in (data, convert(data)))
+    assert isinstance(other.predict(convert(new)), a_column)
+    for type in fit.types:
+        if type != "interval":
+            assert same(other.predict(convert(new), type), fit.predict(new, type))
+    assert isinstance(other.predict(convert(new), "prob"), a_frame)
+    assert isinstance(other.augment(convert(new)), a_frame)
+    assert same(other.augment(convert(new)), fit.augment(new))
+    for method in ("tidy", "glance"):
+        found = getattr(other, method)()
+        assert isinstance(found, a_frame) and same(found, getattr(fit, method)())
+    assert isinstance(other.evaluate(convert(new)), a_frame)
+    # As is the data that it is asked for, and as was the data that it is made of.
+    assert isinstance(fit.predict(convert(new)), a_column)
+    assert isinstance(other.predict(new), pd.Series) and isinstance(fit.tidy(), pd.DataFrame)
+    assert isinstance(other.predict(dict(new)), pd.Series)
+    other.save(tmp_path / "fit.lodim")
+    assert isinstance(ld.load(tmp_path / "fit.lodim").tidy(), a_frame)
+    assert str(other.summary()) == str(fit.summary()) and repr(other) == repr(fit)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_an_answer_are_null(kind):
+    convert, *_ = KINDS[kind]
+    cars = ld.data("autompg")
+    fit = ld.glm("mpg ~ horsepower", convert(cars))
+    answer = fit.predict(convert(cars))
+    assert answer.null_count() if kind == "polars" else answer.null_count == 6
+    classes = ld.glm("origin ~ horsepower", cars).predict(convert(cars), "class")
+    assert (classes.null_count() if kind == "polars" else classes.null_count) == 6
+
+
+def test_columns_of_several_levels_have_one_name():
+    wine = ld.data("wine")
+    fit = ld.gbmap("cultivar ~ hue + ash", wine, m=1, lambda_=1.0, threads=1)
+    names = fit.predict(pl.from_pandas(wine), "local").columns
+    assert names[:3] == ["hue[Barbera]", "ash[Barbera]", "hue[Barolo]"]
+    both = ld.ripr("hue + ash ~ alcohol + proline", pl.from_pandas(wine), threads=1)
+    assert both.predict(pl.from_pandas(wine)).columns == ["hue", "ash"]
+    assert isinstance(both.tidy(), pl.DataFrame) and isinstance(both.glance(), pl.DataFrame)
+    assert both.augment(pl.from_pandas(wine)).columns[:14] == [*wine]
+
+
+def test_paths_and_cross_validation_too():
+    data = pl.from_pandas(ld.data("autompg"))
+    path = ld.path(ld.gbmap, "mpg ~ weight", data, m=1, n_lambda=3, threads=1)
+    assert isinstance(path.tidy(), pl.DataFrame) and isinstance(path.glance(), pl.DataFrame)
+    assert isinstance(path.predict(data, lambda_=path.lambdas[1]), pl.Series)
+    cv = ld.cv(ld.gbmap, "mpg ~ weight", data, m=1, n_lambda=2, folds=2, threads=1)
+    assert isinstance(cv.tidy(), pl.DataFrame)
+
+
+def test_a_column_more_leaves_the_data_alone():
+    data = pd.DataFrame({"x": [1.0, 2.0]})
+    more = with_column(data, "y", np.array([3, 4]))
+    assert [*data] == ["x"] and more["y"].tolist() == [3, 4]
+    assert np.shares_memory(data["x"].to_numpy(), more["x"].to_numpy())
+    assert with_column(pl.from_pandas(data), "y", ["a", "b"])["y"].to_list() == ["a", "b"]
+
+
+def test_kinds_that_are_not_installed_are_pandas(monkeypatch):
+    values = pd.DataFrame({"x": [1.0]})
+    assert convert(values, "polars").shape == (1, 1) and kind_of(values) == "pandas"
+    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
+    assert convert(values, "polars") is values and kind_of(pl.from_pandas(values)) == "pandas"
+
+
+def test_odd_names_of_columns():
+    data = frame("gaussian")
+    fit = ld.glm("answer ~ age", data)
+    table = pl.from_pandas(data.rename(columns={"w": ".fitted"}))
+    new = fit.augment(table)
+    assert new.columns.count(".fitted") == 1
+    np.testing.assert_array_equal(new[".fitted"].to_numpy(), fit.predict(data).to_numpy())
