@@ -230,7 +230,7 @@ def test_recovery_of_clusters_and_refusals():
     X = rng.random((300, 6))
     X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
     found = recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "cluster"))
-    assert found.views[0].tolist() == [1, 4] and found.lambda_ == 1.0
+    assert found.views[0].tolist() == [1, 4] and found.lambda_ == 2.0
     with pytest.raises(ArgumentError, match="task"):
         recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "other"))
     with pytest.raises(DataError, match="no row"):

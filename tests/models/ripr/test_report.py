@@ -74,7 +74,7 @@ def test_a_penalty_that_is_printed_gives_the_fit_again():
         again = ld.ripr(formula, data, lambda_=s.lambda_, k=s.k, threads=1)
         assert again.view_names == fit.view_names
         assert again.settings.lambda_ == s.lambda_
-    assert "lambda: 1 (default)" in str(fit_of("clusters"))
+    assert "lambda: 2 (default)" in str(fit_of("clusters"))
     assert ld.ripr("y ~ .", TWO, lambda_=3, threads=1).settings.lambda_ == 3
 
 

@@ -22,7 +22,7 @@ from lodim.models.ripr.assignment.lambda_path import GRID, assignment_path, sele
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, task_of
-from lodim.models.ripr.losses import ALPHA
+from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
 from lodim.models.ripr.vote.answers import calibrated
 from lodim.models.ripr.vote.axes import Axes, places
@@ -209,6 +209,8 @@ def vote_ensemble(search):
         balanced=s.balanced,
         scale=np.array([1.0, 0.0]),
         seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=np.ones(len(chosen.views)),
         centres=np.zeros((0, chosen.views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float("nan"),
@@ -230,7 +232,9 @@ def build_ensemble(search, views, shares, k, lambda_):
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
-    features = np.unique(views[views >= 0])
+    features, volumes = np.unique(views[views >= 0]), np.ones(len(views))
+    if t.task == CLUSTERS:
+        volumes = reference_volumes(t.X[t.weight > 0], views)
     e = Ensemble(
         task=t.task,
         features=features,
@@ -247,6 +251,8 @@ def build_ensemble(search, views, shares, k, lambda_):
         balanced=s.balanced,
         scale=np.array(INITIAL_SCALE),
         seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=volumes,
         centres=np.zeros((0, views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),

@@ -20,7 +20,8 @@ from lodim.models.ripr.views import row_blocks
 TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
 FEWER = 4  # by this the root of n is divided where views are chosen by their errors
-UNIT_LAMBDA = 1.0  # of clustering, where nothing is predicted to choose it by, in units
+UNIT_LAMBDA = 1.0  # by which rows are assigned anew to views that are found, at most, in units
+CLUSTER_LAMBDA = 2.0  # of clustering, where nothing is predicted to choose it by, in units
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
         selection takes.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
-        default chosen, see `lambda_path.select_lambda`; for clustering 1.
+        default chosen, see `lambda_path.select_lambda`; for clustering 2.
     L : array (n, d*), optional
         The loss matrix, where it is at hand.
 
@@ -183,7 +184,7 @@ def _by_penalty(data, k, lambda_, L):
         path, errors = _select_lambda(data, k, L, unit)
         search, lambda_ = path.assignments[path.chosen], lambda_path.GRID[path.chosen]
     else:
-        lambda_ = UNIT_LAMBDA if lambda_ is None else lambda_
+        lambda_ = CLUSTER_LAMBDA if lambda_ is None else lambda_
         search = assign(L, unit * lambda_, weight=weight, threads=threads)
     columns, own = keep_largest(L, search, control, weight)
     if data.task == "class":
