@@ -8,7 +8,13 @@ import pandas as pd
 
 from lodim.active_learning import scores
 from lodim.active_learning.batch_selection import diverse, features, top
-from lodim.active_learning.labels import check_frames, check_labels, plain, to_series
+from lodim.active_learning.labels import (
+    check_frames,
+    check_labels,
+    declare_levels,
+    plain,
+    to_series,
+)
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
@@ -51,7 +57,8 @@ def active(
         the model can be fitted; `fit` is None so far, and `teach` takes any class.
     pool : DataFrame
         Rows that can be asked for; its index says which is which, so that no label occurs twice. A
-        column with the response is left out.
+        column with the response is left out. Levels of a category that no labelled row has so far
+        are missing values until one is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
         What `query` goes by where it is not told; or a function (fit, rows) -> numbers, one for
         each row of the pool: the largest are asked for, NaN last.
@@ -167,6 +174,7 @@ def active(
     for name, value in beside.items():
         if value is not None and value not in pool:
             raise DataError(f"{name}: the pool has no column {value!r}, which its rows will need")
+    labelled, pool, test = declare_levels(response, labelled, pool, test)
     if labelled is None:
         labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
     if "seed" in spec_of(model).settings.__dataclass_fields__:
