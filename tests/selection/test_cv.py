@@ -489,6 +489,10 @@ def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
     assert "Folds: whole groups (patient)" in str(cv) and "whole" not in str(by_hand)
     with pytest.raises(ld.ArgumentError, match="folds=10 is more than the 6 groups"):
         ld.cv(model, "y ~ a + b", data, groups="patient", grid=grid)
+    best = ld.cv(model, "y ~ .", data, groups="patient", folds=6, grid=grid).best
+    again = best.update(data)
+    assert "patient" not in {*best.design.features, *again.design.features}
+    assert "y ~ . - patient" in best.call and again.call == best.call
 
 
 # The ends of a grid ------------------------------------------------------------------------------
