@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
@@ -502,6 +502,7 @@ def asked(model, seed, penalty):
 @models
 @given(df=frames(), seed=st.integers(0, 3), weighted=st.booleans(),
        penalty=st.integers(0, 2))  # fmt: skip
+@example(df=pd.DataFrame({"y": [0.0, 1.304819e-188]}), seed=0, weighted=False, penalty=0)
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_frame(model, df, seed, weighted, penalty):
     df = suited(model, df, seed)

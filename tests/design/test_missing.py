@@ -208,7 +208,7 @@ def test_ordered_categories_are_thresholds_elsewhere(df):
 def test_new_levels_of_what_is_computed_are_refused_with_the_cure():
     df = pd.DataFrame({"k": [0.0, 1, 2, 3] * 5, "y": np.arange(20.0)})
     fit = ld.glm("y ~ C(np.floor(k / 2))", df)
-    with pytest.raises(DataError, match="level 4.0.*computed none.*make it a column of the data"):
+    with pytest.raises(DataError, match=r"level 4.0.*computed none.*make it a column of the data"):
         fit.predict(df[:1].assign(k=9.0), new_levels="missing")
 
 
