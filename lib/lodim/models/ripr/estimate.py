@@ -21,7 +21,7 @@ from lodim.models.ripr.assignment.constrained import Limits
 from lodim.models.ripr.assignment.lambda_path import GRID, assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
-from lodim.models.ripr.assignment.view_search import ViewSearch, task_of
+from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
 from lodim.models.ripr.vote.answers import calibrated
@@ -40,6 +40,11 @@ def validate(problem):
         refuse_unused_arguments([problem])
     if s.learner is not None:
         check_kind(s.learner, task_of(problem.family))
+    if s.k is not None and s.k > most_neighbours(problem.batch):
+        raise ArgumentError(
+            f"k must be at most {most_neighbours(problem.batch)}, the other rows that count and "
+            f"have a response, not {s.k}"
+        )
     problem = _with_serve(problem)
     if s.limits is None:
         return problem

@@ -94,7 +94,8 @@ def ripr(
         as many as the rows left out ask for. Where ratios serve 2 (1 where there is but one
         feature): one-feature views lower the precision of recovery.
     k : int, optional
-        Neighbours; by default the root of the number of rows. Where views vote, half or twice that
+        Neighbours, at most all other rows that count and have a response (in the folds of cv() as
+        many as there are); by default the root of the number of rows. Where views vote, half or twice that
         are tried too, and taken where the loss of rows left out is 10 % less; where ratios serve,
         a fourth of it: see Notes.
     serve : {"vote", "ratio"}, optional
