@@ -18,7 +18,7 @@ from lodim.models.ripr.answers.clusters import fit_clusters
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Limits
-from lodim.models.ripr.assignment.lambda_path import GRID, assignment_path, select_lambda
+from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
@@ -313,7 +313,9 @@ def fit_shared(problems):
 def _select_shared(searches, losses, weight, ks):
     """The penalty of the path that the errors of all responses choose, and its assignment."""
     c, threads = searches[0].control, searches[0].threads
-    path = assignment_path(np.concatenate(losses), GRID, weight=weight, threads=threads)
+    grid, path = assignment_path(
+        np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads
+    )
     J = np.unique(np.concatenate([a.selected(c.least) for a in path]))
     each = zip(searches, losses, ks, strict=True)
     by_response = [search.data.held_out_errors(L, k, J) for search, L, k in each]
@@ -321,5 +323,5 @@ def _select_shared(searches, losses, weight, ks):
     def errors_of(assignment, columns):
         return np.concatenate([of(assignment, columns) for of in by_response])
 
-    chosen = select_lambda(path, errors_of, c, weight).chosen
-    return float(GRID[chosen]), path[chosen]
+    chosen = select_lambda(grid, path, errors_of, c, weight).chosen
+    return float(grid[chosen]), path[chosen]

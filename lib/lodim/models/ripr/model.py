@@ -95,9 +95,9 @@ def ripr(
         feature): one-feature views lower the precision of recovery.
     k : int, optional
         Neighbours, at most all other rows that count and have a response (in the folds of cv() as
-        many as there are); by default the root of the number of rows. Where views vote, half or twice that
-        are tried too, and taken where the loss of rows left out is 10 % less; where ratios serve,
-        a fourth of it: see Notes.
+        many as there are); by default the root of the number of rows. Where views vote, half or
+        twice that are tried too, and taken where the loss of rows left out is 10 % less; where
+        ratios serve, a fourth of it: see Notes.
     serve : {"vote", "ratio"}, optional
         How views answer: all together by the votes of the neighbours in each, or one view for each
         row by the ratio of Eq. 2.11, which the thesis has. By default "vote", but as said above.
@@ -181,7 +181,8 @@ def ripr(
     predict the others: mean accuracy or R2 .753, of 10-NN on all features .669.
 
     Choice of views where ratios serve. With a lambda_, Algorithm 2.1.1 finds them. Without, of a
-    path of penalties the largest is taken at which the error of rows left out is within `tolerance`
+    path of penalties (.03 to 30 units, and on until one view is left, or a smaller penalty selects
+    the same views) the largest is taken at which the error of rows left out is within `tolerance`
     standard errors of the least. For classes it has a rival, forward selection: of the 60 views
     that err least by themselves, with a fourth of the root of the number of rows as k, one after
     the other is taken that leaves the least doubt of the rows' classes, while errors fall by more

@@ -194,7 +194,7 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """How many neighbours a row can have: the others that count, and have a response; one at least."""
+    """How many neighbours a row can have: others that count and have a response; one at least."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
