@@ -216,10 +216,10 @@ def ripr(
     strength (Tibshirani and Walther 2005, who advise .8 to .9) is .85 or more, a mean over ten
     random halvings of the rows that it serves (2,000 of them at most): k-means of one half must
     keep together .85 of the pairs of rows that are together in a cluster of the other. On 360
-    synthetic samples of 1 to 8 groups it found the number in 94 %, the Calinski-Harabasz index, on
-    as many others, in 71 %. lambda_ is 2, which on
-    synthetic data with one, two and three informative views and copies of features came nearest to
-    the groups.
+    synthetic samples of 1 to 8 groups it found the number in 93 %, the Calinski-Harabasz index in
+    72 % (`benchmarks/ripr.py numbers`). lambda_ is 2, which on synthetic data with one, two and
+    three informative views and copies of features came nearest to the groups. Clusters of rows that
+    a view serves need not be groups that are known otherwise.
 
     Limits. The assignment is then found by CVXPY, over all views at first and then among those that
     are kept: seconds a round at 500 rows and 435 views, so that `max_views` may be wanted. Queries
