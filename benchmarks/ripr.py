@@ -2,7 +2,8 @@
 
     python benchmarks/ripr.py PART [--repeats 20] [--data FOLDER] [--sets seeds ...] [--seed 0]
 
-PART is losses, assignment, memory, recovery, table73, regression, real, clustering or screening.
+PART is losses, assignment, memory, recovery, table73, regression, real, clustering, numbers or
+screening.
 Each prints what it measures; results/ripr_PART.txt are what this version printed.
 """
 
@@ -23,6 +24,8 @@ from volumes import KINDS, log_volume, total_and_mean
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.models.ripr import losses
+from lodim.models.ripr.answers import clusters
+from lodim.models.ripr.answers.kmeans import kmeans
 from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answers
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
@@ -318,6 +321,70 @@ def run_clustering(args):
         best = [smallest_cylinder(X, r) for r, _ in every]
         print(f"  clusters of k-means in their smallest cylinders: {logsumexp(best):.3f} "
               f"{np.mean(best):.3f}", flush=True)  # fmt: skip
+
+
+SHAPES = {  # rows of a group of centre zero; how far apart groups are
+    "round": (lambda rng, m, c: rng.normal(size=(m, 2)), 5.0),
+    "close": (lambda rng, m, c: rng.normal(size=(m, 2)), 3.6),
+    "unequal sizes": (lambda rng, m, c: rng.normal(size=(m, 2)), 5.0),
+    "unequal spread": (lambda rng, m, c: (0.6, 1.5)[c % 2] * rng.normal(size=(m, 2)), 7.0),
+    "alike ellipses": (lambda rng, m, c: rng.normal(size=(m, 2)) @ [[1.48, 1.15], [0, 0.53]], 8.0),
+    "ellipses": (lambda rng, m, c: rng.normal(size=(m, 2)) * [1.8, 0.7] @ turned(rng), 8.0),
+    "squares": (lambda rng, m, c: rng.uniform(-1.73, 1.73, (m, 2)), 5.0),
+    "heavy tails": (lambda rng, m, c: rng.standard_t(5, (m, 2)), 6.5),
+    "skew": (lambda rng, m, c: (rng.gamma(3.0, 1.0, (m, 2)) - 3.0) / 3.0**0.5, 6.0),
+}
+SINGLE = ("round", "alike ellipses", "ellipses", "squares", "heavy tails", "skew")
+
+
+def turned(rng):
+    """A random rotation of the plane."""
+    angle = rng.uniform(0.0, 2.0 * np.pi)
+    return np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+
+
+def groups(shape, n_groups, n, seed):
+    """Rows (n, 2), scaled, of so many groups of a shape, their centres at random."""
+    rng = np.random.default_rng([seed, n, n_groups, list(SHAPES).index(shape)])
+    draw, gap = SHAPES[shape]
+    side, centres = 1.35 * gap * n_groups**0.5, np.zeros((0, 2))
+    while len(centres) < n_groups:
+        side *= 1.02  # more room wherever all does not fit
+        centres = np.zeros((0, 2))
+        for at in rng.uniform(0.0, side, (50 * n_groups, 2)):
+            if len(centres) < n_groups and (np.hypot(*(centres - at).T) >= gap).all():
+                centres = np.vstack([centres, at])
+    share = np.linspace(1.0, 4.0 if shape == "unequal sizes" else 1.0, n_groups)
+    sizes = np.maximum(np.round(n * share / share.sum()).astype(int), 12)
+    X = np.concatenate([centres[c] + draw(rng, m, c) for c, m in enumerate(sizes)])
+    return X / X.std(axis=0)
+
+
+def calinski_harabasz(X, rng):
+    """The number of clusters, 2 to 8, of the largest index."""
+    c = np.arange(1, clusters.MOST_CLUSTERS + 1)
+    within = np.array([kmeans(X, np.ones(len(X)), each, rng)[1] for each in c])
+    c = c[1:]
+    return int(c[((within[0] - within[1:]) / (c - 1) / (within[1:] / (len(X) - c))).argmax()])
+
+
+def run_numbers(args):
+    """Numbers of clusters: how often each rule finds that of synthetic groups."""
+    rules = {
+        "prediction strength": lambda X, rng: clusters._n_clusters(X, np.ones(len(X)), rng),
+        "Calinski-Harabasz": calinski_harabasz,
+    }
+    rows = [
+        (shape, c, rule, find(groups(shape, c, n, seed), np.random.default_rng(seed)))
+        for shape in SHAPES for c in (1, 2, 3, 4, 5, 6, 8) if c > 1 or shape in SINGLE
+        for n in (100, 200, 500) for seed in range(args.repeats) for rule, find in rules.items()
+    ]  # fmt: skip
+    df = pd.DataFrame(rows, columns=["shape", "groups", "rule", "found"])
+    df["right"], df["more"] = df["found"] == df["groups"], df["found"] > df["groups"]
+    print(f"{len(df) // len(rules)} samples of groups: shares of them\n")
+    print(df.groupby("rule")[["right", "more"]].mean().round(3))
+    for by in ("groups", "shape"):
+        print(df.pivot_table("right", "rule", by).round(2).to_string(), flush=True)
 
 
 def smallest_cylinder(X, rows):

@@ -243,8 +243,10 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # ## Clusters
 #
 # Without a response views are wanted in which rows are denser than chance: the loss compares the
-# distance to a row's neighbours with that in a uniform sample over the same box. Then k-means finds
-# clusters in each view, of the rows that it serves. Nothing is predicted, so that the penalty is 1
+# distance to a row's neighbours with that in a uniform sample over a box along the principal
+# components, so that two features that repeat one measurement are not taken for clusters. Then
+# k-means finds clusters in each view, of the rows that it serves, as many as one half of the rows
+# finds again in the other (prediction strength). Nothing is predicted, so that the penalty is 2
 # where it is not given; a smaller one leaves more views. Three varieties of wheat, without being
 # told which is which:
 

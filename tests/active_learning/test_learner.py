@@ -7,6 +7,7 @@ from scipy import stats
 
 import lodim as ld
 from lodim.active_learning import scores
+from lodim.active_learning.labels import declare_levels
 from lodim.active_learning.learner import cohen_kappa
 
 CHEAP = {
@@ -547,3 +548,44 @@ def test_rows_of_other_categories_and_columns_that_the_pool_lacks():
         ld.active(ld.proset, "c ~ x", df[:20].assign(w=1.5), df[20:], weights="w", lambda_v=0.01)
     with pytest.raises(ld.ArgumentError, match="groups must be the name of a column"):
         ld.active(ld.proset, "c ~ x", df[:20], df[20:], groups=np.arange(20), lambda_v=0.01)
+
+
+# Levels ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["object", "string", "category", "ordered"])
+@pytest.mark.parametrize("model", ["gbmap", "ripr"])
+def test_levels_that_no_labelled_row_has(model, kind):
+    """They are known from the start, as if they had been declared."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=90), "g": rng.choice(list("abcd"), 90)})
+    df["y"] = np.where(df["x"] + (df["g"] == "a") > 0, "u", "v")
+    every = pd.CategoricalDtype(list("abcd"), kind == "ordered")
+    declared = df.assign(g=df["g"].astype(every))
+    arguments = {"m": 2, "lambda_": 0.1} if model == "gbmap" else {"k": 5}
+
+    def learner(df):
+        few = df[df["g"].isin(["a", "b"])][:12]
+        rest = df.drop(index=few.index)
+        if kind != "object":
+            few = few.assign(g=few["g"].astype(every if kind == "ordered" else kind))
+        pool, test = rest[rest["g"] != "d"][:25], rest[-20:]
+        out = ld.active(getattr(ld, model), "y ~ .", few, pool, test=test, threads=1, **arguments)
+        return out.replay(df["y"], 5, rounds=2)
+
+    one, two = learner(df), learner(declared)
+    pd.testing.assert_frame_equal(one.curve, two.curve)
+    assert one.curve["accuracy"].notna().all() and set(one.labelled["g"]) > {"a", "b"}
+
+
+def test_frames_with_all_levels_stay_as_they_are():
+    few = pd.DataFrame({"g": ["a", "b", "a", "b"], "y": list("uvuv"), "x": range(4)})
+    pool = pd.DataFrame({"g": ["b", "a"], "x": [7, 8]}, index=[10, 11])
+    assert declare_levels("y", few, pool, None)[0].dtypes.equals(few.dtypes)
+    new = declare_levels("y", few, pool.assign(g=["b", "c"]), None)
+    assert [frame["g"].cat.categories.tolist() for frame in new[:2]] == [["a", "b", "c"]] * 2
+    assert new[2] is None and few["g"].tolist() == ["a", "b", "a", "b"]
+    long = few.assign(g=pd.Categorical(few["g"], ["b", "a"]))
+    assert declare_levels("y", long, pool.assign(g=["b", "c"]))[1]["g"].cat.categories.tolist() == [
+        "b", "a", "c"
+    ]  # fmt: skip

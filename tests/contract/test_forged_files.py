@@ -37,7 +37,7 @@ def states(df, tmp_path_factory):
         "melm": ld.melm("k ~ a + b + c", df, gamma=1.0, n_starts=1, threads=1),
         "knn": ld.melm("k ~ a + b", df, gamma=1.0, n_starts=1, classifier="knn", threads=1),
         "ripr": ld.ripr("k ~ a + b + c", df, threads=1),
-        "clusters": ld.ripr("~ a + b + c", df, n_clusters=2, threads=1),
+        "clusters": ld.ripr("~ a + b + c", df, n_clusters=2, lambda_=0.2, threads=1),
         "costnet": ld.costnet("y ~ a + b", df, costs={"a": 1, "b": 2}, threads=1),
     }
     path = tmp_path_factory.mktemp("own") / "fit"
@@ -71,6 +71,8 @@ FORGERIES = [
     ("ripr", ("labels",), lambda v: v[1:], "labels has"),
     ("clusters", ("ensemble", "centres"), lambda v: v * np.nan, "no place"),
     ("clusters", ("ensemble", "centre_view"), lambda v: v * 0, "no cluster|dimensions|shape"),
+    ("clusters", ("ensemble", "volumes"), lambda v: v * 0, "volumes"),
+    ("clusters", ("ensemble", "n_samples"), lambda v: 10**6, "n_samples"),
     ("gbmap", ("design", "scale"), lambda v: v[:1], "design.scale has shape"),
     ("gbmap", ("design", "scale"), lambda v: -v, "design.scale is -"),
     ("gbmap", ("design", "mean"), lambda v: v * np.nan, "design.mean is nan"),

@@ -205,6 +205,13 @@ def test_ordered_categories_are_thresholds_elsewhere(df):
     np.testing.assert_array_equal(numbers(again, df), numbers(design, df))
 
 
+def test_new_levels_of_what_is_computed_are_refused_with_the_cure():
+    df = pd.DataFrame({"k": [0.0, 1, 2, 3] * 5, "y": np.arange(20.0)})
+    fit = ld.glm("y ~ C(np.floor(k / 2))", df)
+    with pytest.raises(DataError, match=r"level 4.0.*computed none.*make it a column of the data"):
+        fit.predict(df[:1].assign(k=9.0), new_levels="missing")
+
+
 def test_new_levels_of_a_column_in_two_terms():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({"g": rng.choice(list("abc"), 60), "y": rng.normal(size=60)})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import lodim as ld
 from lodim.errors import FormulaError
-from lodim.formula.formula import expand, parse, quote, update
+from lodim.formula.formula import expand, leave_out, parse, quote, update
 
 NAMES = ("y", "x", "a", "b", "a b", "class", "Q", "horsepower", "é", "_")
 
@@ -383,6 +383,16 @@ def test_update_of_a_fit():
         fit.update(df, formula=". ~ . ~ a")
     with pytest.raises(FormulaError, match="a formula is text"):
         fit.update(df, formula=7)
+
+
+@pytest.mark.parametrize("right", [".", "a + .", "x + .", ".**2", "a*. - b", "log(x) + .", "a:b"])
+def test_a_dot_without_a_column(right):
+    """The terms are those of a formula whose dot does not see the column."""
+    for name in ("x", "a b"):
+        text = leave_out(f"y ~ {right}".replace("log", "np.log"), name)
+        hidden = terms(f"y ~ {right}".replace("log", "np.log"), hidden={name})
+        assert terms(text) == hidden
+    assert leave_out("y~.", "x") == "y ~ . - x" and leave_out("~ a", "x") == "~ a"
 
 
 def test_answers_of_a_model_are_no_features():

@@ -44,6 +44,51 @@ def _check_apart(response, labelled, pool):
         )
 
 
+def declare_levels(response, *frames):
+    """The frames (some may be None), with levels declared that one has and the first lacks.
+
+    A model refuses levels that its rows have not; that these are there is known from the start. As
+    of all declared categories without rows, such a level is a missing value until it is labelled.
+    """
+    known = [frame for frame in frames if frame is not None]
+    new = {}
+    for name in known[0].columns.drop(response, errors="ignore"):
+        columns = [frame[name] for frame in known if name in frame]
+        if known[0].columns.is_unique and all(_is_text(x) for x in columns):
+            levels = pd.unique(pd.concat([_levels(x) for x in columns]))
+            first, alike = columns[0].dtype, len({x.dtype for x in columns}) == 1
+            declared = isinstance(first, pd.CategoricalDtype)
+            if len(levels) > len(_levels(columns[0])) or (declared and not alike):
+                ordered = declared and first.ordered
+                new[name] = pd.CategoricalDtype(_in_order(levels, columns), ordered)
+    return tuple(
+        frame if frame is None else frame.astype({k: v for k, v in new.items() if k in frame})
+        for frame in frames
+    )
+
+
+def _is_text(x):
+    """Whether a column has categories or text alone."""
+    if isinstance(x.dtype, pd.CategoricalDtype | pd.StringDtype):
+        return True
+    return x.dtype == object and all(isinstance(value, str) for value in x.dropna().unique())
+
+
+def _levels(x):
+    """Declared categories of a column, or its values, as a Series of objects."""
+    if isinstance(x.dtype, pd.CategoricalDtype):
+        return pd.Series(x.cat.categories, dtype=object)
+    return pd.Series(x.dropna().unique(), dtype=object)
+
+
+def _in_order(levels, columns):
+    """Levels in the order of categories where these are declared, else sorted, as text is."""
+    if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
+        longest = max((_levels(x) for x in columns), key=len)
+        return [*longest, *[level for level in levels if level not in set(longest)]]
+    return sorted(levels)
+
+
 def to_series(labels, response):
     """Labels as a Series by row label, each row once."""
     if isinstance(labels, pd.DataFrame):

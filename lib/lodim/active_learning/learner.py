@@ -8,7 +8,13 @@ import pandas as pd
 
 from lodim.active_learning import scores
 from lodim.active_learning.batch_selection import diverse, features, top
-from lodim.active_learning.labels import check_frames, check_labels, plain, to_series
+from lodim.active_learning.labels import (
+    check_frames,
+    check_labels,
+    declare_levels,
+    plain,
+    to_series,
+)
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
@@ -51,7 +57,8 @@ def active(
         the model can be fitted; `fit` is None so far, and `teach` takes any class.
     pool : DataFrame
         Rows that can be asked for; its index says which is which, so that no label occurs twice. A
-        column with the response is left out.
+        column with the response is left out. Levels of a category that no labelled row has so far
+        are missing values until one is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
         What `query` goes by where it is not told; or a function (fit, rows) -> numbers, one for
         each row of the pool: the largest are asked for, NaN last.
@@ -114,16 +121,21 @@ def active(
     -.002, p from .27). With gbmap on heart "committee", "uncertainty" and "margin" gain .018 to
     .019, "diverse" .012 (p from .12), from a start that is .029 lower than proset's. So take
     proset or gbmap with "committee", or "diverse", which is safe where labels are noise; "margin"
-    and "uncertainty" where a committee (ten more fits a round) takes too long. costnet has not been
-    measured: a fit takes seconds.
+    and "uncertainty" where a committee (ten more fits a round) takes too long.
 
-    Measured with ripr (`benchmarks/active.py`, results/active_*.txt there), 20 repetitions, mean
-    accuracy over the learning curve beside random choice: where rows that cannot be learnt form a
-    heap, "diverse" gains .027 (p = 1e-5), nearly what an oracle does that knows them. Elsewhere no
-    score clearly wins: "diverse" -.006 to .005, "committee" .000 to .007 (p from .2). There is
-    something to win: the best of ten random batches, by all labels, gains .023 on breast_cancer,
-    .036 on ionosphere and .005 on seeds. "uncertainty" loses .012 and .026 to noise, "infogain"
-    .021 and .030, "entropy" .06 to .09. A single run shows none of this.
+    costnet and ripr, as they are by default, on heart (4 and 5 repetitions: nothing is
+    significant): costnet with "uncertainty" and "margin" .010 above random choice (p = .6; .784),
+    ripr with both .030 (p = .12; .751), "diverse" .010, "committee" -.004. A fit takes tenths of
+    seconds to seconds, and a committee of costnet ten times that.
+
+    Measured with ripr as the thesis has it, serve="ratio" (`benchmarks/active.py`,
+    results/active_*.txt there), 20 repetitions, mean accuracy over the learning curve beside random
+    choice: where rows that cannot be learnt form a heap, "diverse" gains .027 (p = 1e-5), nearly
+    what an oracle does that knows them. Elsewhere no score clearly wins: "diverse" -.006 to .005,
+    "committee" .000 to .007 (p from .2). There is something to win: the best of ten random batches,
+    by all labels, gains .023 on breast_cancer, .036 on ionosphere and .005 on seeds. "uncertainty"
+    loses .012 and .026 to noise, "infogain" .021 and .030, "entropy" .06 to .09. A single run shows
+    none of this.
 
     When to stop, without further labels: predictions for the rows that the pool began with (at most
     2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
@@ -167,6 +179,7 @@ def active(
     for name, value in beside.items():
         if value is not None and value not in pool:
             raise DataError(f"{name}: the pool has no column {value!r}, which its rows will need")
+    labelled, pool, test = declare_levels(response, labelled, pool, test)
     if labelled is None:
         labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
     if "seed" in spec_of(model).settings.__dataclass_fields__:

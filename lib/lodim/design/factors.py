@@ -23,6 +23,7 @@ from lodim.formula.language import column_name, column_nodes, function_name
 
 LISTS = ("levels", "labels", "unseen")  # which are tuples here
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
+NO_CURE = "; of a value that is computed none can be taken as missing: make it a column of the data"
 IDENTIFIER = 1000  # levels above which a column that seldom repeats one is taken for a row name
 
 
@@ -170,7 +171,7 @@ def prepare(factor, table):
     if not factor.called:
         return recode(table.columns[factor.name], factor.levels, table.rows, CURE)
     source, rows = _inner(factor.name, tree(factor.name).args[0], table)
-    return recode(source, factor.levels, rows, CURE if column_with_levels(factor) else "")
+    return recode(source, factor.levels, rows, CURE if column_with_levels(factor) else NO_CURE)
 
 
 def column(factor, prepared, j):

@@ -17,6 +17,7 @@ from lodim.design.design import REAL, Design
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
+from lodim.formula.formula import leave_out
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
@@ -217,6 +218,8 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     """
     if groups is not None and "groups" in inspect.signature(model).parameters:
         arguments, groups = arguments | {"groups": groups}, None
+    elif isinstance(groups, str):
+        formula = leave_out(formula, groups)  # a later call with this formula names no groups
     spec = spec_of(model)
     arguments = {
         k: v.item() if isinstance(v, np.generic) else v

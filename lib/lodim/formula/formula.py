@@ -213,6 +213,27 @@ def update(old, new):
     return f"{sides[0]} ~ {(''.join(pieces) + text[last:]).strip()}".strip()
 
 
+def leave_out(text, name):
+    """A formula whose dot does not stand for a column.
+
+    Parameters
+    ----------
+    text : str
+        A formula.
+    name : str
+        A column of the data.
+
+    Returns
+    -------
+    str
+        For ``"y ~ ."`` and ``"id"``, ``"y ~ . - id"``.
+    """
+    left, right = parse(text).sides
+    rest = f". - {quote(name)}"
+    rest = rest if right.strip() == "." else f"({rest})"
+    return update(f"{left} ~ {rest}", f". ~ {right}")
+
+
 class _Names:
     """The names of the data's columns, and what a formula may mean by a name."""
 

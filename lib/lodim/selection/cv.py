@@ -26,6 +26,7 @@ from lodim.selection.racing import (
     fold_means,
     grid_losses,
     ordered,
+    paired_losses,
     standard_error,
 )
 
@@ -82,19 +83,18 @@ def count_draws(batch, most=None):
 def choose_between(problem, name, values, *, most_draws=None):
     """The problem with the first value of a setting, or with one that is better held out.
 
-    Better: by more than one standard error of the difference of the deviances; where a single fold
-    is held out, of the deviance itself.
+    Better: by more than one standard error of the difference of the deviances.
     """
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     points = [{name: value} for value in values]
-    losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    first, best, least = np.array(losses[0][-1]), 0, 0.0
-    for j, rows in enumerate(losses[1:], 1):
-        gap = np.array(rows[-1])
-        gap[:, 0] -= first[:, 0]
-        mean = fold_means(gap[None])[0]
-        if mean < min(least, -standard_error(gap, mean, draws)):
+    settings = [replace(problem.settings, **point) for point in points]
+    gaps = paired_losses(problem, splits, settings, _loss_of(problem, "deviance"), jobs)
+    best, least = 0, 0.0
+    for j, gap in enumerate(gaps):
+        rows = np.array(gap)
+        mean = fold_means(rows[None])[0]
+        if mean < min(least, -standard_error(rows, mean, draws)):
             best, least = j, mean
     return replace(problem, settings=replace(problem.settings, **points[best]))
 
@@ -144,10 +144,14 @@ def _folds_of_draw(rows, d, draws):
 
 
 def _losses(problem, splits, points, name, jobs, **options):
-    """Held-out losses of points by the loss of a name; the model may have its own deviance."""
-    loss = problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
+    """Held-out losses of points by the loss of a name."""
     settings = [replace(problem.settings, **point) for point in points]
-    return grid_losses(problem, splits, settings, loss, jobs, **options)
+    return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
+
+
+def _loss_of(problem, name):
+    """The loss of a row by its name; the model may have its own deviance."""
+    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
 
 
 def cv(

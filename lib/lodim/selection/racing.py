@@ -59,6 +59,26 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
     return rows
 
 
+def paired_losses(problem, splits, points, loss, n_jobs):
+    """Held-out losses of each point less those of the first, row by row: a row a fold, see `rows`.
+
+    As for `grid_losses`, of the last stage. Standard errors are those of the differences, which are
+    less than those of the losses where the same rows are hard for all points.
+    """
+    spec, runs = problem.spec, []
+    for point in points:
+        key, value = _without(point, spec.stage_setting or spec.shared_setting)
+        runs.append(StageLosses(problem, splits, *_run_settings(spec, key, {value}), loss, 1))
+    with progress.showing(problem.progress):
+        _race(runs, n_jobs)
+    tests = [test for _, test in splits]
+    return [
+        [fold_row(test, each - first) for test, each, first in
+         zip(tests, run.last, runs[0].last, strict=True)]
+        for run in runs
+    ]  # fmt: skip
+
+
 def _race(runs, n_jobs):
     """Advance all runs by some stages at a time until none is left.
 
@@ -103,13 +123,15 @@ class StageLosses:
 
     Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
     gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
-    the weight, and the standard error of that mean.
+    the weight, and the standard error of that mean; `last` of each fold the losses of its rows
+    after the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.last = [np.zeros(0)] * len(splits)
         self.draws, self.staged = draws, problem.spec.stage_setting is not None
         if hasattr(settings, "threads"):
             settings = replace(settings, threads=1)
@@ -128,19 +150,12 @@ class StageLosses:
             if self.finished:
                 return
             row = []
-            for pair in zip(self.fits, self.splits, strict=True):
-                row.append(self._held_out(*pair))
+            for k, (fit, (_, test)) in enumerate(zip(self.fits, self.splits, strict=True)):
+                self.last[k] = self.loss(self.family, test.y, test.weight, next(fit)[2])
+                row.append(fold_row(test, self.last[k]))
                 if not (self.staged or self.rows):
                     bar.update(1)
             self.rows.append(row)
-
-    def _held_out(self, fit, split):
-        test = split[1]
-        weight = test.weight
-        each = self.loss(self.family, test.y, weight, next(fit)[2])
-        mean = weight @ each
-        total = test.n if test.weights is None else test.weights.sum()
-        return mean, total, np.sqrt(weight**2 @ (each - mean) ** 2)
 
     @property
     def finished(self):
@@ -159,6 +174,13 @@ class StageLosses:
         means = fold_means(self.rows)
         at = int(np.argmin(means))
         return means[at], standard_error(np.array(self.rows[at]), means[at], self.draws)
+
+
+def fold_row(test, each):
+    """Mean of the losses (n,) of a held-out batch, its weight, and the mean's standard error."""
+    mean = test.weight @ each
+    total = test.n if test.weights is None else test.weights.sum()
+    return mean, total, np.sqrt(test.weight**2 @ (each - mean) ** 2)
 
 
 def fold_means(rows):

@@ -135,13 +135,27 @@ def test_rows_without_any_view():
 def test_warm_path_is_no_longer_than_a_cold_one():
     L, _ = matrix(300, 30)
     grid = LAMBDA * 10.0 ** np.arange(-1, 1.1, 0.25)
-    cold, warm, mass = assignment_path(L, grid), [], None
+    cold, warm, mass = [assign(L, lambda_) for lambda_ in grid], [], None
     for lambda_ in grid:
         warm.append(assign(L, lambda_, mass=mass))
         mass = np.zeros(L.shape[1])
         mass[warm[-1].views] = warm[-1].mass
     assert sum(len(a.objective) for a in warm) < sum(len(a.objective) for a in cold)
     assert all(set(b.views) <= set(a.views) for a, b in pairwise(warm))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0, 1e3])
+def test_a_path_of_penalties_reaches_to_where_they_bite(size):
+    """However the losses are scaled: at its ends one view is left, or nothing changes any more."""
+    L, _ = matrix(120, 12, blocked=0)
+    grid, path = assignment_path(size * L, 1e-4, 0.05)
+    n_views = [len(a.selected(0.05)) for a in path]
+    assert len(grid) == len(path) and n_views[0] >= 8 and n_views[-1] == 1
+    np.testing.assert_allclose(np.diff(np.log10(grid)), 0.125)
+    alone = assign(size * L, 1e-4 * grid[3])
+    assert path[3].objective[-1] == pytest.approx(alone.objective[-1])
+    smaller = assign(size * L, 1e-4 * grid[0] / 10.0**0.125)
+    assert len(smaller.selected(0.05)) == n_views[0]
 
 
 # Limits of one's own ------------------------------------------------------------------------------
@@ -230,7 +244,7 @@ def test_recovery_of_clusters_and_refusals():
     X = rng.random((300, 6))
     X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
     found = recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "cluster"))
-    assert found.views[0].tolist() == [1, 4] and found.lambda_ == 1.0
+    assert found.views[0].tolist() == [1, 4] and found.lambda_ == 2.0
     with pytest.raises(ArgumentError, match="task"):
         recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "other"))
     with pytest.raises(DataError, match="no row"):

@@ -13,10 +13,11 @@ from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
 from lodim.engine import tiles
+from lodim.models.ripr.answers import clusters
 from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
-from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.answers.information_gain import information_gains
+from lodim.models.ripr.answers.kmeans import kmeans
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)
@@ -358,6 +359,61 @@ def test_kmeans_of_weighted_rows():
     assert kmeans(X, weight, 1, np.random.default_rng(0))[1] == pytest.approx(same)
 
 
+def groups(n_groups, seed, n=200):
+    """Rows (n, 2) in round groups, their centres at least 8 standard deviations apart."""
+    rng = np.random.default_rng(seed)
+    at = 8.0 * np.array([(0, 0), (1, 1), (0, 2), (2, 0), (2, 2), (3, 1), (1, 3), (3, 3)])
+    return at[np.arange(n) % n_groups] + rng.normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 5, 8])
+def test_number_of_clusters(n_groups):
+    df = pd.DataFrame(groups(n_groups, n_groups), columns=["a", "b"])
+    fit = ld.ripr("~ .", df, threads=1)
+    assert len(fit.clusters()) == n_groups
+    assert f"Clusters in the views: {n_groups} (by prediction strength)" in str(fit)
+    weighted = ld.ripr("~ .", df, weights=np.tile([0.5, 2.0], 100), threads=1)
+    assert len(weighted.clusters()) == n_groups
+
+
+def test_prediction_strength_of_pairs():
+    """Against a count of the pairs; weights as copies, but for the pair of a row and its copy."""
+    rng = np.random.default_rng(0)
+    X, Z = groups(4, 1, 60), groups(4, 1, 60) + 0.5 * rng.normal(size=(60, 2))
+    one = np.ones(60)
+    found = clusters._agreement([(X, one), (Z, one)], 5, np.random.default_rng(2))
+    again = np.random.default_rng(2)
+    centres = [kmeans(Y, one, 5, again)[0] for Y in (X, Z)]
+
+    def of(Y, C):
+        return ((Y[:, None] - C) ** 2).sum(axis=2).argmin(axis=1)
+
+    least = []
+    for Y, own, other in ((X, *centres), (Z, *centres[::-1])):
+        a, b = of(Y, own), of(Y, other)
+        pairs = [(i, j) for i in range(60) for j in range(60) if i != j and a[i] == a[j]]
+        least.append(min(np.mean([b[i] == b[j] for i, j in pairs if a[i] == c]) for c in range(5)))
+    assert found == pytest.approx(np.mean(least)) and 0.0 < found < 1.0
+
+
+@pytest.mark.parametrize("n_groups", [3, 4])
+def test_two_features_that_repeat_one_measurement_are_no_clusters(n_groups):
+    rng, X = np.random.default_rng(1), groups(n_groups, 3)
+    df = pd.DataFrame(X, columns=["a", "b"])
+    df["again"], df["u"] = df["a"] + 0.1 * rng.normal(size=200), rng.uniform(size=200)
+    fit = ld.ripr("~ .", df, threads=1)
+    assert fit.view_names[0] in ("a, b", "b, again", "again, b")
+    assert fit.tidy()["estimate"][0] > 0.9 and len(fit.clusters()) >= n_groups
+
+
+def test_clusters_of_iris():
+    iris = ld.data("iris")
+    fit = ld.ripr("~ . - species", iris, threads=1)
+    assert fit.view_names == ["petal_length, petal_width"] and len(fit.clusters()) == 3
+    shares = pd.crosstab(fit.predict(iris), iris["species"]).max(axis=1)
+    assert shares.sum() >= 0.94 * len(iris)
+
+
 # Learners ------------------------------------------------------------------------------------
 
 
@@ -522,7 +578,7 @@ def test_explanation_without_a_view():
 # Gains ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, k", [("two", None), ("two", 1), ("three", 4), ("three", 500)])
+@pytest.mark.parametrize("name, k", [("two", None), ("two", 1), ("three", 4), ("three", 79)])
 def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     """Against ensembles to which each row has been added with each label."""
     data = TWO if name == "two" else three()

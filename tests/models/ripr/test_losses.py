@@ -159,6 +159,7 @@ def test_regression_losses(rounded):
 
 def test_cluster_losses():
     X, _ = data(2)
+    X[:, 1] = 2.0 * X[:, 0] + 0.1 * X[:, 1]  # repeats it
     views, k = enumerate_views(5, 2, 2), 6
     both = losses.uniform_references(X, np.arange(90), 4)
     expected = np.full((90, len(views)), np.inf)
@@ -167,7 +168,30 @@ def test_cluster_losses():
         for i in np.flatnonzero(~np.isnan(Z).any(axis=1)):
             own = kth(Z, Z[i], k, np.arange(90) != i)
             expected[i, j] = (own / kth(S, Z[i], k, np.ones(90, bool))) ** 0.02
-    same(losses.cluster_losses(X, views, k, seed=4), expected)
+        known = X[~np.isnan(X[:, view]).any(axis=1)][:, view]
+        axes = np.linalg.svd(known - known.mean(axis=0), full_matrices=False)[2]
+        volume = np.ptp(known @ axes.T, axis=0).prod() / np.ptp(known, axis=0).prod()
+        expected[:, j] /= min(volume, 1.0) ** 0.01
+    same(losses.cluster_losses(X, views, k, seed=4, n_samples=1), expected)
+    each = [losses.cluster_losses(X, views, k, seed=4, n_samples=m) for m in (1, 2)]
+    assert (each[0] != each[1]).any()
+
+
+def test_volumes_of_boxes_along_principal_components():
+    """A rectangle of 10 x 1 at an angle of 30 degrees, beside what is related to nothing."""
+    grid = np.stack(np.meshgrid(np.linspace(0, 10, 21), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
+    cos, sin = np.cos(np.pi / 6), 0.5
+    X = grid @ np.array([[cos, sin], [-sin, cos]])
+    X = np.c_[X, np.tile(np.arange(9.0), 21), X[:, 0] * (1 + 1e-12), np.ones(len(X))]
+    views = np.array([[0, 1], [1, 0], [0, 3], [0, 4], [0, -1]])
+    known = 10.0 / ((10 * cos + sin) * (10 * sin + cos))
+    expected = [known, known, losses.LEAST_VOLUME, 1.0, 1.0]
+    np.testing.assert_allclose(losses.reference_volumes(X, views), expected)
+    square = np.stack(np.meshgrid(np.arange(5.0), np.arange(5.0)), -1).reshape(-1, 2)
+    noise = 1e-12 * np.random.default_rng(0).standard_normal(square.shape)
+    assert losses.reference_volumes(square + noise, views[:1])[0] == pytest.approx(1.0)
+    X[::3, 1] = np.nan
+    assert 0.0 < losses.reference_volumes(X, views[:1])[0] < 1.1 * known
 
 
 # Views ------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_a_penalty_that_is_printed_gives_the_fit_again():
         again = ld.ripr(formula, data, lambda_=s.lambda_, k=s.k, threads=1)
         assert again.view_names == fit.view_names
         assert again.settings.lambda_ == s.lambda_
-    assert "lambda: 1 (default)" in str(fit_of("clusters"))
+    assert "lambda: 2 (default)" in str(fit_of("clusters"))
     assert ld.ripr("y ~ .", TWO, lambda_=3, threads=1).settings.lambda_ == 3
 
 
@@ -427,3 +427,17 @@ def test_fits_of_several_responses_augment_explain_and_update():
     assert x.prediction == fits["z"].explain(df.iloc[[4]]).prediction and len(x.neighbours) == 4
     other = fits.update(df.iloc[::2], k=5)
     assert list(other.fits) == ["y", "z"] and other["y"].settings.k == 5
+
+
+def test_more_neighbours_than_rows_are_refused():
+    weights = np.r_[np.zeros(10), np.ones(len(TWO) - 10)]
+    few = TWO.assign(y=TWO["y"].where(np.arange(len(TWO)) % 3 > 0))
+    known = int(few["y"].notna().to_numpy()[10:].sum())
+    with pytest.raises(ld.ArgumentError, match=f"k must be at most {known - 1}, .* not {known}"):
+        ld.ripr("y ~ .", few, weights=weights, k=known, threads=1)
+    fit = ld.ripr("y ~ .", few, weights=weights, k=known - 1, serve="ratio", threads=1)
+    assert fit.settings.k == known - 1
+    cv = ld.cv(ld.ripr, "y ~ .", TWO, grid={"k": [len(TWO) - 2, 10**4]}, folds=3, threads=1)
+    assert cv.frame["mean"][0] == cv.frame["mean"][1]  # folds have fewer rows than either
+    rival = ld.cv(ld.ripr, "y ~ .", TWO, grid={"k": [10**4]}, folds=3, threads=1)
+    assert rival.best.settings.k == len(TWO) - 1

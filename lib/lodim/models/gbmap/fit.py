@@ -11,6 +11,7 @@ import pandas as pd
 from lodim.checks import flag, one_of, positive, share, whole
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, warn
 from lodim.fitting.fit import Fit
+from lodim.fitting.storage import plain_label
 from lodim.models.gbmap import equation, page, report
 from lodim.models.gbmap.embedding import (
     KINDS,
@@ -20,6 +21,7 @@ from lodim.models.gbmap.embedding import (
 )
 
 BEYOND = 0.25  # share of the training response's range, outside which predictions extrapolate
+ROUNDING = 1e-12  # of the scale of the response, in which learners are summed
 
 
 class GbmapFit(Fit):
@@ -504,14 +506,14 @@ class GbmapFit(Fit):
         """Warn once of the rows of a batch whose f (n,) is far beyond the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
-        least = BEYOND * (high - low)
+        least = max(BEYOND * (high - low), ROUNDING * self.estimates.scale)
         if self.calibration is not None:
             least = max(least, self.drift_threshold())
         far = np.flatnonzero(beyond > least)
         if not far.size:
             return
         worst = far[np.argmax(beyond[far])]
-        name, row = self.design.response.name, batch.index[batch.rows[worst]]
+        name, row = self.design.response.name, plain_label(batch.index[batch.rows[worst]])
         warn(
             f"{far.size} of {batch.n} rows are predicted far beyond the training range of {name}, "
             f"{low:.6g} to {high:.6g}: row {row!r} the farthest, with {f[worst]:.6g}. The fit "

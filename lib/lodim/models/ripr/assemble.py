@@ -39,6 +39,7 @@ def from_state(state):
     p = len(design.names)
     known = {"serve": RATIO, "axis_of": np.arange(p), "local_learners": ()}
     known["mismatch"] = np.zeros(len(state["ensemble"]["features"]))  # of files without these
+    known |= {"n_samples": 1, "volumes": np.ones(len(state["ensemble"]["views"]))}
     ensemble, results = Ensemble(**known | state["ensemble"]), Record(**state["record"])
     ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
     if ensemble.n_scores != common["family"].n_scores:

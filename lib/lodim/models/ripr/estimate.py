@@ -18,11 +18,11 @@ from lodim.models.ripr.answers.clusters import fit_clusters
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Limits
-from lodim.models.ripr.assignment.lambda_path import GRID, assignment_path, select_lambda
+from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
-from lodim.models.ripr.assignment.view_search import ViewSearch, task_of
-from lodim.models.ripr.losses import ALPHA
+from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
+from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
 from lodim.models.ripr.vote.answers import calibrated
 from lodim.models.ripr.vote.axes import Axes, places
@@ -40,6 +40,11 @@ def validate(problem):
         refuse_unused_arguments([problem])
     if s.learner is not None:
         check_kind(s.learner, task_of(problem.family))
+    if s.k is not None and s.k > most_neighbours(problem.batch):
+        raise ArgumentError(
+            f"k must be at most {most_neighbours(problem.batch)}, the other rows that count and "
+            f"have a response, not {s.k}"
+        )
     problem = _with_serve(problem)
     if s.limits is None:
         return problem
@@ -209,6 +214,8 @@ def vote_ensemble(search):
         balanced=s.balanced,
         scale=np.array([1.0, 0.0]),
         seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=np.ones(len(chosen.views)),
         centres=np.zeros((0, chosen.views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float("nan"),
@@ -230,7 +237,9 @@ def build_ensemble(search, views, shares, k, lambda_):
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
-    features = np.unique(views[views >= 0])
+    features, volumes = np.unique(views[views >= 0]), np.ones(len(views))
+    if t.task == CLUSTERS:
+        volumes = reference_volumes(t.X[t.weight > 0], views)
     e = Ensemble(
         task=t.task,
         features=features,
@@ -247,6 +256,8 @@ def build_ensemble(search, views, shares, k, lambda_):
         balanced=s.balanced,
         scale=np.array(INITIAL_SCALE),
         seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=volumes,
         centres=np.zeros((0, views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
@@ -302,7 +313,9 @@ def fit_shared(problems):
 def _select_shared(searches, losses, weight, ks):
     """The penalty of the path that the errors of all responses choose, and its assignment."""
     c, threads = searches[0].control, searches[0].threads
-    path = assignment_path(np.concatenate(losses), GRID, weight=weight, threads=threads)
+    grid, path = assignment_path(
+        np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads
+    )
     J = np.unique(np.concatenate([a.selected(c.least) for a in path]))
     each = zip(searches, losses, ks, strict=True)
     by_response = [search.data.held_out_errors(L, k, J) for search, L, k in each]
@@ -310,5 +323,5 @@ def _select_shared(searches, losses, weight, ks):
     def errors_of(assignment, columns):
         return np.concatenate([of(assignment, columns) for of in by_response])
 
-    chosen = select_lambda(path, errors_of, c, weight).chosen
-    return float(GRID[chosen]), path[chosen]
+    chosen = select_lambda(grid, path, errors_of, c, weight).chosen
+    return float(grid[chosen]), path[chosen]

@@ -13,11 +13,14 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.views import by_content, dims, rows_by_content
+from lodim.models.ripr.views import by_content, dims, features, rows_by_content
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
 MAX_DIGITS = 46  # binary, of the largest value: squares of sums stay below kernels.FAR
 STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
+N_SAMPLES = 5  # that clusters are compared with
+UNRELATED = 1e-6  # correlation: principal components of less are those of rounding
+LEAST_VOLUME = 1e-8  # of the box along principal components; copies have none
 SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where rounding would move it
 
 
@@ -102,13 +105,17 @@ class ReferenceGroups:
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
-def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, threads=1):
+def cluster_losses(
+    X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, counts=None, threads=1
+):
     """Losses of clustering, Sect. 2.2.2: how much denser a row's neighbourhood is than chance.
 
-    L_ij = (nu_k(rows without i) / nu_k(uniform sample))^(|view| (1 - alpha)); the sample has as
-    many points as there are rows, uniform over the box that bounds them, and rows are spread where
-    values repeat: see `uniform_references`. Parameters as for `class_losses`; `seed` draws the
-    sample.
+    L_ij = ((nu_k(rows without i) / nu_k(uniform sample))^|view| / v_j)^(1 - alpha); the sample has
+    as many points as there are rows, uniform over the box that bounds them, and rows are spread
+    where values repeat: see `uniform_references`. v_j is the volume that the box takes along the
+    principal components of the view: see `reference_volumes`. Parameters as for `class_losses`;
+    `seed` draws the samples, `n_samples` of them, of which the geometric mean of the losses is
+    taken.
 
     Returns
     -------
@@ -118,9 +125,13 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, counts=None, thread
     k = k or default_k(len(rows))
     member = np.zeros((len(X), 2), np.int64)
     member[rows, 0] = 1
-    references, pair = uniform_references(X, rows, seed), np.zeros(len(X), np.int64)
-    groups, spread = ReferenceGroups.from_sample(len(X), rows), references[: len(X)]
-    return ratio_losses(spread, references, groups, pair, member, views, k, 1.0 - alpha, threads)
+    pair, groups = np.zeros(len(X), np.int64), ReferenceGroups.from_sample(len(X), rows)
+    L = np.ones((len(X), len(views)))
+    for draw in range(n_samples):
+        references = uniform_references(X, rows, seed, draw)
+        args = references[: len(X)], references, groups, pair, member, views, k
+        L *= ratio_losses(*args, (1.0 - alpha) / n_samples, threads)
+    return L / reference_volumes(X[rows], views) ** (1.0 - alpha)
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
@@ -250,7 +261,7 @@ def _centres(X):
 # The uniform sample that clustering compares with ------------------------------------------------
 
 
-def uniform_references(X, rows, seed):
+def uniform_references(X, rows, seed, draw=0):
     """Rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
 
     The points are uniform over the box of the rows. Where values repeat, as those of counts, of
@@ -258,14 +269,14 @@ def uniform_references(X, rows, seed):
     There a value stands for all that is nearer to it than to other values, and the rows that have
     it are spread over that: a feature of noise is as dense as the sample however few values it has.
     Nothing is drawn by the place of a row or of a column, so that permuted data has permuted
-    results.
+    results. draw : number of the sample, of several of a seed.
 
     Returns
     -------
     array (n + len(rows), p)
     """
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
-    for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed), strict=True):
+    for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
         low, high = value_cells(X[known, f])
         ends = (low.min(), high.max()) if len(known) else (0.0, 0.0)
@@ -276,6 +287,32 @@ def uniform_references(X, rows, seed):
             place[rows[order]] = draws.random(len(rows))
             spread[known, f] = low + (high - low) * place[known]
     return np.concatenate([spread, sample])
+
+
+def reference_volumes(X, views):
+    """Volume of the box along the principal components of views, in that along features, (d*,).
+
+    Two features that repeat one measurement lie on a line, and are dense beside a sample over the
+    box of the features however evenly they lie on it. The reference of the gap statistic is
+    therefore uniform over a box that is aligned with the principal components (Tibshirani, Walther
+    and Hastie 2001, Sect. 3, b): as many points in a smaller volume are as much denser. It is
+    never the larger box.
+    """
+    out = np.ones(len(views))
+    for j, view in enumerate(views):
+        Z = X[:, features(view)]
+        Z = Z[~np.isnan(Z).any(axis=1)]
+        span = np.ptp(Z, axis=0) if len(Z) else np.zeros(1)
+        if Z.shape[1] < 2 or not span.all():
+            continue
+        Z = (Z - Z.mean(axis=0)) / span.max()
+        covariance = np.einsum("if,ig->fg", Z, Z)
+        size = np.sqrt(np.diag(covariance))
+        covariance[np.abs(covariance) < UNRELATED * np.outer(size, size)] = 0.0
+        turned = np.einsum("if,fg->ig", Z, np.linalg.eigh(covariance)[1])
+        volume = np.prod(np.ptp(turned, axis=0)) / np.prod(span / span.max())
+        out[j] = np.clip(volume, LEAST_VOLUME, 1.0)
+    return out
 
 
 def value_cells(x):
@@ -290,7 +327,7 @@ def value_cells(x):
     return low[of], high[of]
 
 
-def _generators(X, seed):
+def _generators(X, seed, draw):
     """A random generator for each feature, in the order of content, seeded by its values."""
     seen, out = {}, []
     for f in by_content(X):
@@ -298,5 +335,5 @@ def _generators(X, seed):
         span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
         code = crc32(np.floor(STEPS * (x - x[:1]) / span + SHIFT).astype(np.int64).tobytes())
         seen[code] = seen.get(code, -1) + 1
-        out.append(np.random.default_rng([seed, 7, code, seen[code]]))
+        out.append(np.random.default_rng([seed, 7 + draw, code, seen[code]]))
     return out

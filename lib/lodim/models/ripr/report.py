@@ -1,5 +1,6 @@
 """What a RiprFit prints."""
 
+import numpy as np
 import pandas as pd
 
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
@@ -37,6 +38,9 @@ def listing(fit):
     if r.blind:
         null = ", answered as the mean of all" if voting(fit) else ""
         lines.append(f"Without any complete view: {r.blind} rows{null}")
+    if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
+        each = np.bincount(fit.estimates.centre_view, minlength=len(fit.estimates))
+        lines.append(f"Clusters in the views: {', '.join(map(str, each))} ({_number_from(fit)})")
     if not fit.converged:
         lines.append("Warning: the search for views did not converge; see summary()")
     return lines, _views(fit, "", (_error_note(fit),))
@@ -208,6 +212,8 @@ def _notes(fit):
         notes.append(_blind_note(fit))
     if fit.arguments.get("limits") is not None:
         notes.append("Training rows are assigned within limits, by CVXPY.")
+    if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
+        notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
     if fit.estimates.local_learners:
         notes.append("Views answer by the learner, fitted to the rows that each serves.")
     return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
@@ -289,6 +295,13 @@ def _learner(fit):
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
+
+
+def _number_from(fit):
+    """Where the number of clusters in a view is from; files of one uniform sample are older."""
+    if fit.settings.n_clusters:
+        return "given"
+    return "by prediction strength" if fit.estimates.n_samples > 1 else "by Calinski-Harabasz"
 
 
 def _lambda_chosen_by(fit):

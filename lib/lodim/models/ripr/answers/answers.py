@@ -177,8 +177,9 @@ def _query_numbers(e, X, threads):
 
 def _query_clusters(e, X, threads):
     """Answers by the view in which a row has many rows near, beside a uniform sample."""
-    how = {"seed": e.seed, "counts": e.weight > 0, "leave_out": X is None, "threads": threads}
-    ratios = knn.cluster_ratios(e.X if X is None else X, e.X, e.views, e.k, **how)
+    how = {"seed": e.seed, "n_samples": e.n_samples, "counts": e.weight > 0}
+    how |= {"leave_out": X is None, "threads": threads}
+    ratios = knn.cluster_ratios(e.X if X is None else X, e.X, e.views, e.volumes, e.k, **how)
     view = knn.nearest_view(ratios)
     value = np.full(ratios.shape[:2], np.nan)
     return Answers(view, value, np.exp(e.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
@@ -208,7 +209,9 @@ def _subset(e, on):
     B, total = e.B[:, on], e.B[:, on].sum(axis=1, keepdims=True)
     by_query = (e.served[:, None] == on) & (e.B.sum(axis=1, keepdims=True) > 0)
     B = np.where(total > 0, B / np.where(total > 0, total, 1.0), by_query)
-    return replace(e, views=views, features=e.features[used], X=e.X[:, used], B=B)
+    return replace(
+        e, views=views, features=e.features[used], X=e.X[:, used], B=B, volumes=e.volumes[on]
+    )
 
 
 # From evidence to probabilities ------------------------------------------------------------------

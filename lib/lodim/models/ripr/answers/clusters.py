@@ -5,24 +5,28 @@ from dataclasses import replace
 import numpy as np
 
 from lodim.models.ripr import ties
+from lodim.models.ripr.answers.kmeans import kmeans
 from lodim.models.ripr.views import rows_by_content
 
-STARTS, ROUNDS = 10, 100
 MOST_CLUSTERS = 8  # of a view that are tried where their number is open
+STRONG = 0.85  # prediction strength of clusters that are there; its authors: .8 to .9
+HALVES = 10  # draws of the halves of the rows
+SAMPLE = 2000  # rows of both halves, at most
 
 
 def fit_clusters(e, n_clusters, seed):
     """The ensemble with centres in each view.
 
-    Without a number, as many in each as have the largest Calinski-Harabasz index.
+    Without a number, as many in each as prediction strength finds, one among them.
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.served == j) & (e.weight > 0))
         rows = rows[rows_by_content(e.X[rows])]  # starts are drawn by place
         X, weight = e.X[rows][:, e.columns(j)], e.weight[rows]
-        rng = np.random.default_rng([seed, j])
-        each = _best_centres(X, weight, n_clusters, rng)
+        wanted = n_clusters or _n_clusters(X, weight, np.random.default_rng([seed, j, 1]))
+        wanted = min(wanted, len(np.unique(X, axis=0)))
+        each = kmeans(X, weight, wanted, np.random.default_rng([seed, j]))[0]
         each = each[np.lexsort(each.T[::-1])]
         centres.append(np.pad(each, ((0, 0), (0, D - each.shape[1])), constant_values=np.nan))
         of += [j] * len(each)
@@ -60,56 +64,41 @@ def cluster_names(e):
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
 
-def _best_centres(X, weight, n_clusters, rng):
-    """Centres (c, d) of k-means, of as many clusters as are asked for or fit best."""
-    places = len(np.unique(X, axis=0))
-    if n_clusters is not None:
-        return kmeans(X, weight, min(n_clusters, places), rng)[0]
-    tried = [kmeans(X, weight, c, rng) for c in range(2, min(MOST_CLUSTERS, places - 1) + 1)]
-    if not tried:
-        return kmeans(X, weight, 1, rng)[0]
-    total = kmeans(X, weight, 1, rng)[1]
-    index = [
-        (total - within) / (len(c) - 1) / max(within / (len(X) - len(c)), 1e-300)
-        for c, within in tried
-    ]
-    return tried[int(ties.argmin(-np.array(index) / (max(index) or 1.0)))][0]
+def _n_clusters(X, weight, rng):
+    """The number of clusters that other rows agree with: the largest of enough strength.
+
+    Prediction strength (Tibshirani and Walther 2005): k-means is fitted to each of two halves of
+    the rows, and the rows of one are assigned by the centres of the other. Of the pairs of rows
+    that are together in a cluster of their own half, the share that stays together; the least of
+    the clusters counts, and the mean over both sides of several draws of the halves. One cluster
+    has a strength of one.
+    """
+    most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
+    strength = np.zeros((HALVES, most + 1))
+    for each in strength:
+        rows = rng.permutation(len(X))[:SAMPLE]
+        halves = np.array_split(rows, 2)
+        for c in range(2, most + 1):
+            each[c] = _agreement([(X[half], weight[half]) for half in halves], c, rng)
+    strong = np.flatnonzero(strength.mean(axis=0) >= STRONG)
+    return int(max(strong, default=1))
 
 
-def kmeans(X, weight, n_clusters, rng):
-    """Centres (c, d) of the least weighted sum of squares of several starts, and that sum."""
-    best, least = None, np.inf
-    for _ in range(STARTS if n_clusters > 1 else 1):
-        centres, within = _lloyd(X, weight, _starts(X, weight, n_clusters, rng))
-        if within < least * (1.0 - ties.EQUAL):
-            best, least = centres, within
-    return best, least
+def _agreement(halves, n_clusters, rng):
+    """Prediction strength of both halves, each a pair of rows (n, d) and weights (n,), their mean.
 
-
-def _starts(X, weight, n_clusters, rng):
-    """Starts far from each other (k-means++), (c, d)."""
-    centres = X[[rng.choice(len(X), p=weight / weight.sum())]]
-    while len(centres) < n_clusters:
-        mass = weight * _squared(X, centres).min(axis=1)
-        chance = mass / mass.sum() if mass.sum() > 0 else weight / weight.sum()
-        centres = np.concatenate([centres, X[[rng.choice(len(X), p=chance)]]])
-    return centres
-
-
-def _lloyd(X, weight, centres):
-    """Centres (c, d) that Lloyd's rounds end at, and the weighted sum of squares."""
-    within = np.inf
-    for _ in range(ROUNDS):
-        D = _squared(X, centres)
-        of = ties.argmin(D)
-        new = float(weight @ D[np.arange(len(X)), of])
-        if new >= within * (1.0 - ties.EQUAL):
-            break
-        within = new
-        mass = np.bincount(of, weight, len(centres))
-        moved = np.array([np.bincount(of, weight * x, len(centres)) for x in X.T]).T
-        centres = np.where(mass[:, None] > 0, moved / np.maximum(mass, 1e-300)[:, None], centres)
-    return centres, within
+    A cluster of a single row has no pair, and no strength.
+    """
+    centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
+    least = []
+    for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):
+        cell = n_clusters * ties.argmin(_squared(X, own)) + ties.argmin(_squared(X, other))
+        size = np.bincount(cell, weight, n_clusters**2).reshape(n_clusters, n_clusters)
+        itself = np.bincount(cell, weight**2, n_clusters**2).reshape(n_clusters, n_clusters)
+        together = (size**2 - itself).sum(axis=1)
+        pairs = size.sum(axis=1) ** 2 - itself.sum(axis=1)
+        least.append((together / np.where(pairs > ties.EQUAL, pairs, np.inf)).min())
+    return float(np.mean(least))
 
 
 def _squared(X, centres):

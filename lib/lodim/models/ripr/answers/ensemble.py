@@ -7,6 +7,7 @@ import numpy as np
 from lodim import forms
 from lodim.engine import tiles
 from lodim.models.ripr import ties
+from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
 from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE
 from lodim.models.ripr.views import by_content
 from lodim.models.ripr.vote.axes import places
@@ -37,7 +38,10 @@ class Ensemble:
     balanced : whether shares of the classes are taken out of ratios
     scale : (2,) float64, factors of ratios and votes that make probabilities; where views vote,
         the factor of their sum, and zero
-    seed : of the uniform sample that clusters are compared with
+    seed : of the uniform samples that clusters are compared with
+    n_samples : of them
+    volumes : (r,) float64, of the box that a sample stands for, see `losses.reference_volumes`;
+        ones without clusters
     centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
         learners the means of their clusters; empty otherwise
     centre_view : (q,) int64, the view of each
@@ -64,6 +68,8 @@ class Ensemble:
     balanced: bool
     scale: np.ndarray
     seed: int
+    n_samples: int
+    volumes: np.ndarray
     centres: np.ndarray
     centre_view: np.ndarray
     lambda_: float
@@ -153,6 +159,8 @@ class Ensemble:
             "balanced": forms.flags(),
             "scale": real(2),
             "seed": whole(most=forms.LARGEST),
+            "n_samples": whole(least=1, most=N_SAMPLES),
+            "volumes": real("r", least=LEAST_VOLUME, most=1),
             "centres": real("q", "D", nan=True),
             "centre_view": forms.ascending(whole("q", most=r - 1)),
             "lambda_": real(least=0, nan=True),

@@ -31,15 +31,24 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
     return log_ratios(Q, X, groups, member, views, k or default_k(groups.counts.sum()), threads)
 
 
-def cluster_ratios(Q, X, views, k=None, *, seed=0, counts=None, leave_out=False, threads=1):
-    """log (nu_k(X) / nu_k(uniform sample))^|view|, (q, d*, 1); as for `losses.cluster_losses`."""
+def cluster_ratios(
+    Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
+):
+    """log of (nu_k(X) / nu_k(uniform sample))^|view| / volume, (q, d*, 1), a mean of samples.
+
+    As for `losses.cluster_losses`; volumes (d*,) are its `reference_volumes`.
+    """
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
-    references = uniform_references(X, rows, seed)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
-        Q, member[rows, 0] = references[: len(X)], 1
-    groups = ReferenceGroups.from_sample(len(X), rows)
-    return log_ratios(Q, references, groups, member, views, k or default_k(len(rows)), threads)
+        member[rows, 0] = 1
+    groups, k = ReferenceGroups.from_sample(len(X), rows), k or default_k(len(rows))
+    total = np.zeros((len(Q), len(views), 1))
+    for draw in range(n_samples):
+        references = uniform_references(X, rows, seed, draw)
+        own = references[: len(X)] if leave_out else Q
+        total += log_ratios(own, references, groups, member, views, k, threads)
+    return total / n_samples - np.log(volumes)[:, None]
 
 
 def nearest_view(ratios):

@@ -13,41 +13,74 @@ import numpy as np
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers.knn import number_answers
 from lodim.models.ripr.assignment.solve import assign, reassign
+from lodim.models.ripr.views import row_blocks
 
 GRID = 10.0 ** np.arange(-1.5, 1.51, 0.125)  # in units of the squared scale of the losses
+STEP = 10.0**0.125
+MORE = 24  # steps beyond either end of GRID, at most
 
 
 @dataclass(frozen=True)
 class LambdaPath:
     """Assignments along a path of q increasing penalties, and their errors on rows left out.
 
+    grid : (q,) penalties, in units
     views : for each penalty, columns of the loss matrix that are selected
     assignments : for each penalty
     error : (q,) mean error of the rows
     chosen : position on the path
     """
 
+    grid: np.ndarray
     views: tuple
     assignments: tuple
     error: np.ndarray
     chosen: int
 
 
-def assignment_path(L, grid, *, weight=None, threads=1):
-    """Assignments for increasing penalties, each from the start of the algorithm.
+def assignment_path(L, unit, least, *, weight=None, threads=1):
+    """Penalties in units, GRID and beyond, and the assignments at each, from the algorithm's start.
+
+    GRID is moved by whole decades where the variance of a row's losses is ten units and more, or a
+    tenth and less. Larger penalties follow until one view is left, and smaller ones until one more
+    step selects the same views.
 
     Starts where the last one ended would take several times fewer rounds, but views that a smaller
     penalty has dropped never return, and the objective may end higher.
+
+    Parameters
+    ----------
+    L : array (n, d*)
+    unit : float
+    least : float
+        Share of the mass above which a view is selected.
     """
-    return tuple(assign(L, each, weight=weight, threads=threads) for each in np.sort(grid))
+
+    def at(penalty):
+        return assign(L, unit * penalty, weight=weight, threads=threads)
+
+    decades = int(np.log10(mean_row_variance(L) / unit))
+    grid = [penalty * 10.0**decades for penalty in GRID]
+    path = [at(penalty) for penalty in grid]
+    for _ in range(MORE):
+        if len(path[-1].selected(least)) < 2:
+            break
+        grid.append(grid[-1] * STEP)
+        path.append(at(grid[-1]))
+    for _ in range(MORE):
+        if np.array_equal(*(np.sort(a.selected(least)) for a in path[:2])):
+            break
+        grid.insert(0, grid[0] / STEP)
+        path.insert(0, at(grid[0]))
+    return np.array(grid), tuple(path)
 
 
-def select_lambda(path, errors_of, control, weight=None):
+def select_lambda(grid, path, errors_of, control, weight=None):
     """The LambdaPath of some assignments, with the lambda that their errors choose.
 
     Parameters
     ----------
-    path : tuple of Assignment
+    grid, path : array (q,), tuple of Assignment
         See `assignment_path`.
     errors_of : callable
         (assignment, columns selected) -> (n,) error of each row left out, NaN where none.
@@ -73,7 +106,7 @@ def select_lambda(path, errors_of, control, weight=None):
     centred = difference - excess[:, None]
     se = np.sqrt(np.einsum("i,qi->q", w * w, centred * centred))
     good = np.flatnonzero(allowed & (excess <= control.tolerance * se + ties.EQUAL))
-    return LambdaPath(views, path, mean, int(good[-1]))
+    return LambdaPath(grid, views, path, mean, int(good[-1]))
 
 
 def _errors(path, views, errors_of):
@@ -120,3 +153,15 @@ def number_errors(near, y, L, weight=None):
         return ((value - y) / (y.std() or 1.0)) ** 2
 
     return errors_of
+
+
+def mean_row_variance(L):
+    """Mean variance of the finite losses of a row; 1 where it is zero."""
+    total = 0.0
+    for rows in row_blocks(L):
+        finite = np.isfinite(L[rows])
+        known = np.where(finite, L[rows], 0.0)
+        size = np.maximum(finite.sum(axis=1), 1)
+        centred = np.where(finite, known - (known.sum(axis=1) / size)[:, None], 0.0)
+        total += (np.einsum("ij,ij->i", centred, centred) / size).sum()
+    return float(total / len(L)) or 1.0

@@ -15,12 +15,12 @@ from lodim.models.ripr.assignment.solve import (
     reassign,
     with_log,
 )
-from lodim.models.ripr.views import row_blocks
 
 TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
 FEWER = 4  # by this the root of n is divided where views are chosen by their errors
-UNIT_LAMBDA = 1.0  # of clustering, where nothing is predicted to choose it by, in units
+UNIT_LAMBDA = 1.0  # by which rows are assigned anew to views that are found, at most, in units
+CLUSTER_LAMBDA = 2.0  # of clustering, where nothing is predicted to choose it by, in units
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
         selection takes.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
-        default chosen, see `lambda_path.select_lambda`; for clustering 1.
+        default chosen, see `lambda_path.select_lambda`; for clustering 2.
     L : array (n, d*), optional
         The loss matrix, where it is at hand.
 
@@ -174,16 +174,20 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """The Recovery by the lambda path or one lambda; of a path, errors (n,) of rows left out."""
     L = data.losses(k) if L is None else L
-    unit = mean_row_variance(L) if data.task == "number" else (1.0 - data.control.alpha) ** 2
+    unit = (
+        lambda_path.mean_row_variance(L)
+        if data.task == "number"
+        else (1.0 - data.control.alpha) ** 2
+    )
     able = eligible_views(L, unit)  # the others never serve: the matrix of all may be large
     L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
     weight, control, threads = data.weight, data.control, data.threads
     path, errors = None, None
     if lambda_ is None and data.task != "cluster":
         path, errors = _select_lambda(data, k, L, unit)
-        search, lambda_ = path.assignments[path.chosen], lambda_path.GRID[path.chosen]
+        search, lambda_ = path.assignments[path.chosen], float(path.grid[path.chosen])
     else:
-        lambda_ = UNIT_LAMBDA if lambda_ is None else lambda_
+        lambda_ = CLUSTER_LAMBDA if lambda_ is None else lambda_
         search = assign(L, unit * lambda_, weight=weight, threads=threads)
     columns, own = keep_largest(L, search, control, weight)
     if data.task == "class":
@@ -194,11 +198,11 @@ def _by_penalty(data, k, lambda_, L):
 
 def _select_lambda(data, k, L, unit):
     """The lambda path, and errors (n,) of rows left out at the lambda that it chooses."""
-    c, grid = data.control, unit * lambda_path.GRID
-    path = lambda_path.assignment_path(L, grid, weight=data.weight, threads=data.threads)
-    columns = np.unique(np.concatenate([a.selected(c.least) for a in path]))
+    c, how = data.control, {"weight": data.weight, "threads": data.threads}
+    grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
+    columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
     errors_of = data.held_out_errors(L, k, columns)
-    path = lambda_path.select_lambda(path, errors_of, c, data.weight)
+    path = lambda_path.select_lambda(grid, assignments, errors_of, c, data.weight)
     return path, errors_of(path.assignments[path.chosen], path.views[path.chosen])
 
 
@@ -242,15 +246,3 @@ def refit(L, columns, lambda_, weight=None):
     mass[own.views] = own.mass
     order = ties.descending(mass)
     return columns[order], reassign(L[:, columns[order]], own, mass[order], weight)
-
-
-def mean_row_variance(L):
-    """Mean variance of the finite losses of a row; 1 where it is zero."""
-    total = 0.0
-    for rows in row_blocks(L):
-        finite = np.isfinite(L[rows])
-        known = np.where(finite, L[rows], 0.0)
-        size = np.maximum(finite.sum(axis=1), 1)
-        centred = np.where(finite, known - (known.sum(axis=1) / size)[:, None], 0.0)
-        total += (np.einsum("ij,ij->i", centred, centred) / size).sum()
-    return float(total / len(L)) or 1.0

@@ -59,6 +59,8 @@ class ViewSearch:
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
+        if settings.k is not None:  # of all rows `estimate.validate` knows; folds have fewer
+            settings = replace(settings, k=min(settings.k, most_neighbours(batch)))
         return cls(X, y, weight, varies, batch.order, batch.rows, family, settings)
 
     @property
@@ -189,6 +191,12 @@ class ViewSearch:
         back, columns = np.argsort(rank, kind="stable"), columns[own.views]
         own = replace(with_log(own, search), first=own.first[back], second=own.second[back])
         return columns, replace(own, views=columns)
+
+
+def most_neighbours(batch):
+    """How many neighbours a row can have: others that count and have a response; one at least."""
+    known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
+    return max(1, int(known[batch.positive_weight].sum()) - 1)
 
 
 def task_of(family):
