@@ -36,7 +36,7 @@ NAMES = (
     "liver_disorders", "sonar", "wine", "breast_cancer",
 )  # fmt: skip
 GAMMAS = (0.5, 1.0, 2.0)
-COVARIANCES = ("empirical", "pooled", "ledoit-wolf")
+COVARIANCES = ("empirical", "shrunk", "pooled", "ledoit-wolf")
 ONE = np.zeros(1, np.int64)
 # Data of `speed`, and how many starts the slow code runs.
 CASES = [("wine", 17), ("breast_cancer", 2), ("synthetic", 1)]

@@ -32,12 +32,7 @@ import pandas as pd
 
 import lodim as ld
 
-SHIPPED = {
-    "abalone": "rings", "autompg": "mpg", "breast_cancer": "diagnosis", "breast_tissue": "tissue",
-    "concrete": "strength", "diabetes": "progression", "german_credit": "risk", "heart": "disease",
-    "ionosphere": "echo", "iris": "species", "seeds": "variety", "sonar": "echo",
-    "wine": "cultivar", "wine_red": "quality",
-}  # fmt: skip
+SHIPPED = ld.data().set_index("name")["response"].to_dict()
 OTHERS = {  # in a folder of public data sets: whether the response is a class
     "air_quality_gbmap": False, "australian": True, "california_housing": False,
     "liver_disorders": True, "spambase": True, "vowel": True,
@@ -49,7 +44,7 @@ def read(name, folder):
     """Complete rows and the response."""
     if name in SHIPPED:
         frame = ld.data(name)
-        response = SHIPPED[name] if SHIPPED[name] in frame else frame.columns[-1]
+        response = SHIPPED[name]
     else:
         frame = pd.read_csv(Path(folder) / f"{name}.csv")
         response = frame.columns[-1]

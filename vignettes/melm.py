@@ -156,6 +156,10 @@ print(fit.summary())
 # **Starts.** D has several local maxima. The search begins from principal components, from the
 # directions of class means, of class covariances, and from random ones, and keeps the best end.
 # Where hardly any other start ends near the best, more of them (`n_starts=`) may find a better one.
+# Where gamma is chosen, as here, they are searched at gamma 4, where most of them end in one view,
+# and the best is followed in small steps to the gamma that was chosen: views of nearly the same
+# divergence would else take turns with it, and with the seed. `fit.update(train, gamma=...)` takes
+# the best end at that gamma.
 
 # %%
 ax = fit.plot("starts")

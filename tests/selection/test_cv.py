@@ -366,6 +366,14 @@ def test_centre_of_a_grid(weight, nearest, value):
     assert choice.centre({"k": [1, 2, 3]}, np.array(weight), ()) == (nearest, {})
 
 
+def test_centre_in_finer_parts():
+    """A weighted mean of position .6 is 5/8, in log; a whole position is the value itself."""
+    grid, names = {"lambda_": [4.0, 1.0]}, ("lambda_",)
+    at, between = choice.centre(grid, np.array([0.4, 0.6]), names, 8)
+    assert at == 1 and between["lambda_"] == pytest.approx(4.0 ** (3.0 / 8.0))
+    assert choice.centre(grid, np.array([0.03, 0.97]), names, 8) == (1, {})
+
+
 def test_choose_leaves_what_is_given(df):
     one = ld.gbmap("y ~ x1 + x2 + x3", df, m=2)
     assert one.settings.m == 2 and (one.selection["m"] == 2).all() and len(one.selection) > 3

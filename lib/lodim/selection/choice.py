@@ -37,24 +37,26 @@ def weights(losses, draws, stages_open, spread=0.5):
     return [w / total for w in weight]
 
 
-def centre(grid, weight, penalties):
-    """Position of the point nearest to the weighted mean of a grid, and penalties in between.
+def centre(grid, weight, penalties, parts=2):
+    """Position of the point next to the weighted mean of a grid, and penalties in between.
 
     Parameters
     ----------
     grid : dict of lists
         Values of each setting, in order; points are all combinations, the last setting fastest.
     weight : array (n_points,)
-    penalties : names of settings whose values may lie halfway, in log, between two of the list
+    penalties : names of settings whose values may lie between two of the list
+    parts : of the step between these, in log, to which they are rounded
     """
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
         mean = float(weight @ where.ravel())
-        half = int(2.0 * mean + 0.5)
-        if name in penalties and half % 2:
-            between[name] = float(np.sqrt(values[half // 2] * values[half // 2 + 1]))
-        nearest.append((half + 1) // 2 if name in penalties else int(mean + 0.5))
+        whole, part = divmod(int(parts * mean + 0.5), parts)
+        if name in penalties and part:
+            low, high = values[whole], values[whole + 1]
+            between[name] = float((low ** (parts - part) * high**part) ** (1.0 / parts))
+        nearest.append(whole + (part > 0) if name in penalties else int(mean + 0.5))
     return int(np.ravel_multi_index(nearest, shape)) if grid else 0, between
 
 

@@ -34,6 +34,7 @@ FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 FOLDS = 5  # of a draw of choose()
+MARGIN = 2.0  # standard errors by which choose_between() wants a later value to be better
 MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
 
 
@@ -83,50 +84,61 @@ def count_draws(batch, most=None):
 def choose_between(problem, name, values, *, most_draws=None):
     """The problem with the first value of a setting, or with one that is better held out.
 
-    Better: by more than one standard error of the difference of the deviances.
+    Better: by more than two standard errors of the difference of the deviances. Values that are
+    no better in the first draw of the folds are not looked at in the others.
     """
-    draws = count_draws(problem.batch, most_draws)
-    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
-    points = [{name: value} for value in values]
-    settings = [replace(problem.settings, **point) for point in points]
-    gaps = paired_losses(problem, splits, settings, _loss_of(problem, "deviance"), jobs)
+    draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
+    splits = quick_splits(problem, draws)
+    n_folds = len(splits) // draws
+
+    def gaps(values, splits):
+        settings = [replace(problem.settings, **{name: value}) for value in values]
+        loss = _loss_of(problem, "deviance")
+        return np.array(paired_losses(problem, splits, settings, loss, jobs))
+
+    seen = gaps(values, splits[:n_folds])
+    left = [j for j, gap in enumerate(seen) if j == 0 or fold_means(gap[None])[0] < 0.0]
+    values, seen = [values[j] for j in left], seen[left]
+    if draws > 1 and len(values) > 1:
+        seen = np.concatenate([seen, gaps(values, splits[n_folds:])], axis=1)
     best, least = 0, 0.0
-    for j, gap in enumerate(gaps):
-        rows = np.array(gap)
-        mean = fold_means(rows[None])[0]
-        if mean < min(least, -standard_error(rows, mean, draws)):
+    for j, gap in enumerate(seen):
+        mean = fold_means(gap[None])[0]
+        if mean < min(least, -MARGIN * standard_error(gap, mean, draws)):
             best, least = j, mean
-    return replace(problem, settings=replace(problem.settings, **points[best]))
+    return replace(problem, settings=replace(problem.settings, **{name: values[best]}))
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5):
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
     exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
-    of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
+    of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
     number of stages. The point of least loss itself would jump, between settings that differ by
     much, where losses differ by rounding or by the draw of the folds.
 
     grid : dict of values by setting
     most_draws : draws of the folds that are averaged, MOST_DRAWS by default
+    spread : standard errors by which losses may differ and weigh much the same
+    parts : of a step between two penalties, in log: halves by default
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    chosen, frame = _centre(problem, grid, points, losses, spread, draws)
-    parts = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
-    of_draws = [
-        _centre(problem, grid, points, parts[d], spread)[0] for d in range(draws) if draws > 1
-    ]
+    how = {"spread": spread, "parts": parts}
+    chosen, frame = _centre(problem, grid, points, losses, draws, **how)
+    folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
+    of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
+    of_draws = of_draws if draws > 1 else []
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, spread, draws=1):
+def _centre(problem, grid, points, losses, draws=1, *, spread, parts):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
@@ -134,7 +146,7 @@ def _centre(problem, grid, points, losses, spread, draws=1):
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties)
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
     return replace(settings[at], **between), frame
 
 

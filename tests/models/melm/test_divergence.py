@@ -176,7 +176,7 @@ def test_a_class_that_is_constant_in_a_feature_has_a_finite_divergence():
 
 
 def test_sum_of_stripes_is_the_whole(monkeypatch):
-    case = Case(n=400, C=3)
+    case = Case(n=600, C=3)
     value, gradient = case()
     monkeypatch.setattr(divergence, "PAIRS", 2000)
     assert case.objective()._stripes > 2

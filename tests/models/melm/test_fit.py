@@ -8,10 +8,13 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
+from lodim.fitting.spec import prepare
 from lodim.models.melm import estimate
 from lodim.models.melm.classify.rule import calibrated_deviance
+from lodim.models.melm.model import PARTS
 from lodim.models.melm.search import search
 from lodim.selection import choice
+from lodim.selection.cv import choose_between
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}
@@ -276,7 +279,7 @@ def test_calibration_pays_on_new_rows():
 
 def test_held_out_figures_flatter_no_noise(monkeypatch):
     """Sharpness is chosen on other folds than those it is judged on, and gamma too."""
-    monkeypatch.setattr(estimate, "DRAWS", 2)
+    monkeypatch.setattr(estimate, "MOST_DRAWS", 2)
     rng, held, new = np.random.default_rng(7), [], []
     for _ in range(12):
         df = pd.DataFrame(rng.normal(size=(460, 4))).add_prefix("v")
@@ -374,13 +377,19 @@ def test_an_estimator_of_the_user(two, tmp_path):
 # Choice of settings ------------------------------------------------------------------------------
 
 
-def test_gamma_is_chosen_where_it_is_not_given(two):
+def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     fit = ld.melm("cultivar ~ .", two, n_starts=3, threads=1)
     assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
     tried = fit.selection
-    at, between = choice.centre({"gamma": tried["gamma"]}, tried["weight"].to_numpy(), ("gamma",))
+    grid, weight = {"gamma": tried["gamma"]}, tried["weight"].to_numpy()
+    at, between = choice.centre(grid, weight, ("gamma",), PARTS)
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
     assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
+    # The starts are those of gamma 4, from where the view was followed.
+    assert (fit.starts()["gamma"] == 4.0).all() and "the view was followed" in str(fit.summary())
+    assert "gamma" not in fit.update(two, gamma=4.0).starts()
+    fit.save(tmp_path / "fit")
+    assert ld.load(tmp_path / "fit").starts().equals(fit.starts())
     again = fit.update(two)
     assert again.settings == fit.settings and again.predict(two).equals(fit.predict(two))
 
@@ -433,7 +442,7 @@ def test_calibrated_deviance_takes_weights():
     score[:40] = 40.0 * (0.5 - y[:40, None])  # all wrong, and of no weight
     of_all = calibrated_deviance(family, y, weight, score)
     own = calibrated_deviance(family, y[40:], weight[40:], score[40:])
-    np.testing.assert_array_equal(of_all[40:], own)
+    np.testing.assert_allclose(of_all[40:], own, rtol=1e-9)
 
 
 def test_numbers_as_classes():
@@ -633,6 +642,8 @@ def test_gamma_has_limits(two, gamma):
         ld.ArgumentError, match=r"gamma must be a positive number, from 0\.001 to 1000"
     ):
         ld.melm("cultivar ~ .", two, **QUICK | {"gamma": gamma})
+    with pytest.raises(ld.ArgumentError, match="gamma must be a number"):
+        ld.melm("cultivar ~ .", two, **QUICK | {"gamma": (1.0, 2.0)})
 
 
 @pytest.mark.parametrize("small, held, note", [(1e-6, 1.0, False), (1e-9, 0.6, True)])
@@ -673,14 +684,52 @@ def test_the_default_is_no_worse_than_shrunk_discriminant_analysis_where_rows_ar
     assert shrunk > of_peer - 0.03 and shrunk > pooled + 0.1
 
 
-def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
-    """Classes part where all hardly vary: shrinking would hide it, and folds tell."""
+@pytest.mark.parametrize("seed", range(2))
+def test_classes_of_three_rows_are_told_apart_as_well_as_by_discriminant_analysis(seed):
+    """Twenty classes: a covariance of three rows by itself would tell less than none."""
+    analysis = pytest.importorskip("sklearn.discriminant_analysis")
+    neighbours = pytest.importorskip("sklearn.neighbors")
+    rng = np.random.default_rng(seed)
+    y = np.arange(2060) % 20
+    X = rng.normal(size=(2060, 10)) + 1.5 * rng.normal(size=(20, 10))[y]
+    df = pd.DataFrame(X).add_prefix("v").assign(y=y.astype(str))
+    train, new = df[:60], df[60:]
+    peer = analysis.LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=2)
+    Z, T = (peer.fit(X[:60], y[:60]).transform(rows) for rows in (X[:60], X[60:]))
+    of_peer = neighbours.KNeighborsClassifier(5).fit(Z, y[:60]).score(T, y[60:])
+    call = {"gamma": 4.0, "n_starts": 3, "threads": 1, "control": {"calibrate": False}}
+    found = ld.melm("y ~ .", train, **call).evaluate(new)["accuracy"][0]
+    assert found > of_peer - np.sqrt(of_peer * (1.0 - of_peer) / 2000.0)
+
+
+def flat_frame():
+    """Two classes that part where all rows hardly vary."""
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(100, 3))).add_prefix("v")
     bad = np.arange(100) % 2
     df["w"] = df["v0"] + 1e-6 * (rng.normal(size=100) + 5.0 * bad)
-    df["y"] = np.where(bad, "bad", "good")
-    fit = ld.melm("y ~ .", df, n_starts=2, threads=1)
+    return df.assign(y=np.where(bad, "bad", "good"))
+
+
+@pytest.mark.parametrize("wide, folds", [(True, 5), (False, 10)])
+def test_what_the_first_draw_does_not_prefer_is_done_with(wide, folds, monkeypatch):
+    seen, scores = [], estimate.fold_scores
+
+    def watched(train, test, family, settings, *rest):
+        seen.append(settings.covariance)
+        return scores(train, test, family, settings, *rest)
+
+    monkeypatch.setattr(estimate, "fold_scores", watched)
+    df = wide_frame()[0] if wide else flat_frame()
+    problem = prepare(ld.melm, "y ~ .", df, {"gamma": 4.0, "n_starts": 1, "threads": 1})
+    best = choose_between(problem, "covariance", ("shrunk", "pooled"), most_draws=2)
+    assert seen.count("shrunk") == seen.count("pooled") == folds
+    assert best.settings.covariance == ("shrunk" if wide else "pooled")
+
+
+def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
+    """Shrinking would hide it, and folds tell."""
+    fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
     assert fit.settings.covariance == "pooled" and fit.measures["held_balanced_accuracy"] > 0.95
     assert "pooled (by CV)" in str(fit.summary())
 

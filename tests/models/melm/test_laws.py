@@ -1,6 +1,7 @@
 """melm by law: what the paper proves of the search, and what a classifier must never do."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -118,12 +119,31 @@ def test_entropy_of_a_kernel_density():
         plan = Plan(k=1, smallest=sign < 0.0, n_starts=40)
         h2, share = bandwidths(sample.size, 1), sign * shares(sample.size)
         theta = search.starting_projections(sample, basis, plan)[0].reshape(40, -1)
-        ends = search._minimize(Divergence(sample, share, h2, 1), theta, plan)
+        ends = search._minimize(Divergence(sample, share, h2, 1), theta, plan, plan.ftol)
         entropy[sign] = -sign * ends.value.min()
         if sign < 0.0:
             V = np.linalg.qr(basis.directions(ends.theta[ends.value.argmin()].reshape(-1, 1)))[0]
             assert abs(V[2, 0]) > 0.99
     assert entropy[1.0] > entropy[-1.0] + 0.05
+
+
+def test_a_view_is_followed_to_another_gamma():
+    """Each is a stationary point, and a small step of gamma turns it little."""
+    assert search.steps(4.0, 4.0) == (4.0,)
+    gammas = search.steps(4.0, 2.0)
+    np.testing.assert_allclose(gammas, 4.0 * 2.0 ** (-np.arange(9.0) / 8.0))
+    X, code, weight = rings()
+    found = search.search_gammas(X, code, weight, Plan(n_starts=4), gammas, 4.0)
+    assert found[4.0].starts.count("random") == 1 and found[2.0].starts == (search.NEIGHBOUR,)
+    basis = Basis.from_rows(X, code, weight)
+    sample = Sample.from_rows(X, code, weight, basis)
+    for gamma, near in pairwise(gammas):
+        Q, other = (np.linalg.qr(basis.of_directions(found[g].V))[0] for g in (gamma, near))
+        assert np.linalg.svd(Q.T @ other, compute_uv=False).min() > 0.99
+        h2 = bandwidths(sample.size, 2, near)
+        one = np.zeros(1, np.int64)
+        slope = Divergence(sample, shares(sample.size), h2, 2)(other.reshape(1, -1), one)[1]
+        assert np.abs(slope).max() < 1e-3
 
 
 def test_the_same_seed_is_the_same_search():
@@ -416,9 +436,36 @@ def test_width_of_least_loss_of_rows_left_out(equal):
         @ -log_softmax(density.leave_one_out_scores(rows, background, w, options, 1), axis=1)[
             np.arange(120), code
         ]
-        for w in density.WIDTHS
+        for w in (*density.WIDTHS, chosen)
     ]
-    assert chosen == density.WIDTHS[np.argmin(of_all)]
+    assert abs(np.log2(chosen / density.WIDTHS[np.argmin(of_all[:-1])])) <= 0.5
+    assert of_all[-1] <= min(of_all[:-1])
+
+
+def test_least_loss_between_values():
+    """The vertex of a parabola in the logarithm; an end, and the first of equal ones, as it is."""
+    values = 3.0 * 2.0 ** -np.arange(5.0)
+    for least in (0.6, 1.3, 2.0):
+        loss = 1.0 + (np.log(values) - np.log(least)) ** 2
+        assert density.lowest_between(values, loss) == pytest.approx(least)
+    assert density.lowest_between(values, np.arange(5.0)) == values[0]
+    assert density.lowest_between(values, np.ones(5)) == values[0]
+    # It does not jump where another value becomes the lowest.
+    ties = [
+        density.lowest_between(values, [2.0, 1.0 + e, 1.0 - e, 1.5, 3.0]) for e in (-1e-5, 1e-5)
+    ]
+    assert ties[0] == pytest.approx(ties[1], rel=1e-4)
+
+
+def test_a_class_that_seems_flat_has_a_width():
+    """Of three rows on a line the covariance counts as three rows, that within classes as three."""
+    rng = np.random.default_rng(0)
+    Z = np.vstack([rng.normal(size=(60, 2)), [[0.0, 0.0], [1.0, 1e-3], [2.0, 0.0]]])
+    code = np.repeat([0, 1], [60, 3])
+    for kind, flat in (("shrunk", False), ("pooled", False), ("empirical", True)):
+        known, _ = density.fit_densities(Z, code, np.ones(63), DensityOptions(1.0, kind))
+        deviation = np.linalg.svd(np.linalg.inv(known.root[1]), compute_uv=False)
+        assert (deviation[1] < 0.1 * deviation[0]) == flat
 
 
 def one_left_out(Z, code, weight, equal, width, r):

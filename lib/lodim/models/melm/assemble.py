@@ -27,7 +27,7 @@ def assemble(problem, view, log, selection, for_path):
     measures = {}
     if family.name != "none":
         if settings.calibrate and not for_path:
-            rule, measures = calibrate(problem, view)
+            rule, measures = calibrate(problem, view, log)
             view = replace(view, rule=rule)
         trained = training_measures(problem, view)
         measures = {**trained, "null_deviance": problem.null_deviance(), **measures}
@@ -66,6 +66,8 @@ def _check_rest(view, state, levels):
     }
     names = () if levels is None else MEASURES + tuple(n for n in HELD if n in state["measures"])
     measures = forms.part({name: forms.real() for name in names})
+    if "gamma" in state["log"]:
+        log["gamma"] = forms.real("starts", least=forms.TINY)
     known = {"log": forms.table("starts", **log), "measures": measures, "n": forms.whole(least=1)}
     if not forms.check(state, known)["starts"] or len(set(HELD) & set(names)) == 1:
         raise ValueError("the search has no start, or a measure is missing")

@@ -1,6 +1,6 @@
 """From rows to a view: search of directions, rule in their coordinates, and its calibration."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from lodim.models.melm.classify.rule import (
 )
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
-from lodim.models.melm.search.search import Plan, search_manifold
+from lodim.models.melm.search.search import Plan, search_gammas, steps
 from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
@@ -26,29 +26,48 @@ from lodim.selection.cv import count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
-DRAWS = 4  # of the folds at most, where rows are few
 MOST_OPEN = 2  # dimensions where k is open
+MOST_DRAWS = 6  # of the folds
+HELD_ROWS = 3000  # that all draws together hold out, beyond the first
 FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
+QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # of these searches: what is left tells nothing
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """The one stage of melm: (View, log, link scores of the batch `eval_batch`).
+    """The one stage of melm: (View, log, None); a stage for each gamma where rows are scored.
 
-    Rows to score are those of a fold: where no view can be fitted they get the null model's scores.
+    Rows to score, those of `eval_batch`, are held out: of a stage their link scores are third.
     """
-    if eval_batch is not None:
-        yield None, None, fold_scores(batch, eval_batch, family, settings)
-    yield *fit_view(batch, settings, family), None
+    if eval_batch is None:
+        yield *fit_view(batch, settings, family), None
+        return
+    for score in fold_scores(batch, eval_batch, family, settings, settings.gamma):
+        yield None, None, score
 
 
-def fold_scores(train, test, family, settings):
-    """Link scores (n, K) of the rows of `test` by a view of the rows of `train`."""
+def fold_scores(train, test, family, settings, gammas, first=None):
+    """Link scores (n, K) of the rows of `test` by views of the rows of `train`, one a gamma.
+
+    Where no view can be fitted they are the null model's. first : see `search_gammas`
+    """
     try:
-        view, _ = fit_view(train, settings, family, bounded=False)
+        views = _quick_views(train, family, settings, gammas, first)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
-        return np.repeat(null[:1], test.n, axis=0)
-    return view.rule.scores(project(view.V, test.X, test.n), settings.threads or 1)
+        return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
+    threads = settings.threads or 1
+    return [view.rule.scores(project(view.V, test.X, test.n), threads) for view in views]
+
+
+def _quick_views(batch, family, settings, gammas, first):
+    """The View of each gamma, of quick searches."""
+    rows = ClassRows.from_batch(batch, settings, count_classes(family))
+    plan = replace(_plan(settings, len(rows.present)), **QUICK)
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first)
+    return [
+        _view_of_rows(found[gamma], batch, rows, replace(settings, gamma=gamma), family)[0]
+        for gamma in gammas
+    ]
 
 
 def combine(parts):
@@ -74,31 +93,64 @@ def with_dimensions(problem):
     return validate(replace(problem, settings=replace(problem.settings, k=k)))
 
 
-def fit_view(batch, settings, family, bounded=True):
+@dataclass(frozen=True)
+class ClassRows:
+    """Rows of positive weight: features X (m, p), class codes (m,), weights (m,).
+
+    position (m,) in the batch; codes are 0, ..., C - 1, of the classes `present` (C,);
+    within : the Basis within classes
+    """
+
+    X: np.ndarray
+    code: np.ndarray
+    weight: np.ndarray
+    position: np.ndarray
+    present: np.ndarray
+    within: Basis
+
+    @classmethod
+    def from_batch(cls, batch, settings, n_classes):
+        """Of a batch; raises where its rows are of a single class, or vary too little."""
+        code, weight, i = _rows(batch)
+        X = np.asarray(tiles.rows(batch.X, i), np.float64)
+        present, code = np.unique(code, return_inverse=True)
+        if n_classes > 1 and len(present) < 2:
+            raise DataError("a single class has rows that count")
+        return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
+
+
+def fit_view(batch, settings, family, first=None):
     """The View in which classes diverge most, or of most or least entropy, with its rule; the log.
 
-    In the log are the ends of all starts, the best first. `bounded`: with bounds on the overlaps
-    of classes.
+    In the log are the ends of all starts, the best first. first : gamma that is searched from all
+    starts, where the view is followed from there; the log then names it
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma is for classes, and the formula has no response")
-    code, weight, i = _rows(batch)
-    X = np.asarray(tiles.rows(batch.X, i), np.float64)
-    present, code = np.unique(code, return_inverse=True)
-    if n_classes > 1 and len(present) < 2:
-        raise DataError("a single class has rows that count")
-    within = _checked_basis(X, code, weight, settings)
-    manifold = search_manifold(X, code, weight, _plan(settings, len(present)))
-    V = manifold.V if n_classes == 1 else orient(manifold.V, X, code, weight)
-    Z = project(V, batch.X, batch.n)[i]
-    view = _view(V, X, Z, weight, np.bincount(code, weight), manifold)
-    if n_classes > 1 and bounded:
-        sample = Sample.from_rows(X, code, weight, within, settings.covariance)
-        width = kernel_widths(sample, within.of_directions(V), settings.gamma)
-        view = replace(view, overlap=overlaps(Z, code, weight, width, view.potential))
-    rule = fit_rule(settings, Z, code, weight, present, n_classes, family.n_scores)
-    return replace(view, rule=rule), _log(manifold, settings.entropy == "min" and n_classes == 1)
+    rows = ClassRows.from_batch(batch, settings, n_classes)
+    plan = _plan(settings, len(rows.present))
+    gammas = steps(first, plan.gamma) if first else (plan.gamma,)
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first)
+    manifold = found[plan.gamma]
+    view, Z = _view_of_rows(manifold, batch, rows, settings, family)
+    if n_classes > 1:
+        sample = Sample.from_rows(rows.X, rows.code, rows.weight, rows.within, settings.covariance)
+        width = kernel_widths(sample, rows.within.of_directions(view.V), settings.gamma)
+        overlap = overlaps(Z, rows.code, rows.weight, width, view.potential)
+        view = replace(view, overlap=overlap)
+    log = _log(found[first or plan.gamma], settings.entropy == "min" and n_classes == 1)
+    return view, log | ({"gamma": np.full(len(log["start"]), first)} if first else {})
+
+
+def _view_of_rows(manifold, batch, rows, settings, family):
+    """The View of a Manifold, without bounds on overlaps, and coordinates (m, k) of its rows."""
+    n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
+    V = manifold.V if n_classes == 1 else orient(manifold.V, rows.X, code, weight)
+    Z = project(V, batch.X, batch.n)[rows.position]
+    view = _view(V, rows.X, Z, weight, np.bincount(code, weight), manifold)
+    rule = fit_rule(settings, Z, code, weight, rows.present, n_classes, family.n_scores)
+    return replace(view, rule=rule), Z
 
 
 def _rows(batch):
@@ -129,7 +181,7 @@ def _plan(settings, n_present):
     """The Plan of the search that settings ask for."""
     s, same = settings, ("k", "covariance", "n_starts", "seed", "max_iter", "tol", "engine")
     return Plan(
-        gamma=s.gamma or 1.0,
+        gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
         penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean",
         smallest=s.entropy == "min",
@@ -170,6 +222,11 @@ def _log(manifold, smallest):
     return log | {"n_iter": manifold.n_iter[order], "converged": manifold.converged[order]}
 
 
+def most_draws(batch):
+    """How often folds are drawn: more often where rows are few, and a draw says little."""
+    return min(MOST_DRAWS, max(1, HELD_ROWS // max(batch.n, 1)))
+
+
 def for_folds(problem):
     """The problem with a cheaper search, for folds that choose or calibrate."""
     few = min(problem.settings.n_starts, FEW_STARTS)
@@ -208,18 +265,20 @@ def _leave_one_out(problem, view):
     return rows, rule.link(leave_one_out_scores(rows, *arguments))
 
 
-def calibrate(problem, view):
+def calibrate(problem, view, log):
     """The rule of a view calibrated on rows held out, and measures of these rows.
 
+    The log says whether the view was followed from another gamma: then it is in the folds as well.
     Each fold is judged with the calibration of the others of its draw. They are not the folds that
     gamma was chosen on: there, luck has chosen as well.
     """
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    draws = count_draws(problem.batch, DRAWS)
+    draws = count_draws(problem.batch, most_draws(problem.batch))
     splits = quick_splits(replace(problem, settings=others), draws)
-    score = np.concatenate([fold_scores(*pair, family, settings) for pair in splits])
+    how = family, settings, (settings.gamma,), log["gamma"][0] if "gamma" in log else None
+    score = np.concatenate([fold_scores(*pair, *how)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])

@@ -345,6 +345,9 @@ class MelmFit(Fit):
         """Starts of the search, the best first: kind, divergence reached, iterations.
 
         Without a response divergence is the entropy. Of more than 2,048 rows all starts are
-        searched on so many, and it is the divergence of all rows where each of them ended.
+        searched on so many, and it is the divergence of all rows where each of them ended. All
+        but the best three end roughly: two steps in a row raised the divergence by at most 1e-4
+        of it. Where gamma was chosen, `gamma` is the one of the starts, from whose best end the
+        view was followed to the gamma that was chosen.
         """
         return pd.DataFrame({name: list(values) for name, values in self.log.items()})

@@ -8,6 +8,7 @@ from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
+from lodim.models.melm.search.search import MIDDLE, PARTS
 from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
 from lodim.selection.cv import choose, choose_between
@@ -15,8 +16,7 @@ from lodim.selection.cv import choose, choose_between
 __all__ = ["from_state", "melm"]
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
-MIDDLE = 4.0  # gamma at which covariances are compared
-SPREAD = 1.0  # standard errors by which held-out losses may differ and weigh much the same
+SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
@@ -82,7 +82,7 @@ def melm(
         of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
         the features, so has "pooled" where all classes hardly vary.
         Default: "shrunk"; where gamma is not given either, "pooled" if cross-validation finds it
-        better by more than one standard error.
+        better by more than two standard errors.
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -159,23 +159,34 @@ def melm(
     where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
     Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds, drawn four times up to 1,000 rows, twice up to 2,000 and once up to 4,000; one fold of
-    five held out beyond, on at most 20,000 rows drawn at random. In folds a search has three starts
-    at most. A value weighs exp(-(loss - least loss) / se), se the standard error of the least loss;
-    the weighted mean of the values is taken, in log. The scores of a fold are first calibrated, by
-    one factor: a view that was made for the training rows is too sure of others, and all the more
-    the narrower its kernels are. Before that, on the same folds and at gamma 4, "pooled"
-    covariances are compared with "shrunk" ones, where none are given.
+    folds, drawn six times up to 500 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
+    fold of five held out beyond, on at most 20,000 rows drawn at random. In folds a search has
+    three starts at most, at gamma 4, and from its end goes on to the other values. A value weighs
+    exp(-(loss - least loss) / (2 se)), se the standard error of the least loss; the weighted mean
+    of the values is taken, in log, and rounded to eighths of the step between two. The scores of a
+    fold are first calibrated, by one factor: a view that was made for the training rows is too sure
+    of others, and all the more the narrower its kernels are. Before that, on the same folds and at
+    gamma 4, "pooled" covariances are compared with "shrunk" ones, where none are given; they are
+    done with if they are no better in the first draw.
 
-    All starts are searched on 2,048 rows, drawn at random where there are more, and the best three
-    of their ends go on over all. Up to 5,000 rows sums over pairs are exact. Of more they are
+    The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
+    of an eighth of an octave. There most starts end in one view; at smaller gammas there are many
+    ends of nearly the same divergence, and a little more or less of gamma, or another seed, would
+    make another of them the best. With a gamma that is given, the best end at that gamma counts,
+    which may be another view.
+
+    All starts are searched on 2,048 rows, drawn at random where there are more, until two steps in
+    a row raise the divergence by at most 1e-4 of it; the best three of their ends go on, over all
+    rows. Up to 5,000 rows sums over pairs are exact. Of more they are
     approximated in up to three dimensions, where that costs less and the error, which is measured,
     is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
     beyond. `summary()` says which.
 
-    The densities that classify are estimated anew in the view, with kernels of the width of least
-    log-loss of training rows that are left out, 10,000 at most and each with all its weight; of
-    widths whose loss is equal but for rounding (1e-6) the widest. A last search in each of five
+    The densities that classify are estimated anew in the view, where to "shrunk" and "pooled"
+    covariances of the classes that within all classes adds what k + 1 rows would; with kernels of
+    the width of least log-loss of training rows that are left out, 10,000 at most and each with all
+    its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
+    loss is equal but for rounding (1e-6) the widest. A last search in each of five
     folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma of the fit,
     calibrates the probabilities of "kde" and "knn" by one factor of their scores, and gives the
     held-out balanced accuracy and log-loss of print and summary: of rows that had no part in the
@@ -206,17 +217,19 @@ def melm(
     problem = prepare(melm, formula, data, arguments)
     if gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    return SPEC.run(*_chosen(problem, covariance is None))
+    problem, tried = _chosen(problem, covariance is None)
+    found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
+    return SPEC.run(problem, tried, found=found)
 
 
 def _chosen(problem, covariance_open):
     """The problem with gamma, and covariance if open, by cross-validation; the table of gammas."""
-    quick, draws = estimate.for_folds(problem), {"most_draws": estimate.DRAWS}
+    quick, draws = estimate.for_folds(problem), {"most_draws": estimate.most_draws(problem.batch)}
     if covariance_open:
         middle = replace(quick, settings=replace(quick.settings, gamma=MIDDLE))
         best = choose_between(middle, "covariance", (SHRUNK, POOLED), **draws).settings.covariance
         quick = replace(quick, settings=replace(quick.settings, covariance=best))
-    quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, **draws)
+    quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, parts=PARTS, **draws)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame
 
@@ -229,6 +242,7 @@ SPEC = ModelSpec(
     fit_stages=estimate.fit_stages,
     combine=estimate.combine,
     assemble=assemble,
+    shared_setting="gamma",
     penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},
     validate=estimate.with_dimensions,
     cv_deviance=calibrated_deviance,

@@ -177,6 +177,10 @@ def _start_table(fit, full):
         f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
         f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5 %."
     ]
+    if "gamma" in frame:
+        notes.append(
+            f"At gamma {frame['gamma'][0]:g}; from there the view was followed to its own."
+        )
     if len(frame) > len(table):
         notes.append(f"{len(frame) - len(table)} lower ends are left out; see starts().")
     return Table("Starts of the search", table, {"Below best %": ".3f"}, tuple(notes))

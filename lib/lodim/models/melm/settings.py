@@ -27,11 +27,12 @@ FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "clas
 class Settings:
     """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
+    Cross-validation tries a tuple of gammas in one run.
     A covariance of None is "shrunk": what stands where nothing compares others with it.
     """
 
     k: int | None
-    gamma: float | None
+    gamma: Any
     covariance: str | None
     divergence: str
     entropy: str
@@ -56,7 +57,7 @@ class Settings:
                 check_count(self, name)
         check_count(self, "reference_rows", 10)
         check_count(self, "seed", 0)
-        if self.gamma is not None:
+        if self.gamma is not None and not isinstance(self.gamma, tuple):
             least, most = GAMMA
             wanted = f"a positive number, from {least:g} to {most:g}"
             check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)

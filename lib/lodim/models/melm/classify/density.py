@@ -11,6 +11,8 @@ from lodim.models.melm.kernels.kde import TILE, class_log_sums, neighbours_first
 from lodim.models.melm.search.sample import bandwidths
 from lodim.models.melm.search.whitening import (
     EMPIRICAL,
+    POOLED,
+    SHRUNK,
     center_by_class,
     class_covariance,
     empirical,
@@ -20,7 +22,7 @@ MANY = 2**15  # rows of a class from which they are kept as cells
 FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 SAME = 1e-6  # relative difference up to which losses are equal
-WIDTHS = 2.0 ** np.arange(2.0, -2.25, -0.5)  # tried, in Silverman's; of equals the widest
+WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, in Silverman's; of equals the widest
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def fit_densities(Z, code, weight, options, cells=True):
     tiles, roots, scale, start = [], [], [], [0]
     for c in range(C):
         rows = np.flatnonzero((code == c) & (weight > 0))
-        cov = root @ class_covariance(Z[rows], weight[rows], options.covariance, white) @ root.T
+        cov = root @ _white_covariance(Z[rows], weight[rows], options.covariance, white) @ root.T
         L = np.linalg.inv(np.linalg.cholesky(h2[c] * cov))
         u, w = Z[rows] @ L.T, weight[rows]
         if cells and len(rows) > MANY:
@@ -125,6 +127,19 @@ def fit_densities(Z, code, weight, options, cells=True):
     prior = np.full(C, 1.0 / C) if options.equal else size / size.sum()
     kernels = np.stack(roots), np.array(scale)
     return Densities(U, w, low, high, np.array(start), *kernels, np.log(prior)), (tile, position)
+
+
+def _white_covariance(Z, weight, kind, white):
+    """Covariance (k, k) of the rows Z (n, k) of a class, that within all classes being one.
+
+    Of "shrunk" and "pooled" the latter counts as k + 1 rows more: of three rows the intensity of
+    Ledoit and Wolf is a guess, and a class that seems flat in the view would have no width there.
+    """
+    cov = class_covariance(Z, weight, kind, white)
+    if kind not in (POOLED, SHRUNK):
+        return cov
+    n, k = weight.sum(), len(cov)
+    return (n * cov + (k + 1.0) * np.eye(k)) / (n + k + 1.0)
 
 
 def _cells(u, w):
@@ -181,4 +196,19 @@ def select_width(rows, background, options, threads):
     for width in widths:
         score = leave_one_out_scores(rows, background, width, options, threads, known)
         loss.append(-(share @ log_softmax(score, axis=1)[of_class]))
-    return float(widths[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
+    return lowest_between(widths, loss)
+
+
+def lowest_between(values, loss):
+    """Where the loss is least of values in geometric progression; of equal ones the first.
+
+    Between them by the parabola, in the logarithm, through the losses there and at both neighbours:
+    so it does not jump where losses move a little.
+    """
+    loss = np.asarray(loss)
+    at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
+    if not 0 < at < len(loss) - 1:
+        return float(values[at])
+    before, after = loss[[at - 1, at + 1]] - loss[at]
+    vertex = np.clip(0.5 * (before - after) / (before + after), -0.5, 0.5)
+    return float(values[at] * (values[1] / values[0]) ** vertex)

@@ -11,17 +11,17 @@ from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 from lodim.models.melm.classify.density import (
     FARTHEST,
-    SAME,
     Densities,
     DensityOptions,
     fit_densities,
     log_densities,
+    lowest_between,
     select_width,
 )
 from lodim.models.melm.classify.neighbours import Nearest, select_count
 from lodim.models.melm.search.whitening import center_by_class
 
-SHARPNESS = np.geomspace(0.0002, 2.0, 185)  # tried, where probabilities are calibrated
+SHARPNESS = np.geomspace(0.0002, 2.0, 47)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
 WIDE = 4.0  # variance of the background, in that within classes
 RAREST = 1e-12  # least probability that an estimator's class is given
@@ -262,7 +262,7 @@ def _other_classifier(settings, rows, Z, code, weight):
 def select_sharpness(family, y, weight, score):
     """The factor of link scores (n, K) of least deviance; of equals the smallest."""
     loss = [weight @ family.deviance(y, b * score) for b in SHARPNESS]
-    return float(SHARPNESS[np.flatnonzero(np.array(loss) <= (1.0 + SAME) * min(loss))[0]])
+    return lowest_between(SHARPNESS, loss)
 
 
 def calibrated_deviance(family, y, weight, score):

@@ -16,9 +16,9 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative
 
-BLOCK = 32  # rows whose partners are summed while the columns are in cache
+BLOCK = 64  # rows whose partners are summed while the columns are in cache
 CHUNK = 512  # columns of a block
-LANES = 32  # columns that a loop takes at once: fewer than that would be taken one by one
+LANES = 16  # columns that a loop takes at once: fewer than that would be taken one by one
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
@@ -136,49 +136,90 @@ def subtract_forces(x, U, e, T):
     return total
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
-def row_sums(u, scale, U, w, shift, e, T, R):
-    """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a and columns i.
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def plane_sums(x, y, scale, X, Y, w, shift, T, S):
+    """Sum, and sums times x - X and y - Y, of scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2).
 
-    R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows and columns are as many
-    as scale and w have; u, U, T and R may be wider.
+    T and S are less the terms of the latter two. One loop where `row_sums` has five: of few columns
+    most of its time is their beginnings and ends.
     """
-    k, m, n, total = len(u), scale.size, w.size, 0.0
-    for a in range(m):
-        e[:] = 0.0
+    total, of_x, of_y = 0.0, 0.0, 0.0
+    for i in range(w.size):
+        t, s = x - X[i], y - Y[i]
+        psi = scale * w[i] * kernel(shift - 0.5 * (t * t + s * s))
+        total += psi
+        t, s = psi * t, psi * s
+        of_x += t
+        of_y += s
+        T[i] -= t
+        S[i] -= s
+    return total, of_x, of_y
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def row_sums(u, scale, U, w, after, size, shift, e, T, R):
+    """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a, columns i >= after + a.
+
+    R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows are as many as scale has;
+    of columns `size` count, and LANES more of weight zero are there to fill the last ones up.
+    """
+    k, total = len(u), 0.0
+    for a in range(scale.size):
+        first = max(0, after + a)
+        if first >= size:
+            break
+        n = size - first
+        stop = first + n + -n % LANES
+        v = w[first:stop]
+        if k == 2:
+            x, y, X, Y = u[0, a], u[1, a], U[0][first:stop], U[1][first:stop]
+            sums = plane_sums(x, y, scale[a], X, Y, v, shift, T[0][first:stop], T[1][first:stop])
+            total += sums[0]
+            R[0, a] += sums[1]
+            R[1, a] += sums[2]
+            continue
+        psi = e[first:stop]
+        psi[:] = 0.0
         for j in range(k):
-            add_squares(u[j, a], U[j][:n], e)
-        total += weigh_kernels(scale[a], w, shift, e)
+            add_squares(u[j, a], U[j][first:stop], psi)
+        total += weigh_kernels(scale[a], v, shift, psi)
         for j in range(k):
-            R[j, a] += subtract_forces(u[j, a], U[j][:n], e, T[j][:n])
+            R[j, a] += subtract_forces(u[j, a], U[j][first:stop], psi, T[j][first:stop])
     return total
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def block_sums(P, w, root, a0, a1, b0, b1, factor, shift, scratch, forces_a, forces_b):
-    """`row_sums` between rows [a0, a1) and [b0, b1), times a factor; adds their forces."""
+def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b):
+    """`row_sums` between rows [a0, a1) and [b0, b1), and adds their forces.
+
+    same : the latter begin with the former, and pairs of two different ones count twice
+    """
     u, U, v, e, T, R, scale = scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
     R[:] = 0.0
     for a in range(rows):
-        scale[a] = factor * w[a0 + a]
+        scale[a] = 2.0 * w[a0 + a] if same else w[a0 + a]
     for first in range(b0, b1, CHUNK):
         size = min(CHUNK, b1 - first)
-        wide = size + -size % LANES
+        wide = size + LANES
         whiten(P, first, size, root, U)
         v[:size] = w[first : first + size]
         v[size:wide] = 0.0
         for j in range(k):
             U[j, size:wide] = U[j, 0]
         T[:] = 0.0
-        total += row_sums(u, scale[:rows], U, v[:wide], shift, e[:wide], T, R)
+        after = a0 + 1 - first if same else -rows
+        total += row_sums(u, scale[:rows], U, v, after, size, shift, e, T, R)
         for j in range(k):
             for i in range(size):
                 forces_b[j, first + i] += T[j, i]
     for j in range(k):
         for a in range(rows):
             forces_a[j, a0 + a] += R[j, a]
+    if same:
+        for a in range(a0, a1):
+            total += w[a] * w[a]
     return total
 
 
@@ -190,10 +231,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     ordered pairs with the rows themselves; forces (units, C, k, n): of row i with all partners in
     class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes.
     """
-    k, C = P.shape[1], start.size - 1
+    k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
-    U, T = np.empty((k, CHUNK)), np.empty((k, CHUNK))
-    scratch = u, U, np.empty(CHUNK), np.empty(CHUNK), T, R, np.empty(BLOCK)
+    U, T = np.empty((k, wide)), np.empty((k, wide))
+    scratch = u, U, np.empty(wide), np.empty(wide), T, R, np.empty(BLOCK)
     for unit in range(lo, hi):
         q, stripe = unit // stripes, unit % stripes
         forces[unit] = 0.0
@@ -202,14 +243,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
                 total, L = 0.0, root[q, a, b]
                 out_a, out_b, c = forces[unit, b], forces[unit, a], shift[q, a, b]
                 for a0 in range(start[a] + stripe * BLOCK, start[a + 1], stripes * BLOCK):
-                    a1, b0, twice = min(a0 + BLOCK, start[a + 1]), start[b], 1.0
-                    if a == b:
-                        total += block_sums(
-                            P[q], w, L, a0, a1, a0, a1, 1.0, c, scratch, out_a, out_b
-                        )
-                        b0, twice = a1, 2.0
+                    a1, b0 = min(a0 + BLOCK, start[a + 1]), a0 if a == b else start[b]
                     total += block_sums(
-                        P[q], w, L, a0, a1, b0, start[b + 1], twice, c, scratch, out_a, out_b
+                        P[q], w, L, a0, a1, b0, start[b + 1], a == b, c, scratch, out_a, out_b
                     )
                 totals[unit, a, b] = total
 

@@ -180,7 +180,7 @@ class Divergence(SpanObjective):
 def _vanished(totals, stripes):
     """Whether the sum over pairs is too small for its digits, of each problem and pair."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
-    return total[:, *np.triu_indices(totals.shape[1])] < LEAST
+    return (total < LEAST) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def terms(potential, share):

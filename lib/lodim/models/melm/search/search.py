@@ -14,12 +14,16 @@ from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample that all starts are searched on
-REFINED = 3  # ends that go on to all rows
+REFINED = 3  # ends that go on, over all rows and to the last digits
+ROUGH = 1e-4  # relative gain of two steps in a row at which a start is left until then
+MIDDLE = 4.0  # gamma of several that is searched first
+PARTS = 8  # steps in which the view is followed to twice or half the gamma
 SAME = 1e-4  # relative difference of divergences up to which two ends are one
 FINE = 2**14  # rows at most that sums are exact over
 PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_grid_nodes`
 TOLERANCE = 1e-3  # error of a divergence: what is farther off is summed exactly
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
+NEIGHBOUR = "neighbour"  # the end of the search with the next gamma
 LOST = 1e-6  # of the rows: a sum of them that is rounding
 
 
@@ -44,6 +48,10 @@ class Plan:
         Up to so many rows sums over pairs are exact. Of more they are an `Approximation` where k
         is three at most, this costs less than exact sums and its measured error is small; else
         exact over all rows, or over a random sample where that takes too long.
+    refined : int
+        How many ends go on, over all rows and to `ftol`.
+    rough : float
+        ftol of the starts before that.
     n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
     engine : str
         Where exact sums over pairs run: "cpu", "cuda" or "auto".
@@ -56,6 +64,8 @@ class Plan:
     average: bool = False
     smallest: bool = False
     exact_rows: int = 5000
+    refined: int = REFINED
+    rough: float = ROUGH
     n_starts: int = 17
     seed: int = 0
     max_iter: int = 500
@@ -102,7 +112,7 @@ class Manifold:
 def search_manifold(X, code, weight, plan):
     """The Manifold in which the classes overlap least; of one class that of most or least entropy.
 
-    All starts are searched on a sample of 2,048 rows, and the best ends of these on more.
+    All starts are searched roughly, on a sample of 2,048 rows, and the best ends of these go on.
 
     Parameters
     ----------
@@ -113,30 +123,69 @@ def search_manifold(X, code, weight, plan):
         Counts of rows: their sum is the size that bandwidths are made for.
     plan : Plan
     """
+    return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
+
+
+def search_gammas(X, code, weight, plan, gammas, first=None):
+    """The Manifold of each of several gammas and of the `first` one, by gamma.
+
+    The first, by default the nearest to MIDDLE, is searched from all starts, each other from where
+    its neighbour ended: so the view is a continuous function of gamma as far as there is one,
+    which the best of many starts need not be. Other parameters are those of `search_manifold`.
+    """
     with single_blas():
-        one_class = not code.any()
-        shape = {"whiten": not (plan.penalty or one_class)}
-        shape["shrink"] = plan.covariance == SHRUNK and not one_class
-        basis = Basis.from_rows(X, code, weight, **shape)
-        sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
-        plan = replace(plan, k=min(plan.k, basis.rank))
-        theta, names = starting_projections(sample, basis, plan)
-        few = sample if one_class else sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
-        objective = make_objective(few, plan)
-        ends = _minimize(objective, theta.reshape(len(theta), -1), plan)
-        if few is sample:
-            return _manifold(few, objective, ends, names, basis, plan)
-        return _refined(sample, ends, names, basis, plan)
+        basis, sample, plan = _coordinates(X, code, weight, plan)
+        first = first or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
+        starts = starting_projections(sample, basis, plan)
+        found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
+        above = sorted(gamma for gamma in gammas if gamma > first)
+        below = sorted((gamma for gamma in gammas if gamma < first), reverse=True)
+        for others in above, below:
+            near = found[first]
+            for gamma in others:
+                theta = _orthonormal(basis.of_directions(near.V))[None]
+                near = _search(sample, basis, replace(plan, gamma=gamma), theta, [NEIGHBOUR])
+                found[gamma] = near
+        return found
 
 
-def _refined(sample, ends, names, basis, plan):
+def steps(first, last):
+    """Gammas in which the view is followed from the first to the last one, both included."""
+    count = int(np.ceil(PARTS * abs(np.log2(last / first)) - SAME))
+    return (*(first * (last / first) ** (j / count) for j in range(count)), last)
+
+
+def _coordinates(X, code, weight, plan):
+    """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
+    one_class = not code.any()
+    shape = {"whiten": not (plan.penalty or one_class)}
+    shape["shrink"] = plan.covariance == SHRUNK and not one_class
+    basis = Basis.from_rows(X, code, weight, **shape)
+    sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
+    return basis, sample, replace(plan, k=min(plan.k, basis.rank))
+
+
+def _search(sample, basis, plan, theta, names):
+    """The Manifold that is found from starts theta (q, r, k)."""
+    few, rough = sample, plan.ftol  # of one class passes cost next to nothing
+    if sample.n_classes > 1:
+        few, rough = sample.thinned(min(COARSE, plan.exact_rows), plan.seed), plan.rough
+    objective = make_objective(few, plan)
+    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, rough)
+    if few is sample:
+        ends = _continue(objective, ends, plan)
+        return _manifold(few, objective, ends, names, basis, plan)
+    return _over_all_rows(sample, ends, names, basis, plan)
+
+
+def _over_all_rows(sample, ends, names, basis, plan):
     """The Manifold of the best ends on more rows, by the cheapest sums that are near enough."""
     n_exact = max(FINE, plan.exact_rows)
     if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
         try:
             nodes = _grid_nodes(len(sample.weight), n_exact)
             objective = Approximation(*_arguments(sample, plan), plan.penalty, nodes)
-            best = _continue(objective, ends, plan)
+            best = _continue(objective, _valued(objective, ends), plan)
             approximate = _manifold(sample, objective, best, names, basis, plan)
             if approximate.error <= TOLERANCE:
                 return approximate
@@ -144,15 +193,21 @@ def _refined(sample, ends, names, basis, plan):
             pass
     sample = sample.thinned(n_exact, plan.seed + 1)
     objective = make_objective(sample, plan)
-    return _manifold(sample, objective, _continue(objective, ends, plan), names, basis, plan)
+    ends = _continue(objective, _valued(objective, ends), plan)
+    return _manifold(sample, objective, ends, names, basis, plan)
+
+
+def _valued(objective, ends):
+    """The ends with their values by another objective."""
+    return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
 def _continue(objective, ends, plan):
-    """The ends with their values by another objective, the best of them searched further."""
-    value = objective(ends.theta, np.arange(len(ends.theta)))[0]
-    best = distinct(value)[:REFINED]
-    more = _minimize(objective, ends.theta[best], plan)
-    theta, n_iter, converged = ends.theta.copy(), ends.n_iter.copy(), ends.converged.copy()
+    """The ends, the best of them searched further."""
+    best = distinct(ends.value)[: plan.refined]
+    more = _minimize(objective, ends.theta[best], plan, plan.ftol)
+    value, theta = ends.value.copy(), ends.theta.copy()
+    n_iter, converged = ends.n_iter.copy(), ends.converged.copy()
     value[best], theta[best], converged[best] = more.value, more.theta, more.converged
     n_iter[best] += more.n_iter
     return replace(ends, theta=theta, value=value, n_iter=n_iter, converged=converged)
@@ -165,9 +220,9 @@ def distinct(value):
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
 
 
-def _minimize(objective, theta, plan):
+def _minimize(objective, theta, plan, ftol):
     """The Minimum of an objective from each start theta (q, r k)."""
-    return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=plan.ftol)
+    return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
 def make_objective(sample, plan):
