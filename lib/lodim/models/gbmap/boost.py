@@ -9,8 +9,9 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import sum_blocks
+from lodim.engine.blocks import count_blocks, on_host, sum_blocks
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, hessian, loss_gradient
+from lodim.models.gbmap.kernels.descent import descend
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.settings import WIDE
 from lodim.models.gbmap.starts import draw_starts
@@ -23,6 +24,7 @@ UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below
 ROUND = 40  # evaluations after which the curvature is taken anew
 SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
+NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
 TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
@@ -49,6 +51,8 @@ class BoostObjective:
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = 4.0 * float(np.finfo(X.dtype).eps)
+        is_small = on_host(X) and count_blocks(X) == 1
+        self.compiled_loop = self._descend if is_small else None
 
     def __call__(self, theta, active):
         q, d = theta.shape
@@ -57,6 +61,13 @@ class BoostObjective:
         value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
+
+    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
+        """`lbfgs` with passes over one block of rows, compiled."""
+        scaled = factor is not None
+        options = factor if scaled else NO_FACTOR, scaled, theta, max_iter, tol, ftol, memory
+        penalty = self._ridge, self.l1, self.precision
+        return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
 
     def hessian(self, theta):
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""

@@ -117,6 +117,21 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
         score[i] = f[i] + v[0] + b * score[i]
 
 
+@njit(cache=True, error_model="numpy", forceinline=True)
+def add_loss_gradient(
+    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+):  # fmt: skip
+    """Add the loss of a tile under the learner v and its gradient to out (3 + p,)."""
+    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
+    loss_slope(y, score, weight, loss, value, r)
+    out[0] += tile_sum(value)
+    out[1] += tile_sum(r)
+    for i in range(TILE):
+        r[i] *= b * slope[i]
+    out[2] += tile_sum(r)
+    back_project(tile, r, out[3:])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss):
     """Partial sums of the loss and its gradient, for the learners `active` of q at once.
@@ -133,14 +148,10 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                evaluate_learner(X[t], f[t], v[c], b[c], softness, activation, z, score, slope)
-                loss_slope(y[t], score, weight[t], loss, value, r)
-                out[c, 0] += tile_sum(value)
-                out[c, 1] += tile_sum(r)
-                for i in range(TILE):
-                    r[i] *= b[c] * slope[i]
-                out[c, 2] += tile_sum(r)
-                back_project(X[t], r, out[c, 3:])
+                add_loss_gradient(
+                    X[t], y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
+                    z, score, slope, value, r, out[c],
+                )  # fmt: skip
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
