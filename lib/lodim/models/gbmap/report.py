@@ -158,7 +158,7 @@ def _edges(fit):
         if best in ends:
             word = f"The {ends[best]} lambda_ that was tried does best"
             notes.append(f"{word}: the data may want one beyond it.")
-    if "m" in fit.chosen and s.m > 0.9 * s.max_stages:
+    if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(
             f"m is near the {s.max_stages} boosts that were tried: more may gain by "
             f"control={{'max_stages': {2 * s.max_stages}}}."
