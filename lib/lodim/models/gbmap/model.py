@@ -158,9 +158,12 @@ def gbmap(
     `path` and `cv` compare boosts before a refit.
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
-    rounding then cannot decide where the next boost ends. Learners that lower the objective by less
-    than 1e-5 of it add nothing and are left out, but for those of the first boost; before a joint
-    refit those of boosts that lower the deviance by less than 1e-3 of it.
+    rounding then cannot decide where the next boost ends. Up to 4,096 rows of fewer than 64 columns
+    (without L1 penalty) they are solved by Newton's method, in few steps; all others by L-BFGS,
+    whose many steps may lead from starts that rounding sets apart to other minima. Learners that
+    lower the objective by less than 1e-5 of it add nothing and are left out, but for those of the
+    first boost; before a joint refit those of boosts that lower the deviance by less than 1e-3 of
+    it.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.

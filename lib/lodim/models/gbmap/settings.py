@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES, available_threads
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
@@ -11,6 +12,7 @@ REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
+BLOCK = TILE * TILES_PER_BLOCK  # rows whose passes take less time than Python between two
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
@@ -100,6 +102,11 @@ class Settings:
             return replace(self, n_starts=1)
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
+
+    def by_newton(self, n, p):
+        """Whether boosts of n rows and p columns are few and narrow enough for Newton's method."""
+        smooth = self.softplus and self.l1_ratio == 0.0
+        return smooth and n <= BLOCK and not is_wide(n, p) and self.engine != "cuda"
 
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.
