@@ -87,7 +87,7 @@ def test_newton_says_where_it_was_cut_short():
 
 
 def test_a_deep_fit_holds_still_under_rounding():
-    """Sixty boosts of 1,030 rows: L-BFGS moved their predictions by a tenth of the residual sd."""
+    """Forty boosts of 1,030 rows: by L-BFGS single predictions moved by a residual sd and more."""
     concrete = ld.data("concrete")
     rng = np.random.default_rng(101)
     noisy = concrete.assign(
