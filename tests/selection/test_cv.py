@@ -324,7 +324,7 @@ def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
 
 def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypatch):
     """How far another seed would go: the first draw alone is what one draw gives."""
-    formula, arguments = "y ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}
+    formula, arguments = "c ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}
     both = ld.gbmap(formula, df, **arguments)
     monkeypatch.setattr(select, "MOST_DRAWS", 1)
     alone = ld.gbmap(formula, df, **arguments)

@@ -17,7 +17,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, spec_of
 from lodim.report.tables import Table, listing, significant
-from lodim.selection.choice import centre, grid_ends, weights
+from lodim.selection.choice import central_count, centre, grid_ends, weights
 from lodim.selection.folds import assign, assign_draws, check_units, count_units
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
@@ -115,8 +115,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
     exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
     of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
-    number of stages. The point of least loss itself would jump, between settings that differ by
-    much, where losses differ by rounding or by the draw of the folds.
+    number of stages, to the nearest of a list (`choice.central_count`). The point of least loss
+    itself would jump, between settings that differ by much, where losses differ by rounding or by
+    the draw of the folds.
 
     grid : dict of values by setting
     most_draws : draws of the folds that are averaged, MOST_DRAWS by default
@@ -143,7 +144,7 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts):
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread)
-    stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
+    stage = [central_count(w) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
@@ -240,8 +241,9 @@ def cv(
     all rows. The mean weighs folds by their rows' weights;
     its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
-    more than two standard errors behind the best goes no further, and its row shows the stages it
-    had.
+    more than two standard errors behind the best goes no further, nor one whose last 15 stages (2
+    of proset) have lowered its loss by no more than a twentieth of a standard error; its row shows
+    the stages it had.
 
     Examples
     --------

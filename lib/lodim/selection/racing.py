@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from lodim import progress
 from lodim.engine.blocks import single_blas
 
-NO_GAIN = 0.001  # standard errors: a stage that lowers the loss by no more has gained nothing
+NO_GAIN = 0.05  # standard errors: stages that lower the loss by no more have gained nothing
 HEAT = 10  # stages between two comparisons of the runs, at most
 
 
@@ -82,8 +82,8 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 def _race(runs, n_jobs):
     """Advance all runs by some stages at a time until none is left.
 
-    A run that chooses its own number of stages leaves early when its lowest loss is more than two
-    standard errors above the lowest of all: it will not win, and may have a hundred stages to go.
+    A run that chooses its own number of stages leaves early when its loss is more than two standard
+    errors above the lowest of all: it will not win, and may have a hundred stages to go.
     """
     running, heat = runs, min(HEAT, runs[0].patience)
     folds = sum(len(run.splits) for run in runs)
@@ -93,7 +93,7 @@ def _race(runs, n_jobs):
             Parallel(n_jobs=n_jobs, backend="threading")(work)
             loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
             limit = loss + 2.0 * error
-            left = [r for r in running if not (r.finished or (r.patient and r.lowest[0] > limit))]
+            left = [r for r in running if not (r.finished or (r.patient and r.last > limit))]
             bar.update(sum(len(run.splits) for run in running if run.staged and run not in left))
             running = left
 
@@ -167,6 +167,11 @@ class StageLosses:
         loss, error = self.lowest
         as_low = np.flatnonzero(fold_means(self.rows) <= loss + NO_GAIN * error)[0]
         return len(self.rows) - 1 - as_low >= self.patience
+
+    @property
+    def last(self):
+        """Mean after the last stage so far."""
+        return fold_means(self.rows[-1:])[0]
 
     @property
     def lowest(self):

@@ -145,8 +145,8 @@ def _shorter(step, gain, rise):
     return step * min(0.5, max(0.1, shrink))
 
 
-@njit(cache=True)
-def _advance(
+@njit(cache=True, forceinline=True)
+def advance(
     active, value, at, l1, precision, scaled, tol, ftol,
     trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
     flat, n_iter, status,
@@ -209,6 +209,9 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, bes
     -------
     Minimum
     """
+    compiled = getattr(objective, "compiled_loop", None)
+    if compiled is not None:
+        return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
     trial = np.array(theta, dtype=np.float64)
     q, d = trial.shape
     best = np.full(q, np.inf)
@@ -221,7 +224,7 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, bes
     while active.size and n_eval < max_iter:
         value, at = objective(trial, active)
         n_eval += 1
-        _advance(
+        advance(
             active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
             trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
             promise, flat, n_iter, status,

@@ -1,5 +1,7 @@
 """gbmap on many columns: its settings are chosen by rough fits, and it is fitted exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +29,10 @@ def test_rough_fits_choose_and_an_exact_one_answers(wide):
 
 def test_what_is_given_holds_in_rough_fits_too():
     one = Settings(None, None, 10.0, 0.0, "softplus", 2, 0, None)
-    assert one.rough(500, 63) is one and one.rough(40, 5000) is one
+    for few in one.rough(500, 63), one.rough(40, 5000):
+        assert few == replace(one, n_starts=1)
+    lines = replace(one, activation="identity")
+    assert lines.rough(500, 64) is lines
     rough = one.rough(100, 64)
     assert (rough.tol, rough.ftol, rough.n_starts) == (1e-5, 1e-6, 1)
     given = Settings(None, None, 10.0, 0.0, "softplus", 2, 0, None, tol=1e-3, ftol=1e-9)

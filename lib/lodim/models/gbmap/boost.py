@@ -9,13 +9,22 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import sum_blocks
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED, hessian, loss_gradient
+from lodim.engine.blocks import count_blocks, on_host, sum_blocks
+from lodim.models.gbmap.kernels.cpu import (
+    IDENTITY,
+    LOGISTIC,
+    SOFTPLUS,
+    SQUARED,
+    hessian,
+    loss_gradient,
+)
+from lodim.models.gbmap.kernels.descent import descend
+from lodim.models.gbmap.kernels.newton import newton
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.settings import WIDE
 from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import BoostState
-from lodim.solve.lbfgs import lbfgs
+from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, add_ridge
 
 MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
@@ -23,6 +32,7 @@ UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below
 ROUND = 40  # evaluations after which the curvature is taken anew
 SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
+NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
 TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
@@ -49,6 +59,10 @@ class BoostObjective:
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = 4.0 * float(np.finfo(X.dtype).eps)
+        few_rows = on_host(X) and count_blocks(X) == 1
+        self.compiled_loop = self._descend if few_rows else None
+        narrow = X.shape[1] < WIDE and shape[1] == SOFTPLUS and not penalty.l1.any()
+        self.compiled_newton = self._newton if few_rows and narrow else None
 
     def __call__(self, theta, active):
         q, d = theta.shape
@@ -57,6 +71,18 @@ class BoostObjective:
         value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
+
+    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
+        """`lbfgs` with passes over one block of rows, compiled."""
+        scaled = factor is not None
+        options = factor if scaled else NO_FACTOR, scaled, theta, max_iter, tol, ftol, memory
+        penalty = self._ridge, self.l1, self.precision
+        return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
+
+    def _newton(self, theta, max_iter, tol, ftol):
+        """Newton's method over one block of rows, compiled."""
+        rows, shape = (self._X, *self._columns), (self._sign, *self._shape)
+        return newton(*rows, *shape, self._ridge, self.precision, theta, max_iter, tol, ftol)
 
     def hessian(self, theta):
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
@@ -198,10 +224,21 @@ def _screen(objective, sign, theta, stop, exact):
     Signs (2,), learners (2, d), their objectives (2,), and passes over all rows.
     """
     ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / objective.n
-    end = lbfgs(objective, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
+    end = _descend(objective, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return sign[best], end.theta[best], end.value[best], end.n_eval if exact else 0
+
+
+def _descend(objective, theta, **stop):
+    """The ends of learners by Newton's method where a Hessian is cheap, else by L-BFGS.
+
+    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
+    two starts that rounding has set apart, after dozens of steps, two ends.
+    """
+    if objective.compiled_newton:
+        return Minimum(*objective.compiled_newton(theta, **stop))
+    return lbfgs(objective, theta, **stop)
 
 
 def _refine(objective, sampled, theta, stop, exact):
@@ -209,8 +246,8 @@ def _refine(objective, sampled, theta, stop, exact):
 
     An exact end is sought in rounds, each with the curvature where it begins.
     """
-    if sampled is None:
-        return lbfgs(objective, theta, **stop)
+    if sampled is None or objective.compiled_newton:
+        return _descend(objective, theta, **stop)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
     while True:

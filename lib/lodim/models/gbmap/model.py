@@ -9,7 +9,7 @@ from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
-from lodim.models.gbmap.settings import Settings
+from lodim.models.gbmap.settings import Settings, is_wide
 from lodim.selection.cv import choose
 from lodim.selection.path import lambda_grid
 
@@ -117,7 +117,7 @@ def gbmap(
         an L1 penalty or over 510 features; 1e-5 and 1e-6 of more rows; 1e-8 and 1e-13 with the
         identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
-        which makes the fit depend on the features' origin), max_stages (50, most boosts tried
+        which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),
         reference_rows (10,000, training rows kept for neighbours and drift).
 
@@ -136,14 +136,15 @@ def gbmap(
     Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds,
     drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on at most
     20,000 rows drawn at random. Nine penalties race: every 10 boosts those leave that are over two
-    standard errors behind. Boosts are added until 15 have brought nothing. What is taken is the
-    centre of the settings that cannot be told apart: each weighs exp(-2 (loss - least loss) /
-    standard error), lambda_ is the weighted mean in log, to half a step of the grid, and m that of
-    the boosts there. The least loss itself lies, by the draw of the folds, now here and now there.
-    `fit.selection` has the curve. Where the least penalty does
-    best, four smaller ones are tried too; `summary` says where a choice stands at the edge. From 64
-    columns (and rows) on the folds are drawn once, and their fits follow one start for each sign to
-    tol 1e-5 and ftol 1e-6.
+    standard errors behind. Boosts are added until 15 have lowered the loss by no more than a
+    twentieth of its standard error, or `max_stages` are tried. What is taken is the centre of the
+    settings that cannot be told apart: each weighs exp(-2 (loss - least loss) / standard error),
+    lambda_ is the weighted mean in log, to half a step of the grid, and m that of the boosts there,
+    to the nearest of 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100. The least loss itself
+    lies, by the draw of the folds, now here and now there. `fit.selection` has the curve. Where the
+    least penalty does best, four smaller ones are tried too; `summary` says where a choice stands
+    at the edge. Fits of folds follow one start for each sign; from 64 columns (and rows) on the
+    folds are drawn once, and their fits end at tol 1e-5 and ftol 1e-6.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -157,9 +158,12 @@ def gbmap(
     `path` and `cv` compare boosts before a refit.
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
-    rounding then cannot decide where the next boost ends. Learners that lower the objective by less
-    than 1e-5 of it add nothing and are left out, but for those of the first boost; before a joint
-    refit those of boosts that lower the deviance by less than 1e-3 of it.
+    rounding then cannot decide where the next boost ends. Up to 4,096 rows of fewer than 64 columns
+    (without L1 penalty) they are solved by Newton's method, in few steps; all others by L-BFGS,
+    whose many steps may lead from starts that rounding sets apart to other minima. Learners that
+    lower the objective by less than 1e-5 of it add nothing and are left out, but for those of the
+    first boost; before a joint refit those of boosts that lower the deviance by less than 1e-3 of
+    it.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.
@@ -200,11 +204,11 @@ def _choose(problem, is_open):
     Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
     """
     exact, batch, grid = problem.settings, problem.batch, {}
-    rough = exact.rough(batch.n, batch.X.shape[1])
+    n, p = batch.n, batch.X.shape[1]
     if is_open:
         # The first quarter (in log) of a path is too near the null model to be chosen.
         grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-    draws, tried = None if rough is exact else 1, replace(problem, settings=rough)
+    draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
     chosen, selection = choose(tried, grid, most_draws=draws)
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]

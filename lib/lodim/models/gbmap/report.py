@@ -8,6 +8,8 @@ from lodim.report.tables import Report, Table, significant
 
 MOST_FEATURES = 20  # rows of the effects' table
 
+NEWTON = "Newton's method"
+
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
@@ -118,8 +120,10 @@ def _notes(fit):
         ended = "all boosts ended"
     elif failed:
         ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
+    newton = fit.settings.by_newton(fit.n, len(fit.design.names))
     notes = [
-        f"Optimizer: L-BFGS, {ended}; {int(log['n_eval'].sum())} passes over the data, "
+        f"Optimizer: {NEWTON if newton else 'L-BFGS'}, {ended}; "
+        f"{int(log['n_eval'].sum())} passes over the data, "
         f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
@@ -158,7 +162,7 @@ def _edges(fit):
         if best in ends:
             word = f"The {ends[best]} lambda_ that was tried does best"
             notes.append(f"{word}: the data may want one beyond it.")
-    if "m" in fit.chosen and s.m > 0.9 * s.max_stages:
+    if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(
             f"m is near the {s.max_stages} boosts that were tried: more may gain by "
             f"control={{'max_stages': {2 * s.max_stages}}}."

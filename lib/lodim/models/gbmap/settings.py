@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.engine.blocks import ENGINES, available_threads
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
@@ -11,7 +12,13 @@ REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
+BLOCK = TILE * TILES_PER_BLOCK  # rows whose passes take less time than Python between two
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
+
+
+def is_wide(n, p):
+    """Whether exact boosts of n rows and p columns cost too much for fits that are compared."""
+    return min(n, p) >= WIDE
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Settings:
     max_iter: int = 500
     tol: float | None = None
     ftol: float | None = None
-    max_stages: int = 50
+    max_stages: int = 100
     path_stages: int = 10
     reference_rows: int = 10_000
     refit: str | None = "none"  # of files from before there was one
@@ -86,12 +93,20 @@ class Settings:
     def rough(self, n, p):
         """The settings of fits that are but compared, of n rows and p columns.
 
-        Of many columns exact boosts cost more than they tell held-out rows.
+        Another start helps one boost and hardly what held-out rows say of all; nor do exact boosts
+        of many columns tell them more, for what they cost.
         """
-        if min(n, p) < WIDE or not self.softplus:
+        if not self.softplus:
             return self
+        if not is_wide(n, p):
+            return replace(self, n_starts=1)
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
+
+    def by_newton(self, n, p):
+        """Whether boosts of n rows and p columns are few and narrow enough for Newton's method."""
+        smooth = self.softplus and self.l1_ratio == 0.0
+        return smooth and n <= BLOCK and not is_wide(n, p) and self.engine != "cuda"
 
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.

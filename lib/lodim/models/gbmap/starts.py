@@ -5,6 +5,7 @@ that a boost and its neighbour under other rounding start at the same place.
 """
 
 import numpy as np
+from scipy.linalg.lapack import dgeqrf, dorgqr
 
 from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
@@ -42,9 +43,9 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
         U = _directions(X, slope, curvature, key, rng)
         U = np.concatenate([U, -U])
         Z = X @ U.T
-        knots = [np.full(len(U), knot) for knot in KNOTS if hinges] + [Z.min(axis=0)]
-        steps = [_newton(np.maximum(Z - knot, 0.0), slope, curvature, U, ridge) for knot in knots]
-    gain, c, centre = (np.array(part) for part in zip(*steps, strict=True))
+        knots = np.array([np.full(len(U), knot) for knot in KNOTS if hinges] + [Z.min(axis=0)])
+        hinge = np.maximum(Z - knots[:, None, :], 0.0)
+        gain, c, centre = _newton(hinge, slope, curvature, U, ridge)
     theta, sign = [], []
     for b in 1.0, -1.0:
         signed_gain = np.where(b * c > 0, gain, -1.0)
@@ -67,11 +68,11 @@ def derivatives(y, score, weight, squared):
 
 
 def _newton(h, slope, curvature, U, ridge):
-    """Newton steps on the coefficients of columns h (n, k): gains, steps, means of h, (k,) each."""
+    """Newton steps on the coefficients of columns h (m, n, k): gains, steps, means of h, (m, k)."""
     total = curvature.sum()
     centre = curvature @ h / total
     fall = -((slope - curvature * (slope.sum() / total)) @ h)
-    variance = curvature @ (h - centre) ** 2
+    variance = curvature @ (h - centre[:, None, :]) ** 2
     bend = variance + 2.0 * ridge * np.einsum("kp,kp->k", U, U)
     # A column that does not vary but by rounding has no coefficient.
     constant = variance <= ROUNDING * (curvature @ h**2)
@@ -87,12 +88,18 @@ def _directions(X, slope, curvature, key, rng):
     """
     mixtures = (curvature[:, None] * row_keys.waves(key, MIXTURES, rng)).T @ X
     initial = np.concatenate([(slope @ X)[None], mixtures])
-    basis = np.linalg.qr(initial.T)[0]
+    basis = _orthonormal(initial.T)
     for _ in range(SWEEPS):
-        basis = np.linalg.qr(X.T @ (slope[:, None] * (X @ basis)))[0]
+        basis = _orthonormal(X.T @ (slope[:, None] * (X @ basis)))
     projected = X @ basis
     vectors = np.linalg.eigh(projected.T @ (slope[:, None] * projected))[1]
     U = np.concatenate([initial, (basis @ vectors).T])
     sd = np.sqrt(curvature @ (X @ U.T) ** 2 / curvature.sum())
     varies = sd > 1e-9 * sd.max()
     return U[varies] / sd[varies, None] if varies.any() else U
+
+
+def _orthonormal(A):
+    """Orthonormal columns (p, min(p, k)) that span those of A (p, k); half of NumPy's time."""
+    qr, tau, *_ = dgeqrf(A)
+    return dorgqr(qr[:, : len(tau)], tau, overwrite_a=True)[0]

@@ -1,11 +1,11 @@
 """The training rows as the stages of boosting see them."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.special import logsumexp
 
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place
@@ -131,9 +131,13 @@ class BoostState:
         """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
         i = self.start_at
         y, score, weight = (v[i] for v in self._sample_margin(k))
-        X = tiles.rows(self.X if self.sample is None else self.sample_X, i).astype(np.float64)
         squared = self.family.name == "gaussian"
-        return X, *derivatives(y, score, weight / weight.sum(), squared), self.start_key
+        return self._start_X, *derivatives(y, score, weight / weight.sum(), squared), self.start_key
+
+    @cached_property
+    def _start_X(self):
+        X = self.X if self.sample is None else self.sample_X
+        return tiles.rows(X, self.start_at).astype(np.float64)
 
     def margin(self, k):
         """Response and score of the one-score problem for score k, (n,) each."""
@@ -172,8 +176,11 @@ def _margin(family, y, score, k):
     """Response and score of the one-score problem for score k, of scores (n, K)."""
     if family.n_scores == 1:
         return y, score[:, 0]
-    others = np.delete(score, k, axis=1)
-    return (y == k).astype(float), score[:, k] - logsumexp(others, axis=1)
+    others = score.copy()
+    others[:, k] = -np.inf
+    largest = others.max(axis=1)
+    total = np.exp(others - largest[:, None]).sum(axis=1)
+    return (y == k).astype(float), score[:, k] - largest - np.log(total)
 
 
 def _draw_sample(X, weight, seed):

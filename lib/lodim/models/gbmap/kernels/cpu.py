@@ -117,6 +117,21 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
         score[i] = f[i] + v[0] + b * score[i]
 
 
+@njit(cache=True, error_model="numpy", forceinline=True)
+def add_loss_gradient(
+    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+):  # fmt: skip
+    """Add the loss of a tile under the learner v and its gradient to out (3 + p,)."""
+    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
+    loss_slope(y, score, weight, loss, value, r)
+    out[0] += tile_sum(value)
+    out[1] += tile_sum(r)
+    for i in range(TILE):
+        r[i] *= b * slope[i]
+    out[2] += tile_sum(r)
+    back_project(tile, r, out[3:])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss):
     """Partial sums of the loss and its gradient, for the learners `active` of q at once.
@@ -133,14 +148,10 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                evaluate_learner(X[t], f[t], v[c], b[c], softness, activation, z, score, slope)
-                loss_slope(y[t], score, weight[t], loss, value, r)
-                out[c, 0] += tile_sum(value)
-                out[c, 1] += tile_sum(r)
-                for i in range(TILE):
-                    r[i] *= b[c] * slope[i]
-                out[c, 2] += tile_sum(r)
-                back_project(X[t], r, out[c, 3:])
+                add_loss_gradient(
+                    X[t], y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
+                    z, score, slope, value, r, out[c],
+                )  # fmt: skip
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
@@ -184,6 +195,33 @@ def loss_curvature(score, weight, loss, out):
             out[i] = weight[i] * e / ((one + e) * (one + e))
 
 
+@njit(cache=True, error_model="numpy", forceinline=True)
+def add_hessian(
+    tile, y, f, weight, v, b, beta, activation, loss, convex, z, score, slope, value, r, c, H
+):  # fmt: skip
+    """Add the Hessian of a tile's loss under the learner v to the lower triangle of H (d, d).
+
+    convex: Gauss-Newton's, plus where it is positive the part that the activation's own curvature
+    brings; else all of that part.
+    """
+    one, zero = slope.dtype.type(1), slope.dtype.type(0)
+    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
+    loss_slope(y, score, weight, loss, value, r)
+    loss_curvature(score, weight, loss, c)
+    H[0, 0] += tile_sum(c)
+    for i in range(TILE):
+        z[i] = c[i] * b * slope[i]
+        bend = beta * b * r[i] * slope[i] * (one - slope[i])
+        c[i] = c[i] * slope[i] * slope[i]
+        if activation == SOFTPLUS:
+            c[i] += max(bend, zero) if convex else bend
+    H[1, 0] += tile_sum(z)
+    H[1, 1] += tile_sum(c)
+    back_project(tile, z, H[2:, 0])
+    back_project(tile, c, H[2:, 1])
+    add_gram(tile, c, r, H[2:, 2:])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
     """Partial sums of a positive semidefinite Hessian of each learner, (n_blocks, q, d, d).
@@ -194,27 +232,14 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
     v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     value, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    one, zero = X.dtype.type(1), X.dtype.type(0)
     for block in range(lo, hi):
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
-                H = partials[block, q]
-                evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
-                loss_slope(y[t], score, weight[t], loss, value, r)
-                loss_curvature(score, weight[t], loss, c)
-                H[0, 0] += tile_sum(c)
-                for i in range(TILE):
-                    z[i] = c[i] * b[q] * slope[i]
-                    bend = softness * b[q] * r[i] * slope[i] * (one - slope[i])
-                    c[i] = c[i] * slope[i] * slope[i]
-                    if activation == SOFTPLUS:
-                        c[i] += max(bend, zero)
-                H[1, 0] += tile_sum(z)
-                H[1, 1] += tile_sum(c)
-                back_project(X[t], z, H[2:, 0])
-                back_project(X[t], c, H[2:, 1])
-                add_gram(X[t], c, r, H[2:, 2:])
+                add_hessian(
+                    X[t], y[t], f[t], weight[t], v[q], b[q], softness, activation, loss, True,
+                    z, score, slope, value, r, c, partials[block, q],
+                )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

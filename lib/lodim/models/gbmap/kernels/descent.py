@@ -1,0 +1,68 @@
+"""Minimization of few rows' objectives in one compiled loop: `solve.lbfgs` with its passes.
+
+Of some hundred rows a pass takes microseconds, and Python ten times that between two of them.
+"""
+
+import numpy as np
+
+from lodim.engine.compiled import njit
+from lodim.engine.tiles import TILE
+from lodim.models.gbmap.kernels.cpu import add_loss_gradient
+from lodim.solve.lbfgs import CONVERGED, RUNNING, advance
+from lodim.solve.objective import solve_lower, solve_upper
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def descend(
+    X, y, f, weight, sign, beta, activation, loss, ridge, l1, precision, factor, scaled,
+    theta, max_iter, tol, ftol, memory,
+):  # fmt: skip
+    """`lbfgs` of q learners on one block of tiles, the fields of its Minimum.
+
+    X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge, l1 (d,)
+    and precision of the objective; factor (q, d, d), `scaled` as of `solve.objective`: theta is
+    then L'theta.
+    """
+    q, d = theta.shape
+    b, softness = sign.astype(X.dtype), X.dtype.type(beta)
+    z, score, slope_of_g = (
+        np.empty(TILE, X.dtype),
+        np.empty(TILE, X.dtype),
+        np.empty(TILE, X.dtype),
+    )
+    loss_of_row, r = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    trial, at, sums = theta.copy(), np.zeros((q, d)), np.empty(1 + d)
+    value, best = np.empty(q), np.full(q, np.inf)
+    start, gradient = np.zeros((q, d)), np.zeros((q, d))
+    slope, direction = np.zeros((q, d)), np.zeros((q, d))
+    S, Y, alpha = np.zeros((q, memory, d)), np.zeros((q, memory, d)), np.zeros(memory)
+    history = np.full((q, 2), -1)
+    step, largest, promise = np.ones(q), np.full(q, np.inf), np.full(q, np.inf)
+    n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
+    active, n_eval = np.arange(q), 0
+    while active.size and n_eval < max_iter:
+        for c in active:
+            point = trial[c].copy()
+            if scaled:
+                solve_upper(factor[c], point)
+            v = point.astype(X.dtype)
+            sums[:] = 0.0
+            for t in range(X.shape[0]):
+                add_loss_gradient(
+                    X[t], y[t], f[t], weight[t], v, b[c], softness, activation, loss,
+                    z, score, slope_of_g, loss_of_row, r, sums,
+                )  # fmt: skip
+            value[c] = sums[0]
+            for k in range(d):
+                value[c] += ridge[k] * point[k] * point[k]
+                at[c, k] = sums[1 + k] + 2.0 * ridge[k] * point[k]
+            if scaled:
+                solve_lower(factor[c], at[c])
+        n_eval += 1
+        advance(
+            active, value, at, l1, precision, scaled, tol, ftol,
+            trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
+            promise, flat, n_iter, status,
+        )  # fmt: skip
+        active = np.flatnonzero(status == RUNNING)
+    return start, best, largest, n_iter, status == CONVERGED, n_eval

@@ -1,0 +1,137 @@
+"""The compiled loops of few rows minimize as `solve.lbfgs` does, and Newton's holds still."""
+
+import numpy as np
+import pytest
+
+import lodim as ld
+from lodim.engine import tiles
+from lodim.models.gbmap import boost
+from lodim.models.gbmap.boost import BoostObjective
+from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
+from lodim.solve.lbfgs import Minimum, lbfgs
+from lodim.solve.objective import ElasticNet, Preconditioned
+
+
+def objective(loss, n=300, p=5, l1_ratio=0.0):
+    """Three learners of signs 1, -1, 1 beside each other, and their starts."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p))
+    y = np.abs(X[:, 0]) + 0.3 * rng.normal(size=n)
+    y = y if loss == SQUARED else (y > 0.7).astype(float)
+    Z = tiles.pack(X)
+    rows = (tiles.pad(v, len(Z)) for v in (y, 0.1 * X[:, 1], np.full(n, 1.0 / n)))
+    penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(p, 1.0 / p)], 0.05, l1_ratio)
+    signs = np.array([1.0, -1.0, 1.0])
+    made = BoostObjective(Z, *rows, signs, (3.0, SOFTPLUS, loss), penalty, 1)
+    return made, 0.5 * rng.normal(size=(3, 2 + p))
+
+
+def by_python(objective):
+    """The same objective without its compiled loop."""
+    objective.compiled_loop = None
+    return objective
+
+
+STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+def test_compiled_loop_ends_where_lbfgs_does(loss, l1_ratio):
+    compiled, start = objective(loss, l1_ratio=l1_ratio)
+    assert compiled.compiled_loop is not None
+    assert (compiled.compiled_newton is None) == (l1_ratio > 0.0)
+    end = lbfgs(compiled, start, **STOP)
+    other = lbfgs(by_python(objective(loss, l1_ratio=l1_ratio)[0]), start, **STOP)
+    assert end.converged.all() and other.converged.all()
+    np.testing.assert_allclose(end.value, other.value, rtol=1e-10)
+    np.testing.assert_allclose(end.theta, other.theta, atol=2e-5)
+    gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))[1]
+    if l1_ratio == 0.0:
+        assert np.abs(gradient).max() < 1e-6
+
+
+def test_compiled_loop_in_scaled_coordinates_ends_where_lbfgs_does():
+    compiled, start = objective(LOGISTIC)
+    H = compiled.hessian(start)
+    scaled = Preconditioned(compiled, H)
+    plain = Preconditioned(by_python(objective(LOGISTIC)[0]), H)
+    assert scaled.compiled_loop is not None and plain.compiled_loop is None
+    end, other = (lbfgs(o, o.to(start), **STOP) for o in (scaled, plain))
+    np.testing.assert_allclose(end.value, other.value, rtol=1e-10)
+    np.testing.assert_allclose(scaled.back(end.theta), plain.back(other.theta), atol=2e-5)
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
+def test_newton_ends_at_minima_within_rounding(loss):
+    compiled, start = objective(loss)
+    end = Minimum(*compiled.compiled_newton(start, 200, 1e-9, 0.0))
+    assert end.converged.all() and end.grad_norm.max() <= 1e-9
+    assert (end.n_iter < 80).all() and end.n_eval < 160
+    value, gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))
+    np.testing.assert_allclose(end.value, value, rtol=1e-12)
+    assert np.abs(gradient).max() < 1e-8
+    # From its end L-BFGS finds nothing better, and along no direction does the value fall.
+    other = lbfgs(by_python(objective(loss)[0]), end.theta, **STOP)
+    np.testing.assert_allclose(other.value, end.value, rtol=1e-10)
+    directions = np.random.default_rng(0).normal(size=(20, *start.shape))
+    for way in directions:
+        assert (compiled(end.theta + 1e-3 * way, np.arange(3))[0] > value).all()
+
+
+def test_newton_says_where_it_was_cut_short():
+    compiled, start = objective(LOGISTIC)
+    end = Minimum(*compiled.compiled_newton(start, 4, 1e-12, 0.0))
+    assert not end.converged.any() and end.n_eval <= 5
+    assert (end.value <= compiled(start, np.arange(3))[0]).all()
+
+
+def test_a_deep_fit_holds_still_under_rounding():
+    """Forty boosts of 1,030 rows: by L-BFGS single predictions moved by a residual sd and more."""
+    concrete = ld.data("concrete")
+    rng = np.random.default_rng(101)
+    noisy = concrete.assign(
+        **{c: concrete[c] * (1 + 1e-12 * rng.standard_normal(len(concrete))) for c in concrete}
+    )
+    few = {"m": 40, "lambda_": 0.00155, "refit": "none", "control": {"reference_rows": 0}}
+    one, two = (ld.gbmap("strength ~ .", df, **few) for df in (concrete, noisy))
+    residual = concrete["strength"] - one.predict(concrete)
+    assert np.abs(two.predict(concrete) - one.predict(concrete)).max() < 0.01 * residual.std()
+
+
+@pytest.mark.parametrize("extra", [{}, {"l1_ratio": 0.5}, {"activation": "identity"}])
+def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
+    used = []
+    for name in ("newton", "descend"):
+        own = getattr(boost, name)
+        monkeypatch.setattr(boost, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
+    cars = ld.data("autompg").dropna()
+    fit = ld.gbmap("mpg ~ weight + model_year", cars, m=1, lambda_=0.1, **extra)
+    assert set(used) == ({"descend"} if extra else {"newton"})
+    words = str(fit.summary())
+    assert ("Newton's method" in words) == (not extra) and ("L-BFGS" in words) == bool(extra)
+
+
+def test_many_rows_keep_the_loop_that_shares_passes_among_threads():
+    many = objective(SQUARED, n=5000)[0]
+    assert many.compiled_loop is None and many.compiled_newton is None
+
+
+def test_passes_and_steps_are_counted_as_by_lbfgs():
+    compiled, start = objective(SQUARED)
+    stop = STOP | {"max_iter": 7}
+    end = lbfgs(compiled, start, **stop)
+    other = lbfgs(by_python(objective(SQUARED)[0]), start, **stop)
+    assert end.n_eval == other.n_eval == 7
+    np.testing.assert_array_equal(end.n_iter, other.n_iter)
+    assert not end.converged.any()
+    np.testing.assert_allclose(end.value, other.value, rtol=1e-9)
+
+
+def test_fit_of_few_rows_is_that_of_the_same_rows_many_times():
+    """The loop of few rows and that of many meet in the same learners: weights are what counts."""
+    cars = ld.data("autompg").dropna()[["mpg", "weight", "model_year", "horsepower"]]
+    few = ld.gbmap("mpg ~ .", cars, m=2, lambda_=0.1)
+    many = ld.gbmap("mpg ~ .", cars.loc[cars.index.repeat(11)], m=2, lambda_=0.1)
+    assert len(cars) <= 4096 < 11 * len(cars)
+    np.testing.assert_allclose(few.predict(cars), many.predict(cars), rtol=1e-4)
