@@ -46,8 +46,8 @@ import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
 from lodim.fitting.spec import prepare
-from lodim.models.gbmap.boost import BoostObjective
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
+from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.objective import ElasticNet
 
 SEEDS = 4

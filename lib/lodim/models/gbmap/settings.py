@@ -93,6 +93,15 @@ class Settings:
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
+    def resolves(self, exact):
+        """Whether a boost ends where the rows no longer tell what is left to gain.
+
+        So do those of many rows, unless tolerances are given: digits beyond are of no use but where
+        estimates are compared, and zeros under an L1 penalty are sharp.
+        """
+        given = self.tol is not None or self.ftol is not None
+        return not (exact or given) and self.softplus and self.l1_ratio == 0.0
+
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.
 
