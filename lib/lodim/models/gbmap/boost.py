@@ -21,9 +21,7 @@ MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is wor
 CURVATURE_ROWS = 8  # rows a parameter that tell the curvature of many features
 ROUND = 40  # evaluations after which the curvature is taken anew
 MEMORY = 30  # steps that a fit of many features remembers
-RESOLVED = (
-    0.1  # standard errors of the loss: where so little is left to gain, a fit of many rows ends
-)
+RESOLVED = 0.5  # standard errors of the loss: what ten further steps of many rows should gain
 LEAST_RESOLVED = 1e-6  # and of a loss of one no less than that
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
 TIED = 1e-9  # relative difference of two objectives that says nothing
