@@ -101,12 +101,12 @@ def test_the_end_of_many_rows_is_near_a_tight_one(many, tall, response):
     assert fit.log["n_eval"][0] < tight.log["n_eval"][0]
 
 
-def test_the_resolution_is_half_a_standard_error(many, tall):
+def test_the_resolution_is_a_quarter_of_a_standard_error(many, tall):
     fit = grown("two", tall, m=1)
     score = fit.predict(tall, "link").to_numpy()
     loss = np.logaddexp(0.0, score) - (tall["two"] == "yes") * score
-    half = 0.5 * loss.std() / np.sqrt(N)  # of the sample's spread, before the last steps
-    assert fit.log["resolution"][0] == pytest.approx(half, rel=0.15)
+    quarter = 0.25 * loss.std() / np.sqrt(N)  # of the sample's spread, before the last steps
+    assert fit.log["resolution"][0] == pytest.approx(quarter, rel=0.15)
     words = " ".join(str(fit.summary()).split())
     assert "ten further steps promise to lower the objective by no more than" in words
     assert "ten further steps" not in str(ld.gbmap("y ~ x0", tall[:50], m=1, lambda_=1.0).summary())

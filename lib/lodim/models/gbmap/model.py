@@ -158,9 +158,9 @@ def gbmap(
 
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Of more rows, a boost ends where ten
-    further steps promise to lower the objective by no more than half the standard error of the mean
-    loss (unless tol or ftol are given); from 64 features on it begins in the span of the principal
-    Hessian directions of all rows, or of 16,384 rows where these are 128 a feature.
+    further steps promise to lower the objective by no more than a quarter of the standard error of
+    the mean loss (unless tol or ftol are given); from 64 features on it begins in the span of the
+    principal Hessian directions of all rows, or of 16,384 rows where these are 128 a feature.
 
     Learners that lower the objective by less than 1e-5 of it add nothing and are left out, but for
     those of the first boost; before a joint refit those of boosts that lower the deviance by less
