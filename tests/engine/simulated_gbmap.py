@@ -222,3 +222,16 @@ def test_a_path_moves_the_features_once(monkeypatch):
             )  # fmt: skip
     assert sum(v.ndim == 3 and v.shape[1] == 2 for v in moved) == 1
     np.testing.assert_allclose(paths[1].predict(data, 0.1), paths[0].predict(data, 0.1), rtol=1e-8)
+
+
+@pytest.mark.parametrize("response", ["y", "three"])
+def test_many_rows_and_columns(monkeypatch, response):
+    """Directions found on the GPU in all rows, and starts in their span."""
+    monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 14)
+    monkeypatch.setattr("lodim.models.gbmap.training.WIDE", 2)
+    here, there = both(f"{response} ~ a + b", frame(), 2, m=2, weights="weight")
+    assert (here.log["n_eval"] > 4).all()  # passes for directions among them
+    for type in ("link", "embedding"):
+        np.testing.assert_allclose(
+            there.predict(frame(), type), here.predict(frame(), type), rtol=1e-7, atol=1e-10
+        )

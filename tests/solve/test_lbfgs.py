@@ -285,3 +285,16 @@ def test_in_a_race_one_that_may_still_win_goes_on():
     g = lambda x: (0.5 * (x - 50.0) @ (x - 50.0) - 1.0, x - 50.0)  # noqa: E731
     end = lbfgs(Scaled([f, g], 3), np.zeros((2, 3)) + 1e-3, tol=1e-9, best_only=True)
     assert end.converged[1] and end.value[1] == pytest.approx(-1.0)
+
+
+def test_ten_further_steps_promise_no_more_than_the_resolution():
+    """The promise is kept on functions whose features are correlated more, and less."""
+    for seed, condition in ((1, 1e4), (2, 1e2), (3, 3.0)):
+        f = quadratic(np.random.default_rng(seed), 60, condition)[0]
+        start = np.random.default_rng(seed + 9).normal(size=60)
+        tight = {"tol": 0.0, "ftol": 0.0}
+        for resolution in (1e-2, 1e-4):
+            end = alone(f, start, **tight, resolution=resolution, max_iter=3000)
+            later = alone(f, start, **tight, max_iter=end.n_eval + 10)
+            assert end.converged[0] and end.n_eval >= 7
+            assert 0.0 <= end.value[0] - later.value[0] <= 2.0 * resolution

@@ -7,6 +7,9 @@ function of the key of a row, and of a seed.
 import numpy as np
 
 from lodim.engine import tiles
+from lodim.engine.blocks import over_rows
+from lodim.engine.compiled import njit
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 TIE = 1e-9  # of the most that a spread could be: what is less is rounding
 ROUNDS = 2  # in which rows that were told apart tell others apart
@@ -106,3 +109,42 @@ def shuffled(key, seed):
 def drawn(key, count, seed):
     """Increasing positions of `count` of the rows, at random."""
     return np.sort(shuffled(key, seed)[:count])
+
+
+def spread_sample(X, weight, count, seed, threads=1):
+    """Positions of `count` of many rows of weight above zero, evenly along their lengths, (count,).
+
+    Sorted by the sum of squares of its features every row of some length stands for its
+    neighbours: the sample is as mixed as all rows are, wherever these stand. Where lengths agree
+    in their first nine digits it is where rows stand that orders them.
+
+    Parameters
+    ----------
+    X : tiles (n_tiles, p, 64) on the host
+    weight : array (n,)
+    count : int
+        At most the number of rows of positive weight.
+    seed : int
+        Of where between two sampled rows the first one stands.
+    """
+    length = np.zeros((len(X), TILE))
+    over_rows(squared_lengths, X, length, threads=threads)
+    positive = np.flatnonzero(weight)
+    place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
+    place = (np.uint64(1) << place_bits) - np.uint64(1)
+    # Bits of positive numbers are in their order; the place of a row takes those of least weight.
+    bits = length.reshape(-1)[positive].view(np.uint64) & ~place
+    ranked = np.sort(bits | positive.astype(np.uint64))
+    first = np.random.default_rng(seed).random()
+    chosen = ((np.arange(count) + first) * (len(ranked) / count)).astype(np.int64)
+    return (ranked[chosen] & place).astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def squared_lengths(lo, hi, X, out):
+    """Sum of squares of each row's features, (n_tiles, p, 64) -> (n_tiles, 64)."""
+    for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
+        for k in range(X.shape[1]):
+            for i in range(TILE):
+                x = np.float64(X[t, k, i])
+                out[t, i] += x * x

@@ -12,6 +12,9 @@ ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # steps that `bounded` remembers
 CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
+OUTLOOK = 10  # steps whose gain is judged by that of as many before
+STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
+SHRINKING = 0.25  # that share
 HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
 
 
@@ -146,10 +149,28 @@ def _shorter(step, gain, rise):
 
 
 @njit(cache=True, forceinline=True)
+def _outlook(falls, n_iter):
+    """What the next OUTLOOK steps promise to gain: as much as the last ones, or a series' sum.
+
+    falls (OUTLOOK,) of the last steps, that of step i at i modulo their number. Where the last few
+    steps brought a small share of what as many brought before, falls shrink as in a series.
+    """
+    last, before, every = 0.0, 0.0, 0.0
+    for back in range(min(n_iter, OUTLOOK)):
+        fall = falls[(n_iter - 1 - back) % OUTLOOK]
+        every += fall
+        last += fall if back < STRETCH else 0.0
+        before += fall if STRETCH <= back < 2 * STRETCH else 0.0
+    if n_iter >= 2 * STRETCH and last <= SHRINKING * before:
+        return max(0.0, last) ** 2 / max(before - last, 1e-300)
+    return every if n_iter >= OUTLOOK else np.inf
+
+
+@njit(cache=True, forceinline=True)
 def advance(
-    active, value, at, l1, precision, scaled, tol, ftol,
+    active, value, at, l1, precision, scaled, tol, ftol, resolution,
     trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
-    flat, n_iter, status,
+    flat, falls, outlook, n_iter, status,
 ):  # fmt: skip
     """One evaluation further: accept each problem's trial and leave it, or halve its step."""
     for c in active:
@@ -172,12 +193,23 @@ def advance(
         largest[c], promise[c] = _leave(
             c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step
         )
+        falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
-        if largest[c] <= tol or flat[c] == 2 or (scaled and promise[c] <= ftol * abs(v)):
+        outlook[c] = _outlook(falls[c], n_iter[c])
+        resolved = resolution > 0.0 and outlook[c] <= resolution
+        if (
+            resolved
+            or largest[c] <= tol
+            or flat[c] == 2
+            or (scaled and promise[c] <= ftol * abs(v))
+        ):
             status[c] = CONVERGED
 
 
-def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, best_only=False):
+def lbfgs(
+    objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, resolution=0.0, memory=10,
+    best_only=False,
+):  # fmt: skip
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
 
     Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
@@ -199,11 +231,17 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, bes
         Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
         steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
         the quadratic model promises no more than that.
+    resolution : float
+        Stop too where ten further steps promise to lower the value by no more than this: the last
+        ten did, or the last three, which gained at most a quarter of what the three before them
+        did, begin a geometric series with so small a sum.
+    memory : int
+        Steps that the quasi-Newton matrix is made of.
     best_only : bool
-        Only the lowest end is wanted of a scaled objective: a problem leaves, not converged, where
-        ten times what its gradient promises would not bring it below the lowest value. (The
-        quadratic model of an objective that is not scaled promises far too little where features
-        are correlated, and the winner would leave.)
+        Only the lowest end is wanted: a problem leaves, not converged, where ten times what it
+        promises would not bring it below the lowest value. A scaled objective promises what its
+        gradient does. Of others that is far too little where features are correlated: with a
+        `resolution` ten further steps count, without one no problem leaves.
 
     Returns
     -------
@@ -220,17 +258,19 @@ def lbfgs(objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, memory=10, bes
     history = np.full((q, 2), -1)
     step, (largest, promise) = np.ones(q), np.full((2, q), np.inf)
     n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
+    falls, outlook = np.zeros((q, OUTLOOK)), np.full(q, np.inf)
     active, n_eval = np.arange(q), 0
     while active.size and n_eval < max_iter:
         value, at = objective(trial, active)
         n_eval += 1
         advance(
             active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
-            trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
-            promise, flat, n_iter, status,
+            resolution, trial, best, start, gradient, slope, direction, S, Y, alpha, history, step,
+            largest, promise, flat, falls, outlook, n_iter, status,
         )  # fmt: skip
-        if best_only and objective.scaled:
-            status[(status == RUNNING) & (best - HOPE * promise > best.min())] = BEHIND
+        if best_only and (objective.scaled or resolution > 0.0):
+            hope = HOPE * (promise if objective.scaled else outlook)
+            status[(status == RUNNING) & (best - hope > best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)
 

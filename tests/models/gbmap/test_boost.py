@@ -11,10 +11,10 @@ from scipy.special import expit
 
 from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
-from lodim.models.gbmap.boost import BoostObjective
 from lodim.models.gbmap.embedding import path_distances
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
+from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
 

@@ -8,6 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.models.gbmap.settings import Settings
+from lodim.models.gbmap.starts import krylov
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,115 @@ def test_more_features_than_rows_gets_a_hint():
     few = ld.gbmap("Q('0') ~ .", df, m=1, lambda_=1.0)
     assert "l1_ratio=0.5" in " ".join(str(few.summary()).split())
     assert "l1_ratio=" not in str(ld.gbmap("Q('0') ~ Q('1')", df, m=1, lambda_=1.0).summary())
+
+
+# Many rows and columns -----------------------------------------------------------------------
+
+N, P = 4096, 64
+
+
+@pytest.fixture(scope="module")
+def tall():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, P))
+    f = 1.5 * (np.cos(X[:, 0]) - np.cos(X[:, 1])) + 0.5 * X[:, 2]
+    df = pd.DataFrame(X, columns=[f"x{k}" for k in range(P)])
+    classes = np.array(["a", "b", "c"])[np.digitize(f + rng.normal(size=N), [-0.5, 0.5])]
+    return df.assign(
+        y=f + rng.normal(size=N),
+        two=np.where(rng.random(N) < 1 / (1 + np.exp(-2 * f)), "yes", "no"),
+        three=classes,
+    )
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Few rows taken as many."""
+    monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 512)
+
+
+def grown(response, df, **arguments):
+    features = " + ".join(f"x{k}" for k in range(P))
+    control = {"reference_rows": 0} | arguments.pop("control", {})
+    defaults = {"m": 2, "lambda_": 0.01, "beta": 1.0}
+    return ld.gbmap(f"{response} ~ {features}", df, control=control, **defaults | arguments)
+
+
+@pytest.mark.parametrize("response", ["y", "two"])
+def test_the_end_of_many_rows_is_near_a_tight_one(many, tall, response):
+    fit = grown(response, tall, m=1)
+    tight = grown(response, tall, m=1, control={"tol": 1e-9, "ftol": 1e-12})
+    assert fit.converged and "resolution" not in tight.log
+    gap = fit.log["objective"][0] - tight.log["objective"][0]
+    assert -1e-12 <= gap <= 2.0 * fit.log["resolution"][0]
+    assert fit.log["n_eval"][0] < tight.log["n_eval"][0]
+
+
+def test_the_resolution_is_a_quarter_of_a_standard_error(many, tall):
+    fit = grown("two", tall, m=1)
+    score = fit.predict(tall, "link").to_numpy()
+    loss = np.logaddexp(0.0, score) - (tall["two"] == "yes") * score
+    quarter = 0.25 * loss.std() / np.sqrt(N)  # of the sample's spread, before the last steps
+    assert fit.log["resolution"][0] == pytest.approx(quarter, rel=0.15)
+    words = " ".join(str(fit.summary()).split())
+    assert "ten further steps promise to lower the objective by no more than" in words
+    assert "ten further steps" not in str(ld.gbmap("y ~ x0", tall[:50], m=1, lambda_=1.0).summary())
+
+
+def test_a_response_without_a_linear_part_is_not_left_at_the_saddle(many, tall):
+    """Where w = 0 the loss has no slope, and curves both ways: the paper's cosines are so."""
+    odd = pd.concat([tall, -tall[[f"x{k}" for k in range(P)]].assign(y=tall["y"])])
+    odd["y"] = np.cos(odd["x0"]) - np.cos(odd["x1"])
+    fit = grown("y", odd, m=4, lambda_=1e-4)
+    assert fit.dev_ratio > 0.5
+
+
+@pytest.mark.parametrize("response", ["y", "three"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_rows_on_one_and_two_threads(many, tall, response, dtype):
+    one, two = (grown(response, tall, dtype=dtype, threads=t) for t in (1, 2))
+    np.testing.assert_array_equal(one.estimates.theta, two.estimates.theta)
+    assert one.converged and one.dev_ratio > 0.1
+
+
+def test_the_order_of_many_rows_and_columns_makes_no_difference(many, tall):
+    rng = np.random.default_rng(0)
+    features = rng.permutation([f"x{k}" for k in range(P)])
+    moved = tall.iloc[rng.permutation(N)][[*features, "two"]]
+    one = grown("two", tall)
+    two = ld.gbmap("two ~ .", moved, m=2, lambda_=0.01, beta=1.0, control={"reference_rows": 0})
+    np.testing.assert_allclose(one.predict(tall, "link"), two.predict(tall, "link"), atol=1e-5)
+
+
+def test_rows_of_weight_zero_are_not_asked(many, tall):
+    weight = np.r_[np.ones(N), np.zeros(300)]
+    offset = np.r_[0.1 * tall["x3"], np.full(300, 5.0)]
+    more = pd.concat([tall, tall[:300].assign(y=100.0)], ignore_index=True)
+    more = more.assign(weight=weight, offset=offset)
+    one = grown("y", more[:N], offset="offset", standardize=False)
+    two = grown("y", more, weights="weight", offset="offset", standardize=False)
+    np.testing.assert_allclose(
+        one.predict(more[:N], "link"), two.predict(more[:N], "link"), atol=1e-5
+    )
+
+
+def test_a_path_follows_its_neighbours(many, tall):
+    features = " + ".join(f"x{k}" for k in range(P))
+    path = ld.path(ld.gbmap, f"y ~ {features}", tall, lambdas=[0.1, 0.01], m=1, beta=1.0)
+    alone = grown("y", tall, m=1)
+    deviance = np.mean((tall["y"] - path.predict(tall, 0.01)) ** 2)
+    assert deviance == pytest.approx(alone.log["deviance"][0], rel=0.01)
+
+
+def test_directions_of_lanczos():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(40, 40))
+    H = A + A.T + np.diag(np.r_[25.0, -25.0, np.zeros(38)])
+    V, T = krylov(lambda v: H @ v, rng.normal(size=40))
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(T, V.T @ H @ V, atol=1e-10)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(T)[[0, -1]], np.linalg.eigvalsh(H)[[0, -1]], rtol=0.02
+    )
+    few = krylov(lambda v: np.diag([1.0, 2.0, 0.0]) @ v, np.array([1.0, 1.0, 0.0]))[0]
+    assert few.shape == (3, 2)

@@ -1,7 +1,6 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import count
 
 import numpy as np
@@ -9,90 +8,23 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import count_blocks, on_host, sum_blocks
-from lodim.models.gbmap.kernels.cpu import (
-    IDENTITY,
-    LOGISTIC,
-    SOFTPLUS,
-    SQUARED,
-    hessian,
-    loss_gradient,
-)
-from lodim.models.gbmap.kernels.descent import descend
-from lodim.models.gbmap.kernels.newton import newton
+from lodim.models.gbmap.kernels.cpu import IDENTITY
+from lodim.models.gbmap.leads import descend, lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
+from lodim.models.gbmap.objective import null_learners, penalize, stage_objective
 from lodim.models.gbmap.settings import WIDE
-from lodim.models.gbmap.starts import draw_starts
 from lodim.models.gbmap.training import BoostState
-from lodim.solve.lbfgs import Minimum, lbfgs
-from lodim.solve.objective import ElasticNet, Preconditioned, add_ridge
+from lodim.solve.lbfgs import lbfgs
+from lodim.solve.objective import Preconditioned
 
 MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
-UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
+CURVATURE_ROWS = 8  # rows a parameter that tell the curvature of many features
 ROUND = 40  # evaluations after which the curvature is taken anew
-SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
+MEMORY = 30  # steps that a fit of many features remembers
+RESOLVED = 0.25  # standard errors of the loss: what ten further steps of many rows should gain
+LEAST_RESOLVED = 1e-6  # and of a loss of one no less than that
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
-NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
 TIED = 1e-9  # relative difference of two objectives that says nothing
-
-
-class BoostObjective:
-    """Eq. 3 of Patron et al. (2024) for q weak learners that share each pass over X.
-
-    Parameters
-    ----------
-    X : tiles (n_tiles, p, 64)
-    y, score, weight : tiles (n_tiles, 64)
-        Response, score of the earlier learners and offset, weights that sum to one.
-    sign : array (q,)
-        b of each learner.
-    shape : (beta, activation, loss)
-        Softness of the softplus and the codes of `kernels.cpu`.
-    penalty : ElasticNet over theta = (a, intercept of w, w)
-    """
-
-    scaled = False
-
-    def __init__(self, X, y, score, weight, sign, shape, penalty, threads):
-        self._X, self._columns = X, (y, score, weight)
-        self._sign, self._shape, self._threads = sign, shape, threads
-        self.n = weight.size
-        self._ridge, self.l1 = penalty.ridge, penalty.l1
-        self.precision = 4.0 * float(np.finfo(X.dtype).eps)
-        few_rows = on_host(X) and count_blocks(X) == 1
-        self.compiled_loop = self._descend if few_rows else None
-        narrow = X.shape[1] < WIDE and shape[1] == SOFTPLUS and not penalty.l1.any()
-        self.compiled_newton = self._newton if few_rows and narrow else None
-
-    def __call__(self, theta, active):
-        q, d = theta.shape
-        rest = *self._columns, theta, active, self._sign, *self._shape
-        sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, threads=self._threads)
-        value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
-        add_ridge(active, theta, self._ridge, value, gradient)
-        return value, gradient
-
-    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
-        """`lbfgs` with passes over one block of rows, compiled."""
-        scaled = factor is not None
-        options = factor if scaled else NO_FACTOR, scaled, theta, max_iter, tol, ftol, memory
-        penalty = self._ridge, self.l1, self.precision
-        return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
-
-    def _newton(self, theta, max_iter, tol, ftol):
-        """Newton's method over one block of rows, compiled."""
-        rows, shape = (self._X, *self._columns), (self._sign, *self._shape)
-        return newton(*rows, *shape, self._ridge, self.precision, theta, max_iter, tol, ftol)
-
-    def hessian(self, theta):
-        """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
-        q, d = theta.shape
-        rest = *self._columns, theta, self._sign, *self._shape
-        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, threads=self._threads)
-        H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
-        diagonal = np.arange(d)
-        H[:, diagonal, diagonal] += 2.0 * self._ridge
-        return H
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
@@ -135,67 +67,66 @@ def combine(parts):
 
 def _fit_learner(state, stage, k, rng, warm_start):
     """The learner of score k in a stage, and how its fit ended."""
-    settings = state.settings
-    penalty = penalize(settings, state.X.shape[1], state.p)
-    objective = _objective(state, state.rows(k), penalty)
-    sampled = objective
-    if state.sample is not None:
-        sampled = _objective(state, state.sample_rows(k), penalty)
-    n_starts = settings.n_starts if warm_start is None else 1  # beside the neighbour's learner
-    ridge = penalty.ridge[-1]
-    starts = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
-    starts = _add_warm_start(*starts, warm_start, stage, k, state)
-    theta, sign, entry = _minimize(objective, sampled, *starts, state)
+    penalty = penalize(state.settings, state.X.shape[1], state.p)
+    objective = stage_objective(state, state.rows(k), penalty)
+    near = _neighbours(warm_start, stage, k, state)
+    stop = _stop(state)
+    lead = lead_in_span(objective, penalty, state, k, *near) if state.spanned else None
+    lead = lead or lead_by_sample(objective, penalty, state, k, rng, stop, *near)
+    theta, sign, entry = _minimize(objective, penalty, state, k, lead, stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
+    return _learner(state, theta, sign, k, stage), entry
+
+
+def _learner(state, theta, sign, k, stage):
+    """One learner (1, d) as a record."""
     place = np.array([k]), np.array([stage])
-    shape = *settings.shape, state.scale, state.family.n_scores
-    return WeakLearners(theta, np.array([sign]), *place, *shape), entry
+    shape = *state.settings.shape, state.scale, state.family.n_scores
+    return WeakLearners(theta, np.array([sign]), *place, *shape)
 
 
-def penalize(settings, width, p):
-    """The penalty of a learner's theta = (a, intercept of w, w), w (width,), p of them varying."""
-    penalized = np.ones(2 + width)
-    # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
-    penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
-    n_penalized = p + settings.penalize_intercept
-    return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
-
-
-def _objective(state, rows, penalty):
-    """The stage's objective on some rows as a function of the signs b."""
-    loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
-    shape, threads = (*state.settings.shape, loss), state.settings.n_threads
-    return partial(BoostObjective, *rows, shape=shape, penalty=penalty, threads=threads)
-
-
-def _add_warm_start(theta, sign, warm_start, stage, k, state):
-    """Starts and the learner that a neighbouring fit has in the same place."""
+def _neighbours(warm_start, stage, k, state):
+    """Theta (r, d) and signs (r,) that a neighbouring fit has in the same place; none without."""
     if warm_start is None:
-        return theta, sign
+        return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
-    learner = near.theta if state.rotation is None else state.rotation.project(near.theta)
-    learner[:, 0] -= state.intercept[k] if stage == 1 else 0.0
-    return np.concatenate([theta, learner]), np.concatenate([sign, near.sign])
+    theta = near.theta if state.rotation is None else state.rotation.project(near.theta)
+    theta[:, 0] -= state.intercept[k] if stage == 1 else 0.0
+    return theta, near.sign
 
 
-def _minimize(objective, sampled, theta, sign, state):
-    """Follow starts to their ends: the lowest end's theta (1, d) and b, and how it ended.
+def _stop(state):
+    """Where the solver stops, but for what follows from the loss."""
+    settings = state.settings
+    return {"max_iter": settings.max_iter} | settings.tolerances(
+        state.exact, _preconditioned(state)
+    )
 
-    A sample of the rows, or all of few, leads to ends that can be told apart; the best of each sign
-    goes on over all rows. Where none lowers the loss, as under a penalty beside which the starts
-    were far out, the learner that adds nothing takes their place.
+
+def _preconditioned(state):
+    """Whether the sample's curvature is worth its cost: up to more parameters for an exact end."""
+    settings = state.settings
+    rough = settings.ftol is not None and settings.ftol >= 1e-6
+    most = WIDE if rough else MAX_PRECONDITIONED
+    return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
+
+
+def _minimize(objective, penalty, state, k, lead, stop):
+    """Follow what a sample, or a span, led to over all rows: theta (1, d), b, and how it ended.
+
+    Where no end lowers the loss, as under a penalty beside which the starts were far out, the
+    learner that adds nothing takes their place.
     """
-    settings, exact = state.settings, state.exact
-    preconditioned = settings.l1_ratio == 0.0 and theta.shape[1] <= _most_preconditioned(settings)
-    stop = {"max_iter": settings.max_iter} | settings.tolerances(exact, preconditioned)
-    sign, theta, value, n_eval = _screen(sampled(sign), sign, theta, stop, exact)
-    # Of a loss near zero no share counts, but of one: that of a standardized response.
-    stop["ftol"] /= min(max(value.min(), 1e-6), 1.0)
-    curved = sampled(sign) if preconditioned else None
-    end = _refine(objective(sign), curved, theta, stop, exact)
-    null = _null_learners(sign, theta.shape[1], settings)
-    null_value = objective(sign)(null, np.arange(1))[0][0]
+    settings, sign = state.settings, lead.sign
+    stop |= _enough(state, k, lead, stop)
+    end = _refine(
+        objective(sign), _curved(objective, penalty, state, k, sign), lead.theta, stop, state
+    )
+    null = null_learners(sign, lead.theta.shape[1], settings)
+    null_value = lead.null_value
+    if null_value is None:
+        null_value = objective(sign)(null, np.arange(1))[0][0]
     if end.value.min() > null_value:
         end = lbfgs(objective(sign), null, **stop)
     lowest = end.value.min()
@@ -207,65 +138,51 @@ def _minimize(objective, sampled, theta, sign, state):
         "grad_norm": end.grad_norm[best],
         "n_iter": end.n_iter[best],
         "converged": end.converged[best] or not gains,
-        "n_eval": n_eval + end.n_eval + 1,
-    }
+        "n_eval": lead.n_eval + end.n_eval + (lead.null_value is None),
+    } | {name: stop[name] for name in ("resolution",) if name in stop}
     return (end.theta if gains else null)[[best]], sign[best], entry
 
 
-def _most_preconditioned(settings):
-    """Parameters up to which the curvature is worth its cost: more for an exact end."""
-    rough = settings.ftol is not None and settings.ftol >= 1e-6
-    return WIDE if rough else MAX_PRECONDITIONED
+def _enough(state, k, lead, stop):
+    """What of `stop` follows from the loss: a share of it, or of its standard error."""
+    value, best = lead.value.min(), lead.value.argmin()
+    if not state.settings.resolves(state.exact):
+        # Of a loss near zero no share counts, but of one: that of a standardized response.
+        return {"ftol": stop["ftol"] / min(max(value, 1e-6), 1.0)}
+    error = state.standard_error(k, _learner(state, lead.theta[[best]], lead.sign[best], k, 1))
+    resolution = max(RESOLVED * error, LEAST_RESOLVED * max(1.0, value))
+    return {"tol": 0.0, "ftol": 0.0, "resolution": resolution}
 
 
-def _screen(objective, sign, theta, stop, exact):
-    """The best learner of each sign, as far as the objective's rows can tell.
-
-    Signs (2,), learners (2, d), their objectives (2,), and passes over all rows.
-    """
-    ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / objective.n
-    end = _descend(objective, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
-    groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
-    best = np.array([group[np.argmin(end.value[group])] for group in groups])
-    return sign[best], end.theta[best], end.value[best], end.n_eval if exact else 0
+def _curved(objective, penalty, state, k, sign):
+    """The objective whose curvature scales the parameters, of a sample's rows; or None."""
+    if not _preconditioned(state):
+        return None
+    if state.sample is None:
+        return objective(sign)
+    most = CURVATURE_ROWS * (2 + state.X.shape[1]) if state.spanned else len(state.sample)
+    return stage_objective(state, state.sample_rows(k, most), penalty)(sign)
 
 
-def _descend(objective, theta, **stop):
-    """The ends of learners by Newton's method where a Hessian is cheap, else by L-BFGS.
-
-    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
-    two starts that rounding has set apart, after dozens of steps, two ends.
-    """
-    if objective.compiled_newton:
-        return Minimum(*objective.compiled_newton(theta, **stop))
-    return lbfgs(objective, theta, **stop)
-
-
-def _refine(objective, sampled, theta, stop, exact):
+def _refine(objective, sampled, theta, stop, state):
     """The end on all rows of what a sample led to, by the sample's curvature if it is given.
 
     An exact end is sought in rounds, each with the curvature where it begins.
     """
+    exact = state.exact
+    way = {"memory": MEMORY, "best_only": True} if state.spanned else {"best_only": not exact}
     if sampled is None or objective.compiled_newton:
-        return _descend(objective, theta, **stop)
+        return descend(objective, theta, **stop, **way)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
     while True:
         scaled = Preconditioned(objective, sampled.hessian(theta))
         limits = stop | {"max_iter": min(left, most)}
-        end = lbfgs(scaled, scaled.to(theta), **limits, best_only=not exact)
+        end = lbfgs(scaled, scaled.to(theta), **limits, **way)
         theta, n_iter = scaled.back(end.theta), n_iter + end.n_iter
         n_eval, left = n_eval + end.n_eval, left - end.n_eval
         if left <= 0 or not exact or end.converged.all():
             return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
-
-
-def _null_learners(sign, d, settings):
-    """Learners with w = 0 whose a undoes b g(0), (q, d)."""
-    theta = np.zeros((len(sign), d))
-    if settings.softplus:
-        theta[:, 0] = -sign * np.log(2.0) / settings.beta
-    return theta
 
 
 def lambda_max(batch, family, settings):

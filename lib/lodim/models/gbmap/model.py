@@ -114,8 +114,8 @@ def gbmap(
         max_iter (500, iterations of a boost at most), tol and ftol (a boost ends where no gradient
         is above tol, or where it can lower the objective by no more than the share ftol, as two
         steps in a row and the curvature say; 1e-8 and 1e-12 up to 65,536 rows, ftol 1e-8 there with
-        an L1 penalty or over 510 features; 1e-5 and 1e-6 of more rows; 1e-8 and 1e-13 with the
-        identity activation),
+        an L1 penalty or over 510 features; of more rows see Notes, with an L1 penalty 1e-5 and
+        1e-6; 1e-8 and 1e-13 with the identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),
@@ -160,10 +160,15 @@ def gbmap(
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Up to 4,096 rows of fewer than 64 columns
     (without L1 penalty) they are solved by Newton's method, in few steps; all others by L-BFGS,
-    whose many steps may lead from starts that rounding sets apart to other minima. Learners that
-    lower the objective by less than 1e-5 of it add nothing and are left out, but for those of the
-    first boost; before a joint refit those of boosts that lower the deviance by less than 1e-3 of
-    it.
+    whose many steps may lead from starts that rounding sets apart to other minima. Of more rows, a
+    boost ends where ten further steps promise to lower the objective by no more than a quarter of
+    the standard error of the mean loss (unless tol or ftol are given); from 64 features on it
+    begins in the span of the principal Hessian directions of all rows, or of 16,384 rows where
+    these are 128 a feature.
+
+    Learners that lower the objective by less than 1e-5 of it add nothing and are left out, but for
+    those of the first boost; before a joint refit those of boosts that lower the deviance by less
+    than 1e-3 of it.
 
     A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
     the same for any unit; estimates and predictions are in the units of the data.

@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax
 from lodim.engine import tiles
 from lodim.engine.blocks import dot, single_blas
 from lodim.errors import ArgumentError
-from lodim.models.gbmap.boost import penalize
+from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
 from lodim.solve.newton import newton
 

@@ -116,6 +116,12 @@ def _notes(fit):
     log, learners = fit.log, fit.learners()
     failed = learners.loc[~learners["converged"], "boost"].tolist()
     ended = "all boosts converged"
+    if "resolution" in log:
+        ended += (
+            ", which is where ten further steps promise to lower the objective by no more than "
+            f"{significant(log['resolution'].max(), 2)} (a quarter of the standard error of "
+            "the mean loss, or 1e-6)"
+        )
     if fit.refit_log is not None:
         ended = "all boosts ended"
     elif failed:

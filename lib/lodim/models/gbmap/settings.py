@@ -108,6 +108,15 @@ class Settings:
         smooth = self.softplus and self.l1_ratio == 0.0
         return smooth and n <= BLOCK and not is_wide(n, p) and self.engine != "cuda"
 
+    def resolves(self, exact):
+        """Whether a boost ends where the rows no longer tell what is left to gain.
+
+        So do those of many rows, unless tolerances are given: digits beyond are of no use but where
+        estimates are compared, and zeros under an L1 penalty are sharp.
+        """
+        given = self.tol is not None or self.ftol is not None
+        return not (exact or given) and self.softplus and self.l1_ratio == 0.0
+
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.
 

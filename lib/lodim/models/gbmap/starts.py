@@ -12,6 +12,8 @@ from lodim.engine.blocks import single_blas
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
+KRYLOV = 8  # directions that Lanczos' method looks for, each at the price of a pass
+EXHAUSTED = 1e-5  # share of its length below which what is new in a direction is rounding
 KNOTS = -1.0, 0.0, 1.0  # where hinges bend, in standard deviations of their projection
 ROUNDING = 1e-20  # share of a column's mean square, below which its variance is rounding
 FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
@@ -41,6 +43,12 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """
     with single_blas():
         U = _directions(X, slope, curvature, key, rng)
+    return place_hinges(X, U, slope, curvature, ridge, hinges, n_starts)
+
+
+def place_hinges(X, U, slope, curvature, ridge, hinges, n_starts):
+    """The learners along the directions U (k, p) that `draw_starts` returns."""
+    with single_blas():
         U = np.concatenate([U, -U])
         Z = X @ U.T
         knots = np.array([np.full(len(U), knot) for knot in KNOTS if hinges] + [Z.min(axis=0)])
@@ -93,7 +101,11 @@ def _directions(X, slope, curvature, key, rng):
         basis = _orthonormal(X.T @ (slope[:, None] * (X @ basis)))
     projected = X @ basis
     vectors = np.linalg.eigh(projected.T @ (slope[:, None] * projected))[1]
-    U = np.concatenate([initial, (basis @ vectors).T])
+    return to_unit_variance(np.concatenate([initial, (basis @ vectors).T]), X, curvature)
+
+
+def to_unit_variance(U, X, curvature):
+    """Directions (k, p) scaled so that rows X (n, p) have unit variance along them."""
     sd = np.sqrt(curvature @ (X @ U.T) ** 2 / curvature.sum())
     varies = sd > 1e-9 * sd.max()
     return U[varies] / sd[varies, None] if varies.any() else U
@@ -103,3 +115,29 @@ def _orthonormal(A):
     """Orthonormal columns (p, min(p, k)) that span those of A (p, k); half of NumPy's time."""
     qr, tau, *_ = dgeqrf(A)
     return dorgqr(qr[:, : len(tau)], tau, overwrite_a=True)[0]
+
+
+def krylov(product, first):
+    """Principal Hessian directions by Lanczos' method: V (p, r) orthonormal, and V'HV (r, r).
+
+    The columns span first, H first, ..., H^(r-1) first: where the loss falls fastest, and near the
+    directions in which its slope bends most, either way (Li 1992). A product is a pass.
+
+    Parameters
+    ----------
+    product : callable
+        v (p,) -> X' diag(slope) X v, (p,).
+    first : array (p,)
+        X'slope, not zero.
+    """
+    basis, images = [first / np.linalg.norm(first)], []
+    while True:
+        images.append(product(basis[-1]))
+        rest, V = images[-1], np.array(basis)
+        for _ in range(2):
+            rest = rest - V.T @ (V @ rest)
+        size = np.linalg.norm(rest)
+        if len(basis) == KRYLOV or size <= EXHAUSTED * np.linalg.norm(images[-1]):
+            T = V @ np.array(images).T
+            return V.T, 0.5 * (T + T.T)
+        basis.append(rest / size)

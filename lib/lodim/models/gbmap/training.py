@@ -9,7 +9,7 @@ import numpy as np
 
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place
-from lodim.models.gbmap.settings import Settings
+from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
@@ -61,8 +61,8 @@ class BoostState:
     intercept : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
-    sample, sample_X : positions of random rows and their tiles, always on the host; all rows where
-        they are few and X is on a GPU, None where they are few and it is not
+    sample, sample_X : positions of sampled rows, by their length, and their tiles, always on the
+        host; all rows where they are few and X is on a GPU, None where they are few and it is not
     start_at, start_key : positions, in the sample or among all rows, of those that starts are drawn
         from, and their keys
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
@@ -100,7 +100,7 @@ class BoostState:
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = Rotation.from_batch(batch)
             X = rotation.X
-        sample, sample_X = _draw_sample(X, weight, settings.seed)
+        sample, sample_X = _draw_sample(X, weight, settings)
         starts = _start_rows(batch, sample, family)
         host, X, device = X, place(X, settings.engine), None
         if not on_host(X):
@@ -117,20 +117,52 @@ class BoostState:
         """Whether the rows are so few that starts are followed on all of them, to the last bit."""
         return self.sample is None or len(self.sample) == len(self.y)
 
+    @property
+    def spanned(self):
+        """Whether starts are sought in the span of directions that all rows show."""
+        s, p = self.settings, self.X.shape[1]
+        return not self.exact and s.softplus and s.l1_ratio == 0.0 and p >= WIDE
+
     def rows(self, k):
         """The one-score problem of score k: X, and tiles of response, score and weight."""
         if self.device is not None:
             return self.X, *self.device.margin(k), self.device.weight
         return _as_tiles(self.X, *self.margin(k), self.weight)
 
-    def sample_rows(self, k):
-        """The same of the sample, on the host."""
-        return _as_tiles(self.sample_X, *self._sample_margin(k))
+    def sample_rows(self, k, most=SAMPLE):
+        """The same of the sample, or of `most` of its rows, on the host."""
+        columns, step = self.sample_margin(k), -(-len(self.sample) // most)
+        if step == 1:
+            return _as_tiles(self.sample_X, *columns)
+        at = np.arange(0, len(self.sample), step)
+        y, score, weight = (v[at] for v in columns)
+        X = tiles.pack(tiles.rows(self.sample_X, at), self.sample_X.dtype)
+        return _as_tiles(X, y, score, weight / weight.sum())
+
+    def host_rows(self, k):
+        """X where its passes run, and tiles of response, score and weight on the host."""
+        if self.device is None:
+            return self.rows(k)
+        y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
+        return _as_tiles(self.X, y, score, self.weight)
+
+    def beside(self, X, *columns):
+        """Tiles (n_tiles, 64) that go with X, where its passes run."""
+        return columns if on_host(X) else self.device.beside(*columns)
+
+    def standard_error(self, k, learner):
+        """Of the mean loss of all rows under score k and a learner, by the spread in the sample."""
+        y, score, weight = self.sample_margin(k)
+        score = score + learner.embedding(self.sample_X, len(y))[:, 0] / self.scale
+        squared = self.family.name == "gaussian"
+        loss = (score - y) ** 2 if squared else np.logaddexp(0.0, score) - y * score
+        variance = dot(weight, (loss - dot(weight, loss)) ** 2)
+        return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
         """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
         i = self.start_at
-        y, score, weight = (v[i] for v in self._sample_margin(k))
+        y, score, weight = (v[i] for v in self.sample_margin(k))
         squared = self.family.name == "gaussian"
         return self._start_X, *derivatives(y, score, weight / weight.sum(), squared), self.start_key
 
@@ -143,7 +175,7 @@ class BoostState:
         """Response and score of the one-score problem for score k, (n,) each."""
         return _margin(self.family, self.y, tiles.unpack(self.score, len(self.y)), k)
 
-    def _sample_margin(self, k):
+    def sample_margin(self, k):
         """Response, score and weights of the sample for score k, or of all rows without one."""
         i = self.sample
         if i is None:
@@ -183,13 +215,12 @@ def _margin(family, y, score, k):
     return (y == k).astype(float), score[:, k] - largest - np.log(total)
 
 
-def _draw_sample(X, weight, seed):
-    """Positions of SAMPLE random rows of positive weight, and their tiles; None, None of few."""
+def _draw_sample(X, weight, settings):
+    """Positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
     if weight.size <= 4 * SAMPLE:
         return None, None
-    positive = np.flatnonzero(weight)
-    size = min(SAMPLE, positive.size)
-    sample = np.sort(np.random.default_rng(seed).choice(positive, size, replace=False))
+    size = min(SAMPLE, np.count_nonzero(weight))
+    sample = row_keys.spread_sample(X, weight, size, settings.seed, settings.n_threads)
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
 
 

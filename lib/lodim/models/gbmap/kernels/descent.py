@@ -8,7 +8,7 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import add_loss_gradient
-from lodim.solve.lbfgs import CONVERGED, RUNNING, advance
+from lodim.solve.lbfgs import CONVERGED, OUTLOOK, RUNNING, advance
 from lodim.solve.objective import solve_lower, solve_upper
 
 
@@ -39,6 +39,7 @@ def descend(
     history = np.full((q, 2), -1)
     step, largest, promise = np.ones(q), np.full(q, np.inf), np.full(q, np.inf)
     n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
+    falls, outlook = np.zeros((q, OUTLOOK)), np.full(q, np.inf)
     active, n_eval = np.arange(q), 0
     while active.size and n_eval < max_iter:
         for c in active:
@@ -60,9 +61,9 @@ def descend(
                 solve_lower(factor[c], at[c])
         n_eval += 1
         advance(
-            active, value, at, l1, precision, scaled, tol, ftol,
+            active, value, at, l1, precision, scaled, tol, ftol, 0.0,
             trial, best, start, gradient, slope, direction, S, Y, alpha, history, step, largest,
-            promise, flat, n_iter, status,
+            promise, flat, falls, outlook, n_iter, status,
         )  # fmt: skip
         active = np.flatnonzero(status == RUNNING)
     return start, best, largest, n_iter, status == CONVERGED, n_eval

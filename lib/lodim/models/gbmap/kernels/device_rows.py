@@ -41,6 +41,10 @@ class DeviceRows:
         cuda.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
+    def beside(self, *columns):
+        """Arrays (n_tiles, 64) of the host as device arrays."""
+        return tuple(upload(v.astype(float)) for v in columns)
+
     def add(self, learners):
         """Add learners to their scores."""
         shape = learners.beta, learners.activation, False

@@ -1,0 +1,164 @@
+"""Where the fit of a boost to all rows begins: the learner of most promise for each sign."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.engine import tiles
+from lodim.engine.blocks import over_rows, single_blas
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
+from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
+from lodim.models.gbmap.starts import (
+    derivatives,
+    draw_starts,
+    krylov,
+    place_hinges,
+    to_unit_variance,
+)
+from lodim.solve.lbfgs import Minimum, lbfgs
+from lodim.solve.objective import ElasticNet
+
+SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
+UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
+SPAN_FTOL, SPAN_ITER = 1e-6, 100  # of fits in a span, whose passes cost little
+ROWS_EACH = 128  # rows a feature from which a sample shows the directions of all rows
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The learner of most promise for each sign b.
+
+    sign (q,), theta (q, d), value (q,) of the objective on the rows that chose it; n_eval passes
+    over all rows so far; null_value of the objective of all rows without a learner, or None.
+    """
+
+    sign: np.ndarray
+    theta: np.ndarray
+    value: np.ndarray
+    n_eval: int
+    null_value: float | None = None
+
+
+def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
+    """Starts followed as far as a sample of the rows, or all of few, can tell them apart.
+
+    Parameters
+    ----------
+    objective : callable
+        The stage's objective on all rows, as `stage_objective` gives it.
+    penalty : ElasticNet
+    state : BoostState
+    k : int
+        The score.
+    rng : Generator
+    stop : dict
+        Of the solver.
+    near, near_sign : arrays (r, d), (r,)
+        Learners of a neighbouring fit, which are starts too.
+    """
+    settings, exact = state.settings, state.exact
+    if state.sample is not None:
+        objective = stage_objective(state, state.sample_rows(k), penalty)
+    n_starts = 1 if len(near) else settings.n_starts  # beside the neighbour's learner
+    ridge = penalty.ridge[-1]
+    theta, sign = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
+    theta, sign = np.concatenate([theta, near]), np.concatenate([sign, near_sign])
+    rows = objective(sign)
+    ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
+    end = descend(rows, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
+    return _best_of_each_sign(end, sign, end.theta, end.n_eval if exact else 0)
+
+
+def lead_in_span(objective, penalty, state, k, near, near_sign):
+    """The least objective with w in the span of a few directions, or None where it has no slope.
+
+    The span is that of principal Hessian directions, and of the neighbour's w. Rows projected on
+    it are read at a fraction of a pass. They are all rows where a sample would show its own noise:
+    a fit that begins in it is long in coming back.
+    """
+    settings, p = state.settings, state.X.shape[1]
+    on_sample = p * ROWS_EACH <= len(state.sample)
+    X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
+    if on_sample:
+        objective = stage_objective(state, (X, y, score, weight), penalty)
+    null = null_learners(np.ones(1), 2 + p, settings)
+    value, gradient = objective(np.ones(1))(null, np.arange(1))
+    if not gradient[0, 2:].any():
+        return None
+    V, T = krylov(_bend(state, X, y, score, weight), gradient[0, 2:])
+    U = np.concatenate([np.eye(len(T))[:1], np.linalg.eigh(T)[1].T])
+    V = _with(V, near[:, 2:])
+    U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
+    Z = _projected(X, V, settings.n_threads)
+    sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
+    theta, sign = _starts(state, k, sampled, U, penalty.ridge[-1], 1 if len(near) else None)
+    theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
+    sign = np.concatenate([sign, near_sign])
+    within = penalize(settings, V.shape[1], state.p)
+    rows = stage_objective(state, (Z.astype(X.dtype), y, score, weight), within)
+    end = lbfgs(rows(sign), theta, max_iter=SPAN_ITER, tol=0.0, ftol=SPAN_FTOL)
+    theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
+    if on_sample:
+        return _best_of_each_sign(end, sign, theta, 0)
+    n_eval = 2 + len(T) + -(-end.n_eval * V.shape[1] // p)
+    return replace(_best_of_each_sign(end, sign, theta, n_eval), null_value=float(value[0]))
+
+
+def descend(objective, theta, *, max_iter, tol, ftol, **way):
+    """The ends of learners by Newton's method where a Hessian is cheap, else by L-BFGS.
+
+    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
+    two starts that rounding has set apart, after dozens of steps, two ends.
+    """
+    if objective.compiled_newton:
+        return Minimum(*objective.compiled_newton(theta, max_iter, tol, ftol))
+    return lbfgs(objective, theta, max_iter=max_iter, tol=tol, ftol=ftol, **way)
+
+
+def _best_of_each_sign(end, sign, theta, n_eval):
+    groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
+    best = np.array([group[np.argmin(end.value[group])] for group in groups])
+    return Lead(sign[best], theta[best], end.value[best], n_eval)
+
+
+def _bend(state, X, y, score, weight):
+    """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
+    squared = state.family.name == "gaussian"
+    y, score, weight = (v.astype(np.float64) for v in (y, score, weight))
+    slope = derivatives(y, score, weight, squared)[0].astype(X.dtype)
+    # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
+    zero = np.zeros_like(slope)
+    columns, line = state.beside(X, zero, zero, 0.5 * slope), (1.0, IDENTITY, SQUARED)
+    free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
+    form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
+    return lambda v: form(np.concatenate([[0.0, 0.0], v])[None], np.arange(1))[1][0, 2:]
+
+
+def _with(V, w):
+    """V (p, r) and what the rows of w (k, p) add to its span, orthonormal."""
+    for direction in w:
+        size = np.linalg.norm(direction)
+        for _ in range(2):
+            direction = direction - V @ (V.T @ direction)
+        if np.linalg.norm(direction) > 1e-6 * size:
+            V = np.column_stack([V, direction / np.linalg.norm(direction)])
+    return V
+
+
+def _projected(X, V, threads):
+    """Tiles of X V, on the host."""
+    r = V.shape[1]
+    theta, out = np.hstack([np.zeros((r, 2)), V.T]), np.zeros((len(X), r, tiles.TILE))
+    line = 1.0, IDENTITY, False
+    over_rows(forward, X, theta, np.ones(r), *line, np.arange(r), out, threads=threads)
+    return out
+
+
+def _starts(state, k, Z, U, ridge, n_starts):
+    """Hinges along directions U (k, r) of sampled rows Z (n, r)."""
+    y, score, weight = state.sample_margin(k)
+    slope, curvature = derivatives(y, score, weight, state.family.name == "gaussian")
+    with single_blas():
+        U = to_unit_variance(U, Z, curvature)
+    n_starts = n_starts or state.settings.n_starts
+    return place_hinges(Z, U, slope, curvature, ridge, True, n_starts)

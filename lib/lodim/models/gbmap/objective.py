@@ -1,0 +1,97 @@
+"""The objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
+
+from functools import partial
+
+import numpy as np
+
+from lodim.engine.blocks import count_blocks, on_host, sum_blocks
+from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED, hessian, loss_gradient
+from lodim.models.gbmap.kernels.descent import descend
+from lodim.models.gbmap.kernels.newton import newton
+from lodim.models.gbmap.settings import WIDE
+from lodim.solve.objective import ElasticNet, add_ridge
+
+NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
+
+
+class BoostObjective:
+    """Eq. 3 of Patron et al. (2024) for q weak learners that share each pass over X.
+
+    Parameters
+    ----------
+    X : tiles (n_tiles, p, 64)
+    y, score, weight : tiles (n_tiles, 64)
+        Response, score of the earlier learners and offset, weights that sum to one.
+    sign : array (q,)
+        b of each learner.
+    shape : (beta, activation, loss)
+        Softness of the softplus and the codes of `kernels.cpu`.
+    penalty : ElasticNet over theta = (a, intercept of w, w)
+    """
+
+    scaled = False
+
+    def __init__(self, X, y, score, weight, sign, shape, penalty, threads):
+        self._X, self._columns = X, (y, score, weight)
+        self._sign, self._shape, self._threads = sign, shape, threads
+        self.n = weight.size
+        self._ridge, self.l1 = penalty.ridge, penalty.l1
+        self.precision = 4.0 * float(np.finfo(X.dtype).eps)
+        few_rows = on_host(X) and count_blocks(X) == 1
+        self.compiled_loop = self._descend if few_rows else None
+        narrow = X.shape[1] < WIDE and shape[1] == SOFTPLUS and not penalty.l1.any()
+        self.compiled_newton = self._newton if few_rows and narrow else None
+
+    def __call__(self, theta, active):
+        q, d = theta.shape
+        rest = *self._columns, theta, active, self._sign, *self._shape
+        sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, threads=self._threads)
+        value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
+        add_ridge(active, theta, self._ridge, value, gradient)
+        return value, gradient
+
+    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
+        """`lbfgs` with passes over one block of rows, compiled."""
+        scaled = factor is not None
+        options = factor if scaled else NO_FACTOR, scaled, theta, max_iter, tol, ftol, memory
+        penalty = self._ridge, self.l1, self.precision
+        return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
+
+    def _newton(self, theta, max_iter, tol, ftol):
+        """Newton's method over one block of rows, compiled."""
+        rows, shape = (self._X, *self._columns), (self._sign, *self._shape)
+        return newton(*rows, *shape, self._ridge, self.precision, theta, max_iter, tol, ftol)
+
+    def hessian(self, theta):
+        """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
+        q, d = theta.shape
+        rest = *self._columns, theta, self._sign, *self._shape
+        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, threads=self._threads)
+        H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
+        diagonal = np.arange(d)
+        H[:, diagonal, diagonal] += 2.0 * self._ridge
+        return H
+
+
+def penalize(settings, width, p):
+    """The penalty of a learner's theta = (a, intercept of w, w), w (width,), p of them varying."""
+    penalized = np.ones(2 + width)
+    # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
+    penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
+    n_penalized = p + settings.penalize_intercept
+    return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
+
+
+def stage_objective(state, rows, penalty):
+    """The stage's objective on some rows as a function of the signs b."""
+    loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
+    shape, threads = (*state.settings.shape, loss), state.settings.n_threads
+    return partial(BoostObjective, *rows, shape=shape, penalty=penalty, threads=threads)
+
+
+def null_learners(sign, d, settings):
+    """Learners with w = 0 whose a undoes b g(0), (q, d)."""
+    theta = np.zeros((len(sign), d))
+    if settings.softplus:
+        theta[:, 0] = -sign * np.log(2.0) / settings.beta
+    return theta

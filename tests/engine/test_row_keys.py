@@ -1,0 +1,38 @@
+"""Samples of many rows: spread evenly, and the same wherever rows and columns stand."""
+
+import numpy as np
+import pytest
+
+from lodim.engine import row_keys, tiles
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sample_is_spread_along_the_lengths(dtype, threads):
+    X = np.random.default_rng(0).normal(size=(9000, 3)).astype(dtype)
+    weight = np.ones(9000)
+    weight[::4] = 0.0
+    packed = tiles.pack(X, dtype)
+    sample = row_keys.spread_sample(packed, weight, 500, 3, threads)
+    assert len(np.unique(sample)) == 500 and (weight[sample] > 0).all()
+    length = (X.astype(float) ** 2).sum(axis=1)
+    rank = np.argsort(np.argsort(length[weight > 0]))
+    place = np.cumsum(weight > 0) - 1
+    # 6,750 rows of positive weight: one of each 13.5 that follow each other in length.
+    np.testing.assert_array_equal(np.floor(rank[place[sample]] / 13.5), np.arange(500))
+    assert not np.array_equal(sample, row_keys.spread_sample(packed, weight, 500, 4))
+
+
+def test_a_sample_depends_on_what_rows_hold():
+    rng = np.random.default_rng(1)
+    X, weight = rng.normal(size=(5000, 4)), rng.integers(0, 3, 5000).astype(float)
+    rows, columns = rng.permutation(5000), rng.permutation(4)
+    one = row_keys.spread_sample(tiles.pack(X), weight, 300, 0)
+    moved = tiles.pack(X[rows][:, columns])
+    two = row_keys.spread_sample(moved, weight[rows], 300, 0)
+    np.testing.assert_array_equal(one, rows[two])
+
+
+def test_rows_of_equal_length_are_sampled_as_they_stand():
+    sample = row_keys.spread_sample(tiles.pack(np.ones((1000, 2))), np.ones(1000), 100, 0)
+    np.testing.assert_array_equal(sample // 10, np.arange(100))
