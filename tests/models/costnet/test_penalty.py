@@ -480,14 +480,23 @@ def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
     assert not np.delete(dw, keep, axis=1).any()
 
 
-def test_many_classes_take_few_steps(monkeypatch):
+def test_many_classes_take_few_steps():
     batch, family, groups = many_classes()
     assert 8 * len(groups.feature) > solvers.COUPLED
     lambdas = lambda_max(batch, family, groups) * 0.6 ** np.arange(1, 11)
     path = penalty_path(batch, family, groups, lambdas, threads=1)
     assert path.converged.all()
     assert path.n_iter.max() < 30  # by one bound of all curvatures more than 200
-    monkeypatch.setattr(solvers, "COUPLED", 10**6)
-    exact = penalty_path(batch, family, groups, lambdas, threads=1)
-    assert path.objective == pytest.approx(exact.objective, rel=1e-7)
-    assert path.coef == pytest.approx(exact.coef, abs=1e-3)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_steps_of_many_classes_end_where_coupled_models_do(shape, monkeypatch):
+    X, y, weights, groups, family = problem("multinomial", SHAPES[shape], weights=True)
+    batch = batch_of(X, y, weights / weights.sum())
+    lambdas = lambda_max(batch, family, groups) * RATIOS
+    coupled = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
+    monkeypatch.setattr(solvers, "COUPLED", 0)
+    path = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
+    assert path.converged.all()
+    assert path.objective == pytest.approx(coupled.objective, rel=2e-7)
+    assert path.coef == pytest.approx(coupled.coef, abs=2e-3)
