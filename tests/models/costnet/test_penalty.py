@@ -1,9 +1,12 @@
 """The group-penalized path of costnet: against peers, CVXPY, and what must hold of any of them."""
 
+from itertools import pairwise
+
 import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
@@ -12,10 +15,14 @@ from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.penalty import solvers
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.path import lambda_max, penalty_path
+from lodim.models.costnet.penalty.problem import PathProblem
 from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
+from lodim.models.costnet.penalty.solvers import NewtonSolver
+from lodim.models.costnet.penalty.support_newton import SupportNewton
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
@@ -419,3 +426,77 @@ def test_groups_of_a_network():
     assert g.cost.tolist() == [2.0, 1.0] and g.nested
     assert g.free.tolist() == [False] * 4 + [True]
     assert not groups_of(network_of(SHAPES["two parents"])).nested
+
+
+def many_classes(K=8, m=42, n=240):
+    """Rows of K classes that are nearly separated by yes/no features, in a graph of diamonds."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(K, size=n)
+    X = (rng.random((n, m)) < rng.beta(0.4, 0.4, (K, m))[y]).astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    parents = [(), (), (0, 1), ()] * (m // 4) + [()] * (m % 4)
+    parents = [tuple(v + 4 * (i // 4) for v in p) for i, p in enumerate(parents)]
+    weights = rng.uniform(0.5, 2.0, n)
+    batch = batch_of(X, y, weights / weights.sum())
+    return batch, families.make("multinomial", K), groups_of(network_of(parents))
+
+
+def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
+    batch, family, groups = many_classes()
+    problem = PathProblem.from_batch(batch, family, groups, 1)
+    solver, lam, ridge = NewtonSolver(problem), 0.004, 0.002
+    solver._solve(lam, ridge, 1e-3 * solver.null, 20)
+    state, K = solver.state, 8
+    # Somewhere beside the minimum, of the same support.
+    solver.evaluate(state.w * np.linspace(0.5, 1.5, state.w.shape[1]), state.b, lam, ridge, 1e-3)
+    keep = np.flatnonzero(state.w.any(axis=0))
+    members = [problem.layout.member[a:b] for a, b in pairwise(problem.layout.start)]
+    X = np.column_stack(
+        [np.ones(batch.n), tiles.unpack(batch.X, batch.n)[:, problem.columns[keep]]]
+    )
+    Y = np.eye(K)[batch.y.astype(int)]
+
+    def gradient(theta):
+        p = scipy.special.softmax(X @ theta, axis=1)
+        w = np.zeros_like(state.w)
+        w[:, keep] = theta[1:].T
+        out = X.T @ (batch.weight[:, None] * (p - Y))
+        bent = ridge * w
+        for g, cost in zip(members, problem.layout.cost, strict=True):
+            norm = np.sqrt((w[:, g] ** 2).sum())
+            if norm > 0.0:
+                bent[:, g] += lam * cost / norm * w[:, g]
+        out[1:] += bent[:, keep].T
+        return out
+
+    assert 4 < len(keep) < len(problem.columns)  # some are zero, and not all
+    assert {len(g) for g in members} == {1, 2}  # groups that overlap
+    theta = np.vstack([state.b.T, state.w[:, keep].T])
+    dw, db = SupportNewton(problem).step(state, lam, ridge)
+    step, size = np.vstack([db.T, dw[:, keep].T]), 1e-6
+    along = (gradient(theta + size * step) - gradient(theta - size * step)) / (2 * size)
+    slope = gradient(theta)
+    assert np.linalg.norm(along + slope) < 0.02 * np.linalg.norm(slope)
+    assert not np.delete(dw, keep, axis=1).any()
+
+
+def test_many_classes_take_few_steps():
+    batch, family, groups = many_classes()
+    assert 8 * len(groups.feature) > solvers.COUPLED
+    lambdas = lambda_max(batch, family, groups) * 0.6 ** np.arange(1, 11)
+    path = penalty_path(batch, family, groups, lambdas, threads=1)
+    assert path.converged.all()
+    assert path.n_iter.max() < 30  # by one bound of all curvatures more than 200
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_steps_of_many_classes_end_where_coupled_models_do(shape, monkeypatch):
+    X, y, weights, groups, family = problem("multinomial", SHAPES[shape], weights=True)
+    batch = batch_of(X, y, weights / weights.sum())
+    lambdas = lambda_max(batch, family, groups) * RATIOS
+    coupled = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
+    monkeypatch.setattr(solvers, "COUPLED", 0)
+    path = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
+    assert path.converged.all()
+    assert path.objective == pytest.approx(coupled.objective, rel=2e-7)
+    assert path.coef == pytest.approx(coupled.coef, abs=2e-3)

@@ -83,8 +83,12 @@ class PathProblem:
 
     def slopes(self, r):
         """X'r of slopes r of the penalized (K, A) and of the free coefficients (K, F)."""
-        g = passes.slopes(self.X, r, self.threads)
+        g = self.columns_times(r)
         return g[:, 1 + self.columns], g[:, 1 + self.free_columns]
+
+    def columns_times(self, r):
+        """X'r of numbers r of the rows (n_tiles, K, 64), the intercept's first, (K, 1 + p)."""
+        return passes.slopes(self.X, r, self.threads)
 
     def moments(self, columns, h):
         """Second moments of some columns weighted by curvatures h, (J, J, C, C)."""

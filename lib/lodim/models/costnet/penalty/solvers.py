@@ -9,8 +9,9 @@ from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.passes import GAUSSIAN
 from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
+from lodim.models.costnet.penalty.support_newton import SupportNewton
 
-COUPLED = 2000  # numbers up to which the scores of one quadratic model are coupled
+COUPLED = 300  # numbers up to which the scores of one quadratic model are coupled
 STALE = 0.1  # a step that leaves more of the gap asks for a new curvature
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
 SWEEPS = 1000
@@ -106,6 +107,7 @@ class NewtonSolver:
         self.state = PathState(np.zeros((K, A)), b, problem.offset.copy(), dual)
         self._model: QuadraticModel | None = None
         self._fresh = False
+        self._newton = SupportNewton(problem)
         self._fit_free()
         self.null = self.state.loss
         self.lambda_max, self.state.dual = dual_norm(layout.arrays, self.state.c)
@@ -121,6 +123,11 @@ class NewtonSolver:
             if early_stop and block_descent.saturated(i, share, last):
                 break
         return PathSolution.from_steps(steps)
+
+    @property
+    def _exact(self):
+        """Whether the quadratic model has the curvature of the loss, and not a bound of it."""
+        return self._model.reduced.H.shape[0] == self.problem.n_scores
 
     def evaluate(self, w, b, lam, ridge, target):
         """Loss and duality gap of coefficients w (K, A) and b (K, F) from elsewhere."""
@@ -201,6 +208,8 @@ class NewtonSolver:
                 if self._fresh or self.problem.loss == GAUSSIAN:
                     return gap, iteration
                 last = 0.0  # the curvature is old: renew it
+            if not self._exact:
+                self._line_search(*self._newton.step(s, lam, ridge), lam, ridge)
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
