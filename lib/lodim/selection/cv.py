@@ -98,11 +98,12 @@ def choose_between(problem, name, values, *, most_draws=None):
     return replace(problem, settings=replace(problem.settings, **points[best]))
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5):
+def choose(problem, grid, *, most_draws=None, spread=0.5, paired=False):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
+    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss, or, `paired`, of the
+    difference of both losses. The weighted mean
     of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
     number of stages. The point of least loss itself would jump, between settings that differ by
     much, where losses differ by rounding or by the draw of the folds.
@@ -115,21 +116,23 @@ def choose(problem, grid, *, most_draws=None, spread=0.5):
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    chosen, frame = _centre(problem, grid, points, losses, spread, draws)
+    chosen, frame = _centre(problem, grid, points, losses, draws, spread, paired)
     parts = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [
-        _centre(problem, grid, points, parts[d], spread)[0] for d in range(draws) if draws > 1
+        _centre(problem, grid, points, parts[d], 1, spread, paired)[0]
+        for d in range(draws)
+        if draws > 1
     ]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, spread, draws=1):
+def _centre(problem, grid, points, losses, draws, spread, paired):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
-    weight = weights(losses, draws, open_stages, spread)
+    weight = weights(losses, draws, open_stages, spread, paired)
     stage = [1 + int(w @ np.arange(len(w)) / max(w.sum(), 1e-300) + 0.5) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
