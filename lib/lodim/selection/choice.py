@@ -9,7 +9,6 @@ from lodim.errors import LodimError
 from lodim.report.tables import significant
 from lodim.selection.racing import fold_means, standard_error
 
-
 LEAST_ERROR = 0.1  # of the least loss's error: differences far below it are none
 
 

@@ -102,11 +102,11 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, paired=False):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss, or, `paired`, of the
-    difference of both losses. The weighted mean
-    of the positions in each list is taken, rounded (of a penalty to halves), and then that of the
-    number of stages. The point of least loss itself would jump, between settings that differ by
-    much, where losses differ by rounding or by the draw of the folds.
+    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss or, `paired`, of the
+    difference of the two. The weighted mean of the positions in each list is taken, rounded (of a
+    penalty to halves), and then that of the number of stages. The point of least loss itself would
+    jump, between settings that differ by much, where losses differ by rounding or by the draw of
+    the folds.
 
     grid : dict of values by setting
     most_draws : draws of the folds that are averaged, MOST_DRAWS by default

@@ -168,12 +168,12 @@ def test_pandas_order_does_not_matter_for_prototypes():
     assert pd.Index(one.labels).symmetric_difference(two.labels).size <= 0.2 * len(one.labels)
 
 
-# Candidates that are left out for a while ----------------------------------------------------------
+# Candidates that are left out for a while --------------------------------------------------------
 
 
 @pytest.mark.parametrize("rounds", [(), (2, 3), (6,)])
 def test_candidates_left_out_come_back(rounds, monkeypatch):
-    """Whatever is left out on the way, the end is SciPy's least squares without negative weights."""
+    """Whatever is left out on the way, the end is that of SciPy's least squares with w >= 0."""
     rng = np.random.default_rng(4)
     A = rng.normal(size=(30, 42))
     y = A[:, 1:-1] @ np.where(rng.random(40) < 0.3, rng.random(40), 0.0) + rng.normal(size=30)

@@ -201,7 +201,7 @@ def _descend(function, t, lower, D, max_iter, stop):
     the next evaluations. Where the others have come to their end, those by which it now would fall
     come back: no candidate is left out for good.
     """
-    keep, value, n_eval, n_iter = np.ones(len(t), bool), None, 0, 0
+    keep, n_eval, n_iter = np.ones(len(t), bool), 0, 0
     for k in count():
         others = None if keep.all() else keep[D:-1]
         t = t.copy()
