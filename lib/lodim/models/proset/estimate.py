@@ -27,6 +27,7 @@ START_V, START_W, START_U = 10.0, 1.0, 3.0
 HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
 CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
 LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
+ROUNDS = 30, 60, 200  # evaluations after which candidates that bring nothing are left out
 LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
 
 
@@ -156,21 +157,21 @@ def minimize(objective, loss, features, J, settings):
     first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
     zero. The second, from its end and over v_d, minimizes the objective itself.
     """
-    D = int(features.sum())
+    D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
     enters = np.concatenate([features, np.ones(J + 1, bool)])
     l1 = settings.lambda_v * settings.l1_ratio_v
 
-    def of_v(t):
-        theta = np.zeros(len(enters))
+    def of_v(t, among):
+        theta = np.zeros(p + J + 1)
         theta[enters] = t * unit
-        value, gradient = objective(theta)
+        value, gradient = objective(theta, among)
         return value, gradient[enters] * unit
 
-    def of_square(t):
+    def of_square(t, among):
         v = np.sqrt(t[:D])
-        value, gradient = of_v(np.concatenate([v, t[D:]]))
+        value, gradient = of_v(np.concatenate([v, t[D:]]), among)
         size = np.hypot(v, CORNER)
         gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / (2.0 * v)
         return value + l1 * (size - CORNER - v).sum(), gradient
@@ -182,15 +183,49 @@ def minimize(objective, loss, features, J, settings):
     lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
-    first = bounded(of_square, start, lower, max_iter=settings.max_iter, **stop)
+    first = _descend(of_square, start, lower, D, settings.max_iter, stop)
     t = first.theta[0]
     t[:D] = np.where(t[:D] > lower[:D], np.sqrt(t[:D]), 0.0)
     left = max(1, settings.max_iter - first.n_eval)
     lower[:D] = 0.0
-    end = bounded(of_v, t, lower, max_iter=left, **stop)
-    theta = np.zeros(len(enters))
+    end = _descend(of_v, t, lower, D, left, stop)
+    theta = np.zeros(p + J + 1)
     theta[enters] = end.theta[0] * unit
     return theta, replace(end, n_eval=first.n_eval + end.n_eval, n_iter=first.n_iter + end.n_iter)
+
+
+def _descend(function, t, lower, D, max_iter, stop):
+    """A Minimum of a function of t = (D parameters, weights of candidates, one), as of `bounded`.
+
+    Most candidates soon have no weight, and those by which the loss would not fall are left out of
+    the next evaluations. Where the others have come to their end, those by which it now would fall
+    come back: no candidate is left out for good.
+    """
+    keep, n_eval, n_iter = np.ones(len(t), bool), 0, 0
+    for k in count():
+        others = None if keep.all() else keep[D:-1]
+        t = t.copy()
+
+        def of_kept(z, t=t, keep=keep, others=others):
+            t[keep] = z
+            value, gradient = function(t, others)
+            return value, gradient[keep]
+
+        most = max_iter - n_eval
+        most = min(most, ROUNDS[k]) if k < len(ROUNDS) else most
+        end = bounded(of_kept, t[keep], lower[keep], max_iter=most, **stop)
+        t[keep] = end.theta[0]
+        n_eval, n_iter = n_eval + end.n_eval, n_iter + end.n_iter[0]
+        if others is None and (end.converged[0] or k >= len(ROUNDS)):
+            break
+        gradient = function(t, None)[1]
+        n_eval += 1
+        missed = ~keep & (gradient < -stop["tol"])
+        if n_eval >= max_iter or (end.converged[0] and not missed.any()):
+            break
+        keep = (keep if k >= len(ROUNDS) else (t > lower) | (gradient < 0.0)) | missed
+        keep[:D] = keep[-1] = True
+    return replace(end, theta=t[None], n_eval=n_eval, n_iter=np.array([n_iter]))
 
 
 # Penalties from which prototype sets are (nearly) the null model ---------------------------------

@@ -87,11 +87,17 @@ class BatchObjective:
 
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
-    def __call__(self, theta):
-        """Value and gradient at theta = (v (p,), w (J,), u)."""
+    def __call__(self, theta, among=None):
+        """Value and gradient at theta = (v (p,), w (J,), u).
+
+        among : (J,) bool, candidates whose part of the gradient is wanted, all of weight above zero
+            among them; of the others it is the penalty's alone
+        """
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
+        if among is not None:
+            order = order[among[order]]
         positive = w[order].astype(self._x.dtype) > 0
         order = np.concatenate([order[positive], order[~positive]])
         arguments = v[active], w[order], u, active, order, self._loss
@@ -115,7 +121,8 @@ class BatchObjective:
         runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)
         partials = np.empty((-(-len(rows.X) // step), 2 + D + len(w)))
-        position = np.full(len(w) + 1, -1)  # the last one is that of rows that are no candidates
+        # The last one is that of rows that are no candidates.
+        position = np.full(len(self._x) + 1, -1)
         position[order] = np.arange(len(w))
         data = rows.X, rows.y, rows.a, rows.b, rows.weight, position[rows.own]
         points = active, small_v, V, small_w, target, runs, kind.type(u), loss

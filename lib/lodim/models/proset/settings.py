@@ -1,6 +1,6 @@
 """The arguments of proset, checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lodim.checks import check, check_choice, check_count, check_share, check_size
@@ -9,6 +9,8 @@ from lodim.engine.blocks import ENGINES
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
 BETWEEN = "None, or between 0 and 1, neither of them"
+ROUGH_TOL, ROUGH_FTOL = 1e-4, 1e-6  # of fits of which the held-out loss alone is looked at
+ROUGH_CANDIDATES, ROUGH_ITER = 300, 300  # of these fits: candidates and evaluations
 PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 
 
@@ -63,3 +65,10 @@ class Settings:
         check_choice(self, "loss", LOSSES)
         check_choice(self, "precision", PRECISIONS)
         check_choice(self, "engine", ENGINES)
+
+
+def roughly(settings):
+    """The settings of a fit that is good enough to say its held-out loss, to .001 or so."""
+    rough = {"tol": max(settings.tol, ROUGH_TOL), "ftol": max(settings.ftol, ROUGH_FTOL)}
+    rough["n_candidates"] = min(settings.n_candidates, ROUGH_CANDIDATES)
+    return replace(settings, max_iter=min(settings.max_iter, ROUGH_ITER), **rough)
