@@ -281,7 +281,7 @@ def test_commands_run(argv, tmp_path, monkeypatch, capsys, axes):
 
 
 def test_the_commands_are_found():
-    assert len(commands()) == 9 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
+    assert len(commands()) == 10 and {argv[0] for argv in commands()} >= {"gbmap", "ripr", "data"}
 
 
 def spans():

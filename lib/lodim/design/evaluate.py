@@ -14,7 +14,7 @@ import numpy as np
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
 from lodim.design.table import Table
-from lodim.errors import DataError, FormulaError
+from lodim.errors import DataError, FormulaError, LodimError
 from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
     Refused,
@@ -79,6 +79,8 @@ def _matrix(node, scope):
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
+    except LodimError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise FormulaError(f"{scope.code}: {error}") from None
     except MemoryError:

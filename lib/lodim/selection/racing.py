@@ -74,7 +74,7 @@ def paired_losses(problem, splits, points, loss, n_jobs):
     tests = [test for _, test in splits]
     return [
         [fold_row(test, each - first) for test, each, first in
-         zip(tests, run.last, runs[0].last, strict=True)]
+         zip(tests, run.of_rows, runs[0].of_rows, strict=True)]
         for run in runs
     ]  # fmt: skip
 
@@ -123,7 +123,7 @@ class StageLosses:
 
     Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
     gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
-    the weight, and the standard error of that mean; `last` of each fold the losses of its rows
+    the weight, and the standard error of that mean; `of_rows` of each fold the losses of its rows
     after the last stage.
     """
 
@@ -131,7 +131,7 @@ class StageLosses:
         self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
-        self.last = [np.zeros(0)] * len(splits)
+        self.of_rows = [np.zeros(0)] * len(splits)
         self.draws, self.staged = draws, problem.spec.stage_setting is not None
         if hasattr(settings, "threads"):
             settings = replace(settings, threads=1)
@@ -151,8 +151,8 @@ class StageLosses:
                 return
             row = []
             for k, (fit, (_, test)) in enumerate(zip(self.fits, self.splits, strict=True)):
-                self.last[k] = self.loss(self.family, test.y, test.weight, next(fit)[2])
-                row.append(fold_row(test, self.last[k]))
+                self.of_rows[k] = self.loss(self.family, test.y, test.weight, next(fit)[2])
+                row.append(fold_row(test, self.of_rows[k]))
                 if not (self.staged or self.rows):
                     bar.update(1)
             self.rows.append(row)

@@ -248,7 +248,7 @@ def lbfgs(
     Minimum
     """
     compiled = getattr(objective, "compiled_loop", None)
-    if compiled is not None:
+    if compiled is not None and resolution == 0.0:
         return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
     trial = np.array(theta, dtype=np.float64)
     q, d = trial.shape

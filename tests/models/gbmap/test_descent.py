@@ -5,9 +5,9 @@ import pytest
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.models.gbmap import boost
-from lodim.models.gbmap.boost import BoostObjective
+from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
+from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
 
@@ -103,8 +103,8 @@ def test_a_deep_fit_holds_still_under_rounding():
 def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
     used = []
     for name in ("newton", "descend"):
-        own = getattr(boost, name)
-        monkeypatch.setattr(boost, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
+        own = getattr(objectives, name)
+        monkeypatch.setattr(objectives, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
     cars = ld.data("autompg").dropna()
     fit = ld.gbmap("mpg ~ weight + model_year", cars, m=1, lambda_=0.1, **extra)
     assert set(used) == ({"descend"} if extra else {"newton"})

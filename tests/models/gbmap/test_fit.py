@@ -648,7 +648,7 @@ def test_far_predictions_are_warned_of_once(aged):
     assert far.sum() > 5 and len(seen) == 1
     words = str(seen[0].message)
     assert words.startswith(f"{far.sum()} of {len(old)} rows") and "clip=True" in words
-    assert f"row {beyond.idxmax()!r} the farthest, with {f[beyond.idxmax()]:.6g}" in words
+    assert f"row {int(beyond.idxmax())} the farthest, with {f[beyond.idxmax()]:.6g}" in words
 
 
 def test_clipped_predictions_stay_in_the_range(aged):

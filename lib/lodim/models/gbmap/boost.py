@@ -171,7 +171,7 @@ def _refine(objective, sampled, theta, stop, state):
     """
     exact = state.exact
     way = {"memory": MEMORY, "best_only": True} if state.spanned else {"best_only": not exact}
-    if sampled is None or objective.compiled_newton:
+    if sampled is None or (objective.compiled_newton and exact):
         return descend(objective, theta, **stop, **way)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]

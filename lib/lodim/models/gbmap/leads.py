@@ -110,7 +110,7 @@ def descend(objective, theta, *, max_iter, tol, ftol, **way):
     Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
     two starts that rounding has set apart, after dozens of steps, two ends.
     """
-    if objective.compiled_newton:
+    if objective.compiled_newton and "resolution" not in way:
         return Minimum(*objective.compiled_newton(theta, max_iter, tol, ftol))
     return lbfgs(objective, theta, max_iter=max_iter, tol=tol, ftol=ftol, **way)
 

@@ -182,8 +182,9 @@ class GlmFit(Fit):
         frames = []
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
-            frame.index = self._kept_terms
-            frame = frame.reindex(self._terms).rename_axis("term").reset_index()
+            frame.index = self.estimates.kept  # positions: a column may be called "(Intercept)"
+            frame = frame.reindex(range(len(self._terms))).reset_index(drop=True)
+            frame.insert(0, "term", self._terms)
             if coef.shape[1] > 1:
                 frame.insert(0, "level", self.levels[s + 1])
             frames.append(frame)

@@ -51,8 +51,8 @@ def newton(
 
     X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge (d,) and
     precision of the objective. A learner ends where no gradient is above tol, where two steps in a
-    row lower its value by no more than the share ftol, or where a step promises no more than
-    rounding; max_iter bounds its passes, those for Hessians among them. n_eval is the most passes
+    row lower its value by no more than the share ftol, or where a step that raises it, or three in
+    a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them. n_eval is the most passes
     of a learner.
     """
     q, d = theta.shape
@@ -64,7 +64,7 @@ def newton(
     converged, n_eval = np.zeros(q, np.bool_), 0
     gradient, step, trial = np.empty(d), np.empty(d), np.empty(d)
     for m in range(q):
-        damping, convex, flat, passes = FIRST_DAMPING, True, 0, 0
+        damping, convex, flat, idle, passes = FIRST_DAMPING, True, 0, 0, 0
         value, promised, started, moved = np.inf, 0.0, False, False
         trial[:] = theta[m]
         while True:
@@ -125,6 +125,10 @@ def newton(
             promised = 0.0
             for k in range(d):
                 promised += 0.5 * step[k] * step[k]
+            idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
+            if idle == 3:
+                converged[m] = True
+                break
             solve_upper(L, step)
             for k in range(d):
                 trial[k] = end[m, k] - step[k]
