@@ -52,8 +52,8 @@ def newton(
     X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge (d,) and
     precision of the objective. A learner ends where no gradient is above tol, where two steps in a
     row lower its value by no more than the share ftol, or where a step that raises it, or three in
-    a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them. n_eval is the most passes
-    of a learner.
+    a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them.
+    n_eval is the most passes of a learner.
     """
     q, d = theta.shape
     b, softness = sign.astype(X.dtype), X.dtype.type(beta)
