@@ -173,6 +173,12 @@ def frame(n=60):
             "weight": rng.random(n)}  # fmt: skip
 
 
+@pytest.fixture
+def one_solver(monkeypatch):
+    """L-BFGS on the CPU too, not Newton's method: steps can then be compared before the end."""
+    monkeypatch.setattr("lodim.models.gbmap.objective.WIDE", 0)
+
+
 def both(formula, data, most, **arguments):
     """Fits on the CPU and in the simulator, stopped early."""
     with pytest.warns(ld.ConvergenceWarning):
@@ -182,6 +188,16 @@ def both(formula, data, most, **arguments):
         ]
 
 
+def test_newton_and_lbfgs_end_in_the_same_minimum():
+    data = frame()
+    here, there = [ld.gbmap("two ~ a + b", data, engine=e, m=1, **SMALL) for e in ("cpu", "cuda")]
+    assert here.settings.by_newton(60, 2) and not there.settings.by_newton(60, 2)
+    assert here.converged and there.converged
+    np.testing.assert_allclose(there.log["objective"], here.log["objective"], rtol=1e-8)
+    np.testing.assert_allclose(there.predict(data, "link"), here.predict(data, "link"), atol=1e-4)
+
+
+@pytest.mark.usefixtures("one_solver")
 @pytest.mark.parametrize("response, m, most", [("y", 2, 3), ("two", 1, 4), ("three", 1, 2)])
 def test_a_fit(response, m, most):
     data = frame()
@@ -194,7 +210,7 @@ def test_a_fit(response, m, most):
         )
 
 
-def test_starts_on_a_sample(monkeypatch):
+def test_starts_on_a_sample(monkeypatch, one_solver):
     """More rows than the sample, for which the GPU hands back the scores of the sample alone."""
     monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 14)
     data = frame()
@@ -202,14 +218,14 @@ def test_starts_on_a_sample(monkeypatch):
     np.testing.assert_allclose(there.predict(data), here.predict(data), rtol=1e-8)
 
 
-def test_wide_data_are_rotated():
+def test_wide_data_are_rotated(one_solver):
     rng = np.random.default_rng(2)
     data = {f"x{k}": rng.normal(size=6) for k in range(8)} | {"y": rng.normal(size=6)}
     here, there = both("y ~ .", data, 2, m=2)
     np.testing.assert_allclose(there.predict(data), here.predict(data), rtol=1e-8)
 
 
-def test_a_path_moves_the_features_once(monkeypatch):
+def test_a_path_moves_the_features_once(monkeypatch, one_solver):
     moved = []
     monkeypatch.setattr("lodim.engine.cuda.upload", lambda v: moved.append(v) or upload(v))
     data, arguments = frame(), {k: v for k, v in SMALL.items() if k != "lambda_"}
