@@ -32,6 +32,8 @@ def maximize(family, X, y, weight, offset, max_iter):
     n_iter : int
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
+        import statsmodels.tools.sm_exceptions  # noqa: F401: it sets filters, so that these go last
+
         warnings.simplefilter("ignore")  # what they say of convergence and separation, glm says
         if family.name == "gaussian":
             return _least_squares(X, y - offset[:, 0], weight)
