@@ -18,6 +18,7 @@ from lodim.design.design import Design, _check_size
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
 from lodim.formula.formula import quote
+from lodim.models.glm.model import glm
 
 N = 60
 
@@ -667,3 +668,17 @@ def test_folds_of_partial_rows():
     assert abs(np.nanmean(X, axis=0)).max() < 1e-12
     np.testing.assert_allclose(np.nanstd(X, axis=0), 1.0)
     assert train.n + test.n == len(df) and np.isnan(train.y).sum() == 1
+
+
+def test_text_that_is_no_unicode_is_refused_in_words():
+    """Half of a surrogate pair, which pandas' own text columns cannot hold, nor a print show."""
+    half = "a\ud800"
+    df = pd.DataFrame({0: [1.0, 2.0, 4.0, 3.0], 1: [1.0, 0.0, 2.0, 2.5]})
+    df.columns = pd.Index(["y", half], dtype=object)
+    with pytest.raises(DataError, match=r"the column name .* half of a surrogate pair") as caught:
+        glm("y ~ .", df)
+    assert half not in str(caught.value)
+    df.columns = ["y", "x"]
+    df["x"] = pd.Series([half, "é", "é", half], dtype=object)
+    with pytest.raises(DataError, match="of column 'x' has half of a surrogate pair"):
+        glm("y ~ .", df)

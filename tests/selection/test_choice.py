@@ -37,8 +37,9 @@ def runs(*curves, patience=15, most=100):
 
     spec = SimpleNamespace(patience=patience, stage_setting="m", fit_stages=fit_stages)
     problem = SimpleNamespace(spec=spec, family=Gaussian())
+    w = np.full(4, 0.25)
     tests = [
-        SimpleNamespace(y=np.zeros(4), n=4, weights=None, weight=np.full(4, 0.25), shift=s)
+        SimpleNamespace(y=np.zeros(4), n=4, weights=None, weight=w, units=None, shift=s)
         for s in (-0.5, 0.5)
     ]
     splits = [(None, test) for test in tests]

@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.design.batch import split
 from lodim.fitting.spec import prepare
-from lodim.selection import choice
+from lodim.selection import choice, racing
 from lodim.selection import cv as select
 from lodim.selection import folds as folding
 
@@ -363,6 +363,26 @@ def test_weights_are_of_the_standard_error():
     # Two draws of two folds have the standard error of two folds.
     a, b = choice.weights([first, second], 2, True)
     assert b[0] / a[0] == pytest.approx(np.exp(-2 / np.sqrt(3)))
+
+
+def test_none_in_a_grid_is_what_a_call_without_it_has(df):
+    shared = {"gamma": 2.0, "folds": 3, "threads": 1, "control": {"calibrate": False}}
+    cv = ld.cv(ld.melm, "c ~ x1 + x2", df, grid={"k": [None, 2, 1]}, **shared)
+    assert cv.frame["mean"][0] == cv.frame["mean"][1] != cv.frame["mean"][2]
+    with pytest.raises(ld.ArgumentError, match="n_starts"):
+        ld.cv(ld.melm, "c ~ x1 + x2", df, grid={"n_starts": [None, 2]}, **shared)
+
+
+def test_the_error_of_a_held_out_fold_counts_groups_once(df):
+    """Rows that stand three times, as visits of one patient, tell no more than once."""
+    three = pd.concat([df] * 3, ignore_index=True).assign(visit=np.tile(np.arange(len(df)), 3))
+    single = prepare(ld.gbmap, "y ~ x1", df, {"weights": "w"}).batch
+    grouped = prepare(ld.gbmap, "y ~ x1", three, {"weights": "w", "groups": "visit"}).batch
+    each = np.abs(df["y"].to_numpy())
+    mean, total, error = racing.fold_row(single, each)
+    assert racing.fold_row(grouped, np.tile(each, 3)) == pytest.approx((mean, 3 * total, error))
+    apart = replace(grouped, groups=None)
+    assert racing.fold_row(apart, np.tile(each, 3))[2] == pytest.approx(error / np.sqrt(3))
 
 
 @pytest.mark.parametrize(

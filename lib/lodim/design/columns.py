@@ -158,7 +158,8 @@ def read_column(frame, name):
     Raises
     ------
     DataError
-        There is no such column, or two, or it holds what is neither numbers nor levels.
+        There is no such column, or two, or it holds what is neither numbers nor levels, or text
+        that cannot be written.
     """
     if name not in frame.keys:
         near = " or ".join(map(repr, near_matches(name, frame.names)))
@@ -166,7 +167,25 @@ def read_column(frame, name):
         raise DataError(f"there is no column {name!r} in the data; {hint}")
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")
-    return to_column(frame.fetch(frame.keys[name]), name)
+    _check_text(name, f"the column name {name!r}", "rename it")
+    column = to_column(frame.fetch(frame.keys[name]), name)
+    for level in column.levels or ():
+        if isinstance(level, str):
+            _check_text(level, f"{level!r:.60} of column {name!r}", "replace it")
+    return column
+
+
+def _check_text(text, what, cure):
+    """Raise where a text has half of a surrogate pair, so that it is no Unicode."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{what} has half of a surrogate pair, {text[error.start]!r}, and cannot be written; "
+            f"{cure}"
+        ) from None
 
 
 def to_column(series, name):

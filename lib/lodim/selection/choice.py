@@ -27,7 +27,8 @@ def weights(losses, draws, stages_open, spread=0.5, paired=False):
     spread : float
         s in standard errors of the least loss.
     paired : bool
-        Of the difference from the least loss in the same folds instead, which differs by point.
+        Of the difference from the least loss in the same folds instead, which differs by point;
+        where a single fold is held out, of the loss itself.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:

@@ -158,8 +158,14 @@ def _folds_of_draw(rows, d, draws):
 
 def _losses(problem, splits, points, name, jobs, **options):
     """Held-out losses of points by the loss of a name."""
-    settings = [replace(problem.settings, **point) for point in points]
+    settings = [_settings_at(problem, point) for point in points]
     return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
+
+
+def _settings_at(problem, point):
+    """Settings of a point; None in it, where it is the default, is what a call without it has."""
+    ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
+    return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
 def _loss_of(problem, name):
@@ -523,7 +529,7 @@ def _summarize(problem, points, losses, stage, draws=1):
     stages = problem.spec.stage_setting
     rows, chosen = [], []
     for point, curve, last in zip(points, losses, stage, strict=True):
-        settings, at = replace(problem.settings, **point), len(curve) - 1
+        settings, at = _settings_at(problem, point), len(curve) - 1
         if stages and getattr(settings, stages) is None:
             at, settings = last - 1, replace(settings, **{stages: last})
         mean = fold_means(curve)[at]

@@ -182,10 +182,16 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Mean of the losses (n,) of a held-out batch, its weight, and the mean's standard error."""
+    """Mean of the losses (n,) of a held-out batch, its weight, and the mean's standard error.
+
+    The error is that of a mean of whole groups (or clusters) where there are some.
+    """
     mean = test.weight @ each
     total = test.n if test.weights is None else test.weights.sum()
-    return mean, total, np.sqrt(test.weight**2 @ (each - mean) ** 2)
+    parts = test.weight * (each - mean)
+    if test.units is not None:
+        parts = np.bincount(np.unique(test.units, return_inverse=True)[1], parts)
+    return mean, total, np.sqrt(parts @ parts)
 
 
 def fold_means(rows):

@@ -1,5 +1,7 @@
 """glm beside statsmodels, R's printed examples, and formulas coded naively."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -223,6 +225,32 @@ def test_separation_is_said_in_words(data, formula, family, infinite):
     tidy = fit.tidy()
     at = tidy["term"].isin(fit.separated)
     assert tidy.loc[at, "estimate"].notna().all() and tidy["p_value"].isna().any()
+
+
+@pytest.mark.parametrize("n", [8, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_separation_of_all_rows_is_seen_however_small_the_information_is(n, seed):
+    """A threshold parts all rows, so that no maximum exists (Albert and Anderson 1984)."""
+    x = np.random.default_rng(seed).normal(size=n)
+    df = pd.DataFrame({"x": x - (np.sort(x)[n // 2 - 1] + np.sort(x)[n // 2]) / 2})
+    for y, family in ((df["x"] > 0, None), (np.where(df["x"] > 0.0, 2, 0), "multinomial")):
+        with pytest.warns(ld.ConvergenceWarning, match="separated"):
+            fit = ld.glm("y ~ x", df.assign(y=y), family=family)
+        assert fit.separated == ["(Intercept)", "x"] and not fit.converged
+        assert fit.tidy()["p_value"].isna().all()
+
+
+def test_the_first_fit_of_a_process_is_as_silent_as_others():
+    """statsmodels sets filters of warnings when it is imported, which is in the first fit."""
+    code = (
+        "import warnings, lodim as ld\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    ld.glm('y ~ x', {'x': [1, 2, 3, 4, 5, 6], 'y': [0, 0, 0, 1, 1, 1]})\n"
+        "print(*[each.category.__name__ for each in seen])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["ConvergenceWarning"]
 
 
 def test_nearly_separated_data_have_finite_estimates():

@@ -55,6 +55,18 @@ def blobs(n=240, seed=0):
     return pd.DataFrame(X, columns=list("abcde"))
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e5])
+def test_clusters_do_not_depend_on_units(unit):
+    """Of features that are not standardized, and of weights: distances are told apart alike."""
+    df = blobs()
+    fit = ld.ripr("~ .", df, standardize=False, threads=1)
+    weights = np.full(len(df), unit)
+    other = ld.ripr("~ .", unit * df, weights=weights, standardize=False, threads=1)
+    assert len(fit.clusters()) > len(fit.estimates) and other.view_names == fit.view_names
+    clusters = other.predict(unit * df, "cluster")
+    pd.testing.assert_series_equal(clusters, fit.predict(df, "cluster"))
+
+
 def score_in(fit, df, views):
     """Naive answers: for each row the view and class of the least ratio, by the definition."""
     e, d = fit.estimates, fit.design

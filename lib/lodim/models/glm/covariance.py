@@ -15,7 +15,7 @@ import numpy as np
 
 from lodim.models.glm.likelihood import newton_weights, score_residuals, working_weights
 
-NULL = 1e-11  # share of the largest eigenvalue below which separated data know nothing
+FLAT = 1e-11  # share of the largest eigenvalue up to which information is none
 WHOLE = 1e-10  # what a leverage of one may lack
 
 
@@ -32,6 +32,17 @@ def information(family, X, weight, mean):
             out[k, :, j, :] = block
             out[j, :, k, :] = block.T
     return out.reshape(S * q, S * q)
+
+
+def flat_information(family, X, y, weight, mean):
+    """Eigenvalue of the information up to which separated data know nothing along its vector.
+
+    A share of the largest there, or in the model with an intercept alone: where all rows are
+    separated the information vanishes along all directions alike.
+    """
+    score = family.null_score(y, weight / weight.sum(), np.zeros((len(y), family.n_scores)))
+    each = [information(family, X, weight, at) for at in (mean, family.mean(score))]
+    return FLAT * max(np.linalg.eigvalsh(H).max(initial=0.0) for H in each)
 
 
 def newton_step(family, X, y, weight, mean, gradient):
@@ -52,11 +63,11 @@ def slopes(family, y, weight, mean):
     return weight[:, None] * (np.equal.outer(y, np.arange(mean.shape[1])) - mean)[:, 1:]
 
 
-def bread(family, X, weight, mean, separated):
-    """B (S q, S q), and the null directions (S q, k) of separated data."""
-    if separated:
+def bread(family, X, weight, mean, flat=None):
+    """B (S q, S q), and the null directions (S q, k): of separated data, flat up to `flat`."""
+    if flat is not None:
         value, vector = np.linalg.eigh(information(family, X, weight, mean))
-        known = value > NULL * value.max(initial=0.0)
+        known = value > flat
         inverse = (vector[:, known] / value[known]) @ vector[:, known].T
         return inverse, vector[:, ~known]
     if family.name == "multinomial":

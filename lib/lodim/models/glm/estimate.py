@@ -109,8 +109,9 @@ def _covariance(family, rows, X, score, dispersion, settings):
     y, weight, mean = rows.y, rows.weight, family.mean(score)
     kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
     _check_covariance(kind, family, rows.clusters)
-    separated = is_separated(family, X, y, weight, mean)
-    B, null = covariance.bread(family, X, weight, mean, separated)
+    flat = covariance.flat_information(family, X, y, weight, mean)
+    separated = is_separated(family, X, y, weight, mean, flat)
+    B, null = covariance.bread(family, X, weight, mean, flat if separated else None)
     h = None
     if family.name != "multinomial":
         h = covariance.leverage(X, B, working_weights(family, weight, mean))

@@ -10,16 +10,14 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from lodim.models.glm.covariance import information
 
-FLAT = 1e-11  # share of the largest eigenvalue of the information that makes one look closer
 LARGEST = 20_000_000  # numbers in the linear program; beyond it, flat information alone tells
 
 
-def is_separated(family, X, y, weight, mean):
-    """Whether the likelihood has no maximum."""
+def is_separated(family, X, y, weight, mean, flat):
+    """Whether the likelihood has no maximum; flat as of `covariance.flat_information`."""
     if family.name in ("gaussian", "gamma"):
         return False
-    value = np.linalg.eigvalsh(information(family, X, weight, mean))
-    if value.min(initial=np.inf) > FLAT * value.max(initial=0.0):
+    if np.linalg.eigvalsh(information(family, X, weight, mean)).min(initial=np.inf) > flat:
         return False
     rising, level = _rows(family, X, y)
     if rising.shape[0] * rising.shape[1] > LARGEST:

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 
@@ -32,6 +33,7 @@ def maximize(family, X, y, weight, offset, max_iter):
     n_iter : int
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
+        import_module("statsmodels.tools.sm_exceptions")  # sets filters, so that these go last
         warnings.simplefilter("ignore")  # what they say of convergence and separation, glm says
         if family.name == "gaussian":
             return _least_squares(X, y - offset[:, 0], weight)

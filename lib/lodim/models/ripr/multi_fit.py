@@ -82,6 +82,21 @@ class RiprFits:
             out[name] = fit.predict(data, kind)
         return pd.concat(out, axis=1)
 
+    def votes(self, data: Any) -> pd.DataFrame:
+        """What each view says of each row and response; see RiprFit.votes().
+
+        Parameters
+        ----------
+        data : frame
+            New data, as for predict().
+
+        Returns
+        -------
+        DataFrame
+            A column a view of each response, in two levels: response and view.
+        """
+        return pd.concat({name: fit.votes(data) for name, fit in self.fits.items()}, axis=1)
+
     @as_given
     def tidy(self) -> pd.DataFrame:
         """As RiprFit.tidy(), for each response."""

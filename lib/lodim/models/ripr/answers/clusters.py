@@ -23,11 +23,13 @@ def fit_clusters(e, n_clusters, seed):
     for j in range(len(e)):
         rows = np.flatnonzero((e.served == j) & (e.weight > 0))
         rows = rows[rows_by_content(e.X[rows])]  # starts are drawn by place
-        X, weight = e.X[rows][:, e.columns(j)], e.weight[rows]
+        X, weight = e.X[rows][:, e.columns(j)], e.weight[rows] / e.weight.max()
+        unit = _unit(e, j)
+        X = X / unit
         wanted = n_clusters or _n_clusters(X, weight, np.random.default_rng([seed, j, 1]))
         wanted = min(wanted, len(np.unique(X, axis=0)))
         each = kmeans(X, weight, wanted, np.random.default_rng([seed, j]))[0]
-        each = each[np.lexsort(each.T[::-1])]
+        each = unit * each[np.lexsort(each.T[::-1])]
         centres.append(np.pad(each, ((0, 0), (0, D - each.shape[1])), constant_values=np.nan))
         of += [j] * len(each)
     return replace(e, centres=np.concatenate(centres), centre_view=np.array(of, np.int64))
@@ -52,9 +54,10 @@ def assign_clusters(e, X, answers):
             rows = rows[np.isfinite(answers.value[rows, j])]
         if len(rows):
             at = e.columns(j)
-            D = _squared(X[rows][:, at], e.centres[own][:, : len(at)])
+            unit = _unit(e, j)
+            D = _squared(X[rows][:, at] / unit, e.centres[own][:, : len(at)] / unit)
             best = answers.value[rows, j].astype(int) if e.local_learners else ties.argmin(D)
-            out[rows], squared[rows] = own[best], D[np.arange(len(rows)), best]
+            out[rows], squared[rows] = own[best], unit**2 * D[np.arange(len(rows)), best]
     return out, squared
 
 
@@ -99,6 +102,15 @@ def _agreement(halves, n_clusters, rng):
         pairs = size.sum(axis=1) ** 2 - itself.sum(axis=1)
         least.append((together / np.where(pairs > ties.EQUAL, pairs, np.inf)).min())
     return float(np.mean(least))
+
+
+def _unit(e, j):
+    """The power of two nearest to the spread of a view's features: what ties are judged in.
+
+    One where features are standardized; a power of two so that it changes no digit.
+    """
+    spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
+    return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
 
 def _squared(X, centres):
