@@ -402,7 +402,7 @@ def test_bad_responses(wine):
             estimator("GbmapRegressor").fit(X, bad)
     for gap in (None, np.nan, pd.NA):
         y = pd.Series([*wine[1][:-1], gap], dtype=object)
-        with pytest.raises(ld.DataError, match="y contains NaN in 1 of 178 rows, .* row 177"):
+        with pytest.raises(ld.DataError, match=r"y contains NaN in 1 of 178 rows, .* row 177"):
             estimator("GbmapClassifier").fit(X, y)
     with pytest.raises(ValueError, match="Unknown label type"):
         estimator("GbmapClassifier").fit(X, X["hue"])
