@@ -97,9 +97,7 @@ def _color(alt, picture, names):
 
 def _position(alt, picture, names):
     """Both axes: numbers as far as they go, names in the order of the rows."""
-    lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
-    angle = 0 if len(lengths) * max(lengths, default=0) <= LETTERS else -40
-    across = {"sort": None, "axis": alt.Axis(labelAngle=angle)}
+    across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
         across = {"scale": alt.Scale(zero=False, type=kind)}
@@ -108,6 +106,13 @@ def _position(alt, picture, names):
         "x": _field(alt.X, picture, names, picture.x, **across),
         "y": _field(alt.Y, picture, names, picture.y, scale=alt.Scale(**up)),
     }
+
+
+def _names_across(alt, picture):
+    """Names below a picture in the order of the rows, aslant where they would not fit."""
+    lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
+    fit = len(lengths) * max(lengths, default=0) <= LETTERS
+    return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
 
 
 def _listed(alt, picture, names):
@@ -169,7 +174,7 @@ def _lines(alt, base, picture, names):
 
 def _cells(alt, base, picture, names):
     where = {
-        "x": _field(alt.X, picture, names, picture.x, sort=None),
+        "x": _field(alt.X, picture, names, picture.x, **_names_across(alt, picture)),
         "y": _field(alt.Y, picture, names, picture.y, sort=None),
     }
     most = 2 * int(picture.frame[picture.color].max())  # numbers stay legible on half of the blues
