@@ -400,12 +400,23 @@ def test_bad_responses(wine):
     ):
         with pytest.raises(ValueError, match=message):
             estimator("GbmapRegressor").fit(X, bad)
+    for gap in (None, np.nan, pd.NA):
+        y = pd.Series([*wine[1][:-1], gap], dtype=object)
+        with pytest.raises(ld.DataError, match=r"y contains NaN in 1 of 178 rows, .* row 177"):
+            estimator("GbmapClassifier").fit(X, y)
     with pytest.raises(ValueError, match="Unknown label type"):
         estimator("GbmapClassifier").fit(X, X["hue"])
     with pytest.raises(ValueError, match="one class"):
         estimator("GbmapClassifier").fit(X, np.ones(178, int))
     with pytest.warns(DataConversionWarning):
         estimator("GlmRegressor").fit(X, X[["hue"]])
+
+
+def test_no_rows_have_no_answers(wine):
+    X, y = wine
+    one = ls.GlmClassifier(formula="hue").fit(X, y == "Barolo")
+    assert one.predict(X[:0]).shape == (0,) and one.predict_proba(X[:0]).shape == (0, 2)
+    assert ls.GlmRegressor(formula="hue").fit(X, X["ash"]).predict(X[:0]).shape == (0,)
 
 
 def test_missing_values_where_rows_are_dropped(cars):

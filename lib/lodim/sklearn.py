@@ -253,7 +253,7 @@ class _Estimator(BaseEstimator):
         """Predictions of the fit of some type; a DataError where a row has none."""
         values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
-        missing = values.isna().to_numpy().reshape(len(values), -1).any(axis=1)
+        missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():
             raise DataError(
                 f"{missing.sum()} rows have no answer, the first of them row {missing.argmax()}: "
@@ -332,6 +332,11 @@ class _Classifier(ClassifierMixin):
         self
         """
         y = column_or_1d(y, warn=True)
+        if (missing := pd.isna(y)).any():
+            raise DataError(
+                f"Input y contains NaN in {missing.sum()} of {len(y)} rows, the first of them row "
+                f"{missing.argmax()}: leave them out of X and y"
+            )
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
         check_consistent_length(X, y)

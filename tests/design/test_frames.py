@@ -118,3 +118,19 @@ def test_odd_names_of_columns():
     new = fit.augment(table)
     assert new.columns.count(".fitted") == 1
     np.testing.assert_array_equal(new[".fitted"].to_numpy(), fit.predict(data).to_numpy())
+
+
+def test_a_class_of_the_users_own_may_call_its_base():
+    class Doubled(ld.GlmFit):
+        def predict(self, data, *arguments, **keywords):
+            return 2.0 * super().predict(data, *arguments, **keywords)
+
+        def augment(self, data, **keywords):
+            return super().augment(data, **keywords)
+
+    data = pl.from_pandas(ld.data("autompg"))
+    fit = ld.glm("mpg ~ weight", data)
+    own = Doubled.__new__(Doubled)
+    vars(own).update(vars(fit))
+    assert own.predict(data).equals(2.0 * fit.predict(data))
+    assert own.augment(data).equals(fit.augment(data))

@@ -12,8 +12,8 @@ import pytest
 
 import lodim as ld
 from lodim.cli import main
-from lodim.page import charts
-from lodim.page.inputs import from_data, from_design
+from lodim.page import charts, sections
+from lodim.page.inputs import columns_of, from_data, from_design
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -91,7 +91,7 @@ def opened(path, rows=(), size="1280,900"):
 
 def rows_of(fit, data, at):
     """Values of the columns of some rows, as JSON has them."""
-    names = fit.design.features
+    names = columns_of(fit.design)
     return [[None if pd.isna(v) else v for v in row]
             for row in data.iloc[at][names].astype(object).values.tolist()]  # fmt: skip
 
@@ -103,6 +103,12 @@ FITS = {
     "costnet": (ld.costnet, "mpg ~ bs(weight, df=4) + np.log(horsepower) + origin", CARS, {}),
     "melm": (ld.melm, "cultivar ~ .", ld.data("wine"), {"gamma": 1.0, "n_starts": 2}),
     "glm": (ld.glm, "mpg ~ weight * origin", CARS, {}),
+    "offset": (
+        ld.glm,
+        "cylinders ~ weight + C(model_year)",
+        CARS,
+        {"family": "poisson", "offset": "acceleration"},
+    ),
 }
 
 
@@ -120,7 +126,7 @@ def test_the_page_predicts_what_the_fit_does(name, tmp_path):
     got = np.array([[float(v) for v in row] for row in found["answers"]])
     np.testing.assert_allclose(got, told, rtol=1e-9, atol=1e-9)
     assert (found["faults"], found["requests"], found["hacked"]) == ([], 0, 0)
-    assert found["charts"] == int(found["drawn"]) > 3 and found["labels"] == fit.design.features
+    assert found["charts"] == int(found["drawn"]) > 3 and found["labels"] == columns_of(fit.design)
     slid = data.iloc[[at[-1]] * 2].copy()
     slid[_first_number(fit)] = [float(value) for _, value, _ in found["moved"]]
     want = fit.predict(slid, "prob" if fit.levels else "response").to_numpy().reshape(2, -1)[:, 0]
@@ -179,6 +185,62 @@ def test_a_page_of_ripr_says_why_it_does_not_predict(tmp_path):
     assert "There is no prediction by hand here: " in text and "View: " in text
 
 
+def test_names_of_the_data_that_the_page_has_too():
+    rng = np.random.default_rng(0)
+    names = ["row", "cluster", "fitted", "embedding f1", "view x1", "prediction"]
+    data = pd.DataFrame(rng.normal(size=(60, 6)), columns=names, index=[0] * 60)
+    data["residual"] = data["row"] + data["cluster"]
+    data["class"] = np.where(data["residual"] > 0, "yes", "no")
+    fits = [
+        ld.ripr("residual ~ row + cluster", data, max_dim=2, k=5),
+        ld.ripr("~ row + cluster", data, n_clusters=2),
+        ld.gbmap("residual ~ row + fitted + Q('embedding f1')", data, m=2, lambda_=0.1),
+        ld.melm("Q('class') ~ row + cluster + Q('view x1')", data, gamma=1.0, n_starts=1),
+    ]
+    for fit in fits:
+        planes = [p for p in fit._pictures(data) if p.mark == "points"]
+        assert planes
+        for plane in planes:
+            pd.testing.assert_frame_equal(plane.frame[[*data]], data)
+            charts.chart(plane)
+        if fit.name != "ripr":
+            seen = fit.predict(data, "embedding" if fit.name == "gbmap" else "projection")
+            np.testing.assert_array_equal(plane.frame[[plane.x, plane.y]], seen.iloc[:, :2])
+    (residuals,) = sections.accuracy(fits[0], data)
+    fitted = fits[0].predict(data)
+    np.testing.assert_array_equal(residuals.frame[residuals.x], fitted)
+    np.testing.assert_allclose(residuals.frame[residuals.y], data["residual"] - fitted)
+
+
+def test_classes_that_are_numbers_stand_in_their_order():
+    data = CARS.assign(size=CARS["cylinders"].replace({3: 4, 5: 12}))
+    fit = ld.glm("size ~ weight", data, family="multinomial")
+    data.loc[0, "size"] = np.nan
+    (picture,) = sections.accuracy(fit, data)
+    found = picture.frame.set_index(["observed", "predicted"])["rows"].unstack()
+    assert [*found.index] == [*found.columns] == ["4", "6", "8", "12"]
+    told = fit.predict(data, "class")
+    for a in fit.levels:
+        for b in fit.levels:
+            assert found.loc[str(a), str(b)] == ((data["size"] == a) & (told == b)).sum()
+
+
+@pytest.mark.parametrize("model", ["ripr", "melm"])
+def test_a_page_without_a_response(model, tmp_path):
+    data = ld.data("wine").drop(columns="cultivar")
+    getattr(ld, model)("~ .", data).report(tmp_path / "page.html", data)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What each column does" not in text and "The model" in text
+
+
+def test_a_category_that_is_missing_in_the_rows_to_show(tmp_path):
+    fit = ld.glm("mpg ~ weight + origin", CARS, missing="indicator")
+    data = CARS.assign(origin=None)
+    assert from_data(fit.design, data)[1].levels == ("Europe", "Japan", "USA")
+    fit.report(tmp_path / "page.html", data)
+    fit.report(tmp_path / "page.html", data.assign(mpg=np.nan))  # nothing to compare with
+
+
 def test_what_cannot_be_written(tmp_path, monkeypatch):
     fit = ld.glm("mpg ~ weight", CARS)
     for path in (tmp_path, tmp_path / "no" / "page.html", "a\0b", None):
@@ -186,6 +248,12 @@ def test_what_cannot_be_written(tmp_path, monkeypatch):
             fit.report(path)
     with pytest.raises(ld.DataError, match="'weight'"):
         fit.report(tmp_path / "page.html", CARS.drop(columns="weight"))
+    with pytest.raises(ld.DataError, match="no rows"):
+        fit.report(tmp_path / "page.html", CARS.iloc[:0])
+    moved = ld.glm("mpg ~ weight", CARS, offset=np.ones(len(CARS)))
+    with pytest.raises(ld.ArgumentError, match="an array as its offset"):
+        moved.report(tmp_path / "page.html", CARS)
+    moved.report(tmp_path / "page.html")
 
     def missing():
         raise ld.MissingExtraError("a report page needs altair: pip install 'lodim[report]'")

@@ -70,10 +70,12 @@ def with_column(data, name, values):
 def convert(values, kind):
     """A Series or DataFrame of pandas as one of a kind; as it is where that is not installed.
 
+    What is not of pandas is converted already: a class of the user's has called its base's method.
+
     Missing values are null. Rows lose their labels; columns of several levels are named by all of
     them, the last first: estimate[USA].
     """
-    if kind == PANDAS:
+    if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
     try:
         import narwhals as nw

@@ -14,6 +14,7 @@ BLUE, GREY = "#1f77b4", "#8a8a8a"
 COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
 DIGITS = 7  # significant ones of a number in a picture
 HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
+LETTERS = 32  # of names side by side below a picture
 MOST_CLASSES = len(COLOURS)
 # Vega-Lite writes the titles of hints into an expression, and leaves backslashes as they are.
 IN_HINTS = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
@@ -96,7 +97,7 @@ def _color(alt, picture, names):
 
 def _position(alt, picture, names):
     """Both axes: numbers as far as they go, names in the order of the rows."""
-    across = {"sort": None}
+    across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
         across = {"scale": alt.Scale(zero=False, type=kind)}
@@ -105,6 +106,13 @@ def _position(alt, picture, names):
         "x": _field(alt.X, picture, names, picture.x, **across),
         "y": _field(alt.Y, picture, names, picture.y, scale=alt.Scale(**up)),
     }
+
+
+def _names_across(alt, picture):
+    """Names below a picture in the order of the rows, aslant where they would not fit."""
+    lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
+    fit = len(lengths) * max(lengths, default=0) <= LETTERS
+    return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
 
 
 def _listed(alt, picture, names):
@@ -166,7 +174,7 @@ def _lines(alt, base, picture, names):
 
 def _cells(alt, base, picture, names):
     where = {
-        "x": _field(alt.X, picture, names, picture.x, sort=None),
+        "x": _field(alt.X, picture, names, picture.x, **_names_across(alt, picture)),
         "y": _field(alt.Y, picture, names, picture.y, sort=None),
     }
     most = 2 * int(picture.frame[picture.color].max())  # numbers stay legible on half of the blues

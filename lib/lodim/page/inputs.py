@@ -1,12 +1,13 @@
 """The columns that a fit reads, as a reader may set them: their ranges, levels, typical values."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from lodim.design import factors
-from lodim.design.columns import as_float, read_column, read_frame
+from lodim.design.columns import as_float, as_levels, read_column, read_frame
 
 SPREAD = 2.0  # standard deviations around the mean, where no data say how far a column goes
 
@@ -27,16 +28,35 @@ class Input:
     whole: bool = False
 
 
+def columns_of(design):
+    """Names of the columns that predictions need: those of the right side, and the offset."""
+    return list(dict.fromkeys([*design.features, *([design.offset] if design.offset else [])]))
+
+
 def from_data(design, data):
-    """An Input for each column of the right side, as it is in some data."""
-    frame = read_frame(data)
-    return [_from_column(read_column(frame, name)) for name in design.features]
+    """An Input for each column that predictions need, as it is in some data, (n, ...), n > 0."""
+    frame, known = read_frame(data), _levels(design)
+    return [_from_column(read_column(frame, name), known.get(name)) for name in columns_of(design)]
 
 
-def _from_column(column):
-    if column.kind == "level":
+def _levels(design):
+    """Levels of the columns that are read as such; () where they stand in a function in C()."""
+    found = {}
+    for part in itertools.chain.from_iterable(design.terms):
+        if isinstance(part, factors.Levels):
+            name = factors.column_with_levels(part)
+            known = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
+            found = known | found
+    return found
+
+
+def _from_column(column, known):
+    if known is not None or column.kind == "level":
+        column = as_levels(column)
         counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-        return Input(column.name, column.levels[int(counts.argmax())], column.levels)
+        frequent = dict(zip(column.levels, counts, strict=True))
+        levels = known or column.levels
+        return Input(column.name, max(levels, key=lambda v: frequent.get(v, 0)), levels)
     values = as_float(column.values) if column.kind == "number" else np.array([np.nan])
     known = values[~np.isnan(values)]
     if not known.size:
@@ -51,7 +71,7 @@ def from_design(design):
     """An Input for each column of the right side, as far as the design knows it, else None.
 
     A number goes from its mean SPREAD standard deviations to either side; the first level of a
-    category is its typical one.
+    category is its typical one. Of an offset a design knows nothing.
     """
     found = {}
     for k, t in enumerate(design.term_of):
@@ -64,7 +84,9 @@ def from_design(design):
             found[part.name] = Input(part.name, mean, None, mean - spread, mean + spread)
         elif isinstance(part, factors.Levels) and not part.called:
             found[part.name] = Input(part.name, part.levels[0], part.levels)
-    return [found[n] for n in design.features] if found.keys() >= {*design.features} else None
+    if design.offset_given or not found.keys() >= {*design.features}:
+        return None
+    return [found[name] for name in design.features]
 
 
 def grid(column, n=41):
@@ -79,6 +101,6 @@ def grid(column, n=41):
 def rows_at(base, column, values):
     """The rows of a frame repeated for each value, with that in a column; len(values) blocks."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
-    level = column.levels is not None
-    new = pd.Series(np.repeat(np.array(values, dtype=object if level else float), len(base)))
+    kind = float if column.levels is None else object
+    new = pd.Series(np.repeat(np.array(values, dtype=kind), len(base)), dtype=kind)
     return repeated.assign(**{column.name: new})

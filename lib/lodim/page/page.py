@@ -22,6 +22,12 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
     """Write the page of a fit; see `Fit.report`."""
+    design = fit.design
+    if data is not None and design.offset_given and design.offset is None:
+        raise ArgumentError(
+            "the model was fitted with an array as its offset, which the data cannot have: fit it "
+            "with the name of a column, or leave the data out"
+        )
     frame = _as_pandas(data)
     text = html(fit, frame)
     try:
@@ -37,6 +43,8 @@ def _as_pandas(data):
     frame = inputs.read_frame(data)
     if frame.repeated:
         raise DataError(f"two columns of the data are called {min(frame.repeated)!r}; rename one")
+    if not len(frame.index):
+        raise DataError("the data have no rows to show")
     columns = {name: frame.fetch(frame.keys[name]) for name in frame.names}
     return pd.DataFrame(columns, index=frame.index)
 
@@ -63,7 +71,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
             {
                 "charts": [charts.chart(picture) for picture in shown],
                 "inputs": [_plain_input(column) for column in columns or ()],
-                "answer": phrases.modelled(fit),
+                "answer": "" if fit.design.response is None else phrases.modelled(fit),
             }
         ),
     )
@@ -72,7 +80,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 def _pictures(fit, columns, data):
     """Pictures by the heading that they stand below, and what is said there beside them."""
     groups, notes = {}, {}
-    if columns:
+    if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)
         stay = "are in rows of the data" if data is not None else "typically are"
         notes[EFFECTS] = (
@@ -83,7 +91,8 @@ def _pictures(fit, columns, data):
         groups[ACCURACY] = sections.accuracy(fit, data)
         notes[ACCURACY] = (
             "On the data given to this report. Where the model was fitted to them, it looks better "
-            "than it is on new rows."
+            "than it is on new rows, by far where training rows answer for themselves (ripr, proset, "
+            "melm): ld.cv says how well it does there."
         )
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes

@@ -22,6 +22,21 @@ def thinned(frame, most):
     return frame.iloc[at]
 
 
+def with_columns(rows, new):
+    """Rows with their labels and new columns beside their own, and the names that these have.
+
+    new : dict of values (n,); the name is "row ", say, where the rows have a column "row" already
+    """
+    new = {"row": rows.index.astype(str)} | new
+    names = []
+    for name in new:
+        while name in rows.columns or name in names:
+            name += " "
+        names.append(name)
+    values = (np.asarray(v) for v in new.values())
+    return rows.assign(**dict(zip(names, values, strict=True))), names
+
+
 def effects(fit, inputs, data):
     """Pictures of the mean prediction against each column, the widest first, on one scale.
 
@@ -69,24 +84,27 @@ def _effect_picture(fit, name, values, means, scale):
 def accuracy(fit, data):
     """Pictures of predictions beside the responses of the data."""
     answers = fit.augment(data)
-    new = [c for c in answers.columns if c.startswith(".")]
     response = fit.design.response.name
-    shown = thinned(answers.dropna(subset=new), MOST_POINTS)
-    hover = tuple(c for c in data.columns if c in shown)[:MOST_HOVER]
-    rows = shown.assign(row=shown.index.astype(str))
+    several = fit.levels is not None and len(fit.levels) > 2
+    known = answers.dropna(subset=[".class", ".loss"] if several else [".fitted", ".resid"])
+    if known.empty:
+        return []
     if fit.levels is None:
-        return [
-            Picture("Residuals", "points", rows, ".fitted", ".resid", hover=("row", *hover),
-                    reference=0.0, note="Response less prediction, against the prediction."),
-        ]  # fmt: skip
-    if len(fit.levels) == 2:
-        return [_calibration(fit, answers, response)]
-    return [_confusion(fit, answers, response)]
+        return [_residuals(thinned(known, MOST_POINTS), data.columns)]
+    return [(_confusion if several else _calibration)(fit, known, response)]
 
 
-def _calibration(fit, answers, response):
+def _residuals(known, columns):
+    """Residuals against predictions."""
+    shown = [*columns][:MOST_HOVER]
+    new = {"prediction": known[".fitted"], "residual": known[".resid"]}
+    rows, (row, fitted, resid) = with_columns(known[shown], new)
+    return Picture("Residuals", "points", rows, fitted, resid, hover=(row, *shown), reference=0.0,
+                   note="Response less prediction, against the prediction.")  # fmt: skip
+
+
+def _calibration(fit, known, response):
     """Shares of the second class beside their predictions, in bins of equally many rows."""
-    known = answers.dropna(subset=[".fitted", ".resid"])
     fitted, hit = known[".fitted"].to_numpy(), (known[".fitted"] + known[".resid"]).to_numpy()
     parts = np.array_split(np.argsort(fitted, kind="stable"), min(BINS, len(known)))
     rows = [(fitted[part].mean(), hit[part].mean(), len(part)) for part in parts]
@@ -96,10 +114,16 @@ def _calibration(fit, answers, response):
                    "observed", note=note, hover=("rows",), reference="x")  # fmt: skip
 
 
-def _confusion(fit, answers, response):
-    known = answers.dropna(subset=[".class", ".resid"] if ".resid" in answers else [".class"])
-    pairs = known.groupby([known[response].astype(str), known[".class"].astype(str)]).size()
-    frame = pairs.rename("rows").rename_axis(["observed", "predicted"]).reset_index()
+def _confusion(fit, known, response):
+    levels = [*fit.levels]
+    pairs = {
+        name: pd.Categorical(known[column].astype(object), levels).rename_categories(
+            map(str, levels)
+        )
+        for name, column in (("observed", response), ("predicted", ".class"))
+    }
+    pairs = pd.DataFrame(pairs).groupby([*pairs], observed=False)
+    frame = pairs.size().rename("rows").reset_index()
     return Picture("Observed and predicted classes", "cells", frame, "predicted", "observed",
                    color="rows")  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What a page says and shows of a gbmap fit."""
 
 from lodim.page.picture import Picture
-from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned
+from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report.numbers import significant
 
 MOST_TERMS = 30
@@ -35,12 +35,8 @@ def pictures(fit, data):
         return found
     rows = thinned(data, MOST_POINTS)
     embedded = fit.predict(rows, "embedding")
-    first, second = embedded.columns[:2]
-    hover = tuple(rows.columns[:MOST_HOVER])
-    frame = rows.join(embedded[[first, second]].add_prefix("embedding ")).assign(
-        row=rows.index.astype(str), fitted=fit.predict(rows)
-    )
+    new = {f"embedding {name}": embedded[name] for name in embedded.columns[:2]}
+    frame, (row, x, y, fitted) = with_columns(rows, new | {"fitted": fit.predict(rows)})
     note = "Rows that lie together here are alike in what matters for the response."
-    return [*found, Picture("Embedding", "points", frame, f"embedding {first}",
-                            f"embedding {second}", color="fitted", note=note,
-                            hover=("row", *hover))]  # fmt: skip
+    return [*found, Picture("Embedding", "points", frame, x, y, color=fitted, note=note,
+                            hover=(row, *rows.columns[:MOST_HOVER]))]  # fmt: skip

@@ -1,7 +1,7 @@
 """What a page says and shows of a melm fit."""
 
 from lodim.page.picture import Picture
-from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned
+from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 
 MOST_TERMS = 30
 
@@ -39,10 +39,11 @@ def pictures(fit, data):
     if data is None or len(axes) < 2:
         return found
     rows = thinned(data, MOST_POINTS)
-    seen = fit.predict(rows, "projection").add_prefix("view ")
-    frame = rows.join(seen).assign(row=rows.index.astype(str))
+    seen = fit.predict(rows, "projection")
+    new = {f"view {name}": seen[name] for name in seen.columns[:2]}
+    frame, (row, x, y) = with_columns(rows, new)
     name = None if fit.levels is None else fit.design.response.name
-    color = name if name in frame else ""
-    view = Picture("View", "points", frame, *seen.columns[:2], color=color,
-                   hover=("row", *rows.columns[:MOST_HOVER]))  # fmt: skip
+    color = name if name in rows else ""
+    view = Picture("View", "points", frame, x, y, color=color,
+                   hover=(row, *rows.columns[:MOST_HOVER]))  # fmt: skip
     return [view, *found]

@@ -1,7 +1,7 @@
 """What a page says and shows of a ripr fit."""
 
 from lodim.page.picture import Picture
-from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned
+from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.text import join_words
 
 MOST_VIEWS = 4
@@ -10,12 +10,13 @@ MOST_VIEWS = 4
 def words(fit):
     """The model in a few sentences."""
     views = list(dict.fromkeys(fit.tidy()["term"]))
+    n = len(views)
+    number = "One view answers" if n == 1 else f"{n} views answer"
     some = join_words(views[:3]) if len(views) <= 3 else f"{'; '.join(views[:3])} and others"
     return [
-        f"{len(views)} views, each of at most three features, answer for all rows (informative "
-        f"projections): {some}.",
-        "In a view the training rows nearest to a row answer for it; the pictures of the views are "
-        "the whole model.",
+        f"{number} for all rows, by at most three features each (informative projections): {some}.",
+        "In a view the training rows nearest to a row answer for it; the pictures show the first "
+        "two features of a view.",
     ]
 
 
@@ -28,13 +29,15 @@ def pictures(fit, data):
     ]  # fmt: skip
     if data is None:
         return found
-    rows = thinned(data, MOST_POINTS).assign(row=lambda d: d.index.astype(str))
-    response = None if fit.design.response is None else fit.design.response.name
-    color = response if response in rows else ""
+    rows, clusters = thinned(data, MOST_POINTS), fit.design.response is None
+    new = {"cluster": fit.predict(rows)} if clusters else {}
+    rows, (row, *color) = with_columns(rows, new)
+    if not clusters:
+        color = [name for name in [fit.design.response.name] if name in data]
     for names in fit.view_features[:MOST_VIEWS]:
-        if len(names) >= 2 and {*names[:2]} <= {*rows.columns}:
+        if len(names) >= 2 and {*names[:2]} <= {*data.columns}:
             found.append(
                 Picture(f"View: {', '.join(names)}", "points", rows, names[0], names[1],
-                        color=color, hover=("row", *list(rows.columns)[:MOST_HOVER]))
+                        color="".join(color), hover=(row, *data.columns[:MOST_HOVER]))
             )  # fmt: skip
     return found
