@@ -33,7 +33,7 @@ def proset(
     lambda_v: float | str | None = "auto",
     lambda_w: float | str | None = "auto",
     l1_ratio_v: float = 0.05,
-    l1_ratio_w: float = 1.0,
+    l1_ratio_w: float | str = "auto",
     loss: str = "squared",
     weights: Any = None,
     offset: Any = None,
@@ -87,9 +87,10 @@ def proset(
         1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The author's are
         1e-3 and 1e-8: on small and noisy data the class shares alone then have the better held-out
         likelihood.)
-    l1_ratio_v, l1_ratio_w : float in [0, 1]
-        Shares of their L1 penalties. (The author's are 0.05; with 1 for w rows of weight zero are
-        many, and the others few.)
+    l1_ratio_v, l1_ratio_w : float in [0, 1]; l1_ratio_w also "auto"
+        Shares of their L1 penalties. "auto": 1 where lambda_w is chosen by cross-validation, with
+        which few prototypes have a weight, else the author's 0.05. (A lambda_w as small as 1e-8
+        needs the ridge: without one the weights of some prototypes have no end.)
     loss : {"squared", "density"}
         Of a numeric response: see Notes.
     weights, offset : column name or array (n,), optional
@@ -214,7 +215,10 @@ def proset(
     problem = prepare(proset, formula, data, arguments)
     n = len(problem.batch.positive_weight)
     given = n_batches is not None and lambda_w is not None
-    if lambda_v == "auto" and loss != "density" and n <= FEW_ROWS and given:
+    by_default = lambda_v == "auto" and loss != "density" and n <= FEW_ROWS and given
+    if l1_ratio_w == "auto" and (lambda_w is None or (by_default and lambda_w == "auto")):
+        problem = replace(problem, settings=replace(problem.settings, l1_ratio_w=1.0))
+    if by_default:
         both = {"lambda_v": tuple(c / n for c in AUTO_V), "lambda_w": GRIDS["lambda_w"]}
         one = {"lambda_v": GRIDS["lambda_v"]}
         return _with_chosen_penalties(problem, both if lambda_w == "auto" else one)
@@ -243,9 +247,9 @@ def _with_chosen_penalties(problem, grid):
 
 
 def auto_settings(family, n):
-    """Values of the penalties that are "auto", for a family and n rows, a dict."""
+    """Values of the settings that are "auto", for a family and n rows, a dict."""
     lambda_w = 1e-6 * min(1.0, 1000.0 / n) if family.name == "gaussian" else 1e-8
-    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
+    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w, "l1_ratio_w": 0.05}
 
 
 def extend(fit, data, n_batches):

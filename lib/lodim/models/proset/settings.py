@@ -18,8 +18,8 @@ PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 class Settings:
     """The arguments of a fit; `proset` says what each means.
 
-    n_batches, lambda_v and lambda_w may be open (None), and the latter "auto" until the family is
-    known.
+    n_batches, lambda_v and lambda_w may be open (None); the latter two and l1_ratio_w are "auto"
+    until the family is known.
     """
 
     n_batches: int | None
@@ -27,7 +27,7 @@ class Settings:
     lambda_v: Any
     lambda_w: Any
     l1_ratio_v: float
-    l1_ratio_w: float
+    l1_ratio_w: Any
     loss: str
     seed: int
     threads: int | None
@@ -58,7 +58,8 @@ class Settings:
         for name in ("lambda_u", "worth", "tol", "ftol"):
             check_size(self, name)
         for name in ("l1_ratio_v", "l1_ratio_w"):
-            check_share(self, name)
+            if name == "l1_ratio_v" or self.l1_ratio_w != "auto":
+                check_share(self, name)
         if self.max_fraction is not None:
             check(self, "max_fraction", float, lambda v: 0 < v < 1, BETWEEN)
         check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
