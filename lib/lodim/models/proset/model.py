@@ -18,7 +18,7 @@ FEW_ROWS = 1000  # up to here penalties are chosen by cross-validation where not
 MOST_DRAWS = 4  # of the folds, as many as hold out FEW_ROWS rows in all
 GRIDS = {  # tried where a penalty is to be chosen, largest first; values halfway may be taken
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
-    "lambda_w": (1e-3, 1e-5, 1e-8),
+    "lambda_w": (1e-3, 1e-5, 1e-7),  # with less, an L1 part alone hardly converges
 }
 AUTO_V = 10.0, 1.0  # n lambda_v, where both are chosen: lambda_w then says how much is learnt
 
@@ -80,7 +80,7 @@ def proset(
         weights; the larger lambda_w, the fewer and the lighter the prototypes. "auto" for both: up
         to 1,000 rows they are chosen by cross-validation of the first batch (but not with
         loss="density", nor beside n_batches=None), lambda_v between 10 / n and 1 / n and lambda_w
-        between 1e-3 and 1e-8; where none are better held out than the null model by a standard
+        between 1e-3 and 1e-7; where none are better held out than the null model by a standard
         error, lambda_v is so large that the fit is the null model. "auto" for lambda_v alone: it
         is chosen so between 1 and 3e-3. Beyond 1,000 rows, and in `path` and `cv`, lambda_v is
         10 / n; there, and beside a number for lambda_v, lambda_w is 1e-8, and of a numeric response

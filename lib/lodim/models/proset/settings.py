@@ -52,13 +52,12 @@ class Settings:
             check_count(self, name)
         check_count(self, "seed", 0)
         for name in ("lambda_v", "lambda_w"):
-            value = getattr(self, name)
-            if not (value is None or (isinstance(value, str) and value == "auto")):
+            if not (getattr(self, name) is None or self._is_auto(name)):
                 check_size(self, name)
         for name in ("lambda_u", "worth", "tol", "ftol"):
             check_size(self, name)
         for name in ("l1_ratio_v", "l1_ratio_w"):
-            if name == "l1_ratio_v" or self.l1_ratio_w != "auto":
+            if name == "l1_ratio_v" or not self._is_auto(name):
                 check_share(self, name)
         if self.max_fraction is not None:
             check(self, "max_fraction", float, lambda v: 0 < v < 1, BETWEEN)
@@ -66,6 +65,10 @@ class Settings:
         check_choice(self, "loss", LOSSES)
         check_choice(self, "precision", PRECISIONS)
         check_choice(self, "engine", ENGINES)
+
+    def _is_auto(self, name):
+        value = getattr(self, name)
+        return isinstance(value, str) and value == "auto"
 
 
 def roughly(settings):
