@@ -76,9 +76,10 @@ ax = path_v.plot()
 # Some of these measurements, such as radius and perimeter, say almost the same. Which of them comes
 # in is decided by little, and lines that jump from one to another say so.
 #
-# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part. By
-# default there is no other (`l1_ratio_w=1`), and few come in at a time. Where it is small, as Ruf's
-# 0.05, a large penalty spreads small weights over many prototypes that are like each other.
+# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part.
+# Where that is small, as Ruf's (`l1_ratio_w=0.05`), a large penalty spreads small weights over many
+# prototypes that are like each other. With the L1 part alone, as where `lambda_w` is chosen by
+# default, few come in at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

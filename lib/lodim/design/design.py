@@ -52,7 +52,7 @@ class Design:
         number that training had gaps in is missing. 'keep': features, and the response where it
         is missing, are NaN in the batch
     fills : a Fill of each column of the right side, in order; empty but with 'indicator'
-    n_incomplete : rows that miss features alone, whatever is done with them
+    n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     """
 

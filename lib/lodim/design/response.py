@@ -214,7 +214,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     -------
     Table, rows, n_incomplete
         `rows` are positions, (n,) int64; in the table they are empty where all are of use.
-        `n_incomplete` rows miss features alone.
+        `n_incomplete` rows of weight above zero miss features alone.
     """
     n = len(frame.index)
     gaps, bad, dropped, read = np.zeros(n, bool), np.zeros(n, bool), {}, {}
@@ -229,7 +229,8 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
             lacking = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
             bad |= lacking
             dropped[what] = int(lacking.sum())
-    incomplete, drop = int((gaps & ~bad).sum()), missing == "drop"
+    counted = ~bad if inputs.weights is None else ~bad & (inputs.weights > 0)
+    incomplete, drop = int((gaps & counted).sum()), missing == "drop"
     rows = np.flatnonzero(~(bad | gaps) if drop else ~bad)
     if learning and not len(rows):
         _raise_no_rows(n, dropped, incomplete and drop)

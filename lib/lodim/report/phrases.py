@@ -30,7 +30,7 @@ def header(fit, *rows):
         ("Rows dropped (NA)", str(fit.design.n_dropped)),
         ("Family", fit.family.name),
         *rows,
-        ("Dev. ratio", f"{fit.dev_ratio:.4f}"),
+        ("Dev. ratio", f"{fit.dev_ratio:z.4f}"),
         ("Converged", "yes" if fit.converged else "NO"),
     )
 

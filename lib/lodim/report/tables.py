@@ -244,7 +244,12 @@ def _column(values, spec):
         return aligned(values)
     if callable(spec):
         return [str(spec(v)) for v in values]
-    return [format(v, spec) if is_number(v) else significant(v) for v in values]
+    return [_formatted(v, spec) if is_number(v) else significant(v) for v in values]
+
+
+def _formatted(v, spec):
+    text = format(v, spec)
+    return text if text.strip("-0. ") else text.replace("-", "")  # -0.00 is rounding
 
 
 def _name(name):

@@ -275,6 +275,21 @@ def test_export(kind):
         fit.export(train[:2])
 
 
+def test_export_beside_data_with_gaps():
+    """What was missing has been filled in: the data of the fit are taken for what they are."""
+    df = ld.data("heart")
+    fit = ld.proset("disease ~ .", df, lambda_v=0.02, threads=1)
+    gaps = fit.estimates.row[df["vessels"].isna().to_numpy()[fit.estimates.row]]
+    assert "vessels" in fit.export() and len(gaps)  # an active feature, missing in prototypes
+    whole = fit.export(df)
+    assert list(whole["thal"].isna()) == list(df.loc[whole["row"], "thal"].isna())
+    assert fit.export(df.astype({"vessels": "Int64"}))["vessels"].equals(whole["vessels"])
+    with pytest.raises(ld.DataError, match="'vessels' in data has other values"):
+        fit.export(df.assign(vessels=df["vessels"] + 1.0))
+    numbers = whole.select_dtypes(float).to_numpy()
+    assert not np.signbit(numbers[numbers == 0.0]).any()  # no -0.0 from the mean taken off
+
+
 @kinds
 def test_shrink_keeps_predictions(kind, tmp_path):
     fit, new = fit_of(kind), people(90, seed=3)

@@ -464,6 +464,11 @@ def test_automatic_penalties_are_chosen_or_those_of_the_family():
     assert "lambda_v and lambda_w by cross-validation over 6 settings" in text
     one = ld.proset("kind ~ .", two_moons(100), lambda_w=1e-6)
     assert list(one.chosen) == ["lambda_v"] and one.settings.lambda_w == 1e-6
+    shares = [fit.settings.l1_ratio_w for fit in (classes, numeric, one, few)]
+    assert shares == [0.05, 0.05, 0.05, 1.0]  # a ridge wherever lambda_w is not chosen
+    assert few.update(two_moons(100), l1_ratio_w=0.3).settings.l1_ratio_w == 0.3
+    with pytest.raises(ld.ArgumentError, match="l1_ratio_w must be between 0 and 1"):
+        ld.proset("kind ~ .", two_moons(100), l1_ratio_w="large")
     assert numeric.update(waves(), lambda_v=1e-3).settings.lambda_w == 1e-6
     with pytest.raises(ld.ArgumentError, match="lambda_v"):
         ld.proset("y ~ .", waves(), lambda_v="large")

@@ -76,3 +76,32 @@ def test_export_takes_the_data_of_the_fit(fit, cells):
     frame = fit.export(cells)
     assert isinstance(frame, pd.DataFrame) and {"mean_area"} <= set(frame)
     assert np.isfinite(frame["mean_area"]).all()
+
+
+def test_what_the_heaviest_prototypes_carry_is_told():
+    df = ld.data("heart")
+    fit = ld.proset("disease ~ .", df, lambda_v=0.02, threads=1)
+    w = fit.export()["prototype_weight"].nlargest(len(fit.estimates))
+    share = f"{100 * w[:20].sum() / w.sum():.0f} % of the weight"
+    words = f"The heaviest 20 of {len(w)} prototypes carry {share}"
+    assert words in str(fit) and words in " ".join(str(fit.summary()).split())
+    few = ld.proset("disease ~ age + vessels", df, lambda_v=0.3, threads=1)
+    assert len(few.estimates) <= 45 and "heaviest" not in str(few) + str(few.summary())
+
+
+def test_the_null_model_explains_nothing_and_not_less():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90)})
+    fit = ld.proset("y ~ x", df, lambda_v=1e3, threads=1)
+    assert not len(fit.estimates)
+    fit.log["deviance"] = (1 + 1e-15) * fit.log["deviance"]
+    text = f"{fit}{fit.summary()}"
+    assert "-0.0" not in text and "0.00" in text
+
+
+def test_rows_of_no_weight_are_not_told_as_filled_in():
+    df = ld.data("heart")
+    weight = np.where(df["vessels"].isna(), 0.0, 1.0)
+    fit = ld.proset("disease ~ .", df, lambda_v=0.3, weights=weight, threads=1)
+    text = " ".join(str(fit).split())
+    assert "(2 filled in for missing values)" in text  # of thal; without weights 6

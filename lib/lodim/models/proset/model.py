@@ -18,7 +18,7 @@ FEW_ROWS = 1000  # up to here penalties are chosen by cross-validation where not
 MOST_DRAWS = 4  # of the folds, as many as hold out FEW_ROWS rows in all
 GRIDS = {  # tried where a penalty is to be chosen, largest first; values halfway may be taken
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
-    "lambda_w": (1e-3, 1e-5, 1e-8),
+    "lambda_w": (1e-3, 1e-5, 1e-7),  # with less, an L1 part alone hardly converges
 }
 AUTO_V = 10.0, 1.0  # n lambda_v, where both are chosen: lambda_w then says how much is learnt
 
@@ -33,7 +33,7 @@ def proset(
     lambda_v: float | str | None = "auto",
     lambda_w: float | str | None = "auto",
     l1_ratio_v: float = 0.05,
-    l1_ratio_w: float = 1.0,
+    l1_ratio_w: float | str = "auto",
     loss: str = "squared",
     weights: Any = None,
     offset: Any = None,
@@ -80,16 +80,17 @@ def proset(
         weights; the larger lambda_w, the fewer and the lighter the prototypes. "auto" for both: up
         to 1,000 rows they are chosen by cross-validation of the first batch (but not with
         loss="density", nor beside n_batches=None), lambda_v between 10 / n and 1 / n and lambda_w
-        between 1e-3 and 1e-8; where none are better held out than the null model by a standard
+        between 1e-3 and 1e-7; where none are better held out than the null model by a standard
         error, lambda_v is so large that the fit is the null model. "auto" for lambda_v alone: it
         is chosen so between 1 and 3e-3. Beyond 1,000 rows, and in `path` and `cv`, lambda_v is
         10 / n; there, and beside a number for lambda_v, lambda_w is 1e-8, and of a numeric response
         1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The author's are
         1e-3 and 1e-8: on small and noisy data the class shares alone then have the better held-out
         likelihood.)
-    l1_ratio_v, l1_ratio_w : float in [0, 1]
-        Shares of their L1 penalties. (The author's are 0.05; with 1 for w rows of weight zero are
-        many, and the others few.)
+    l1_ratio_v, l1_ratio_w : float in [0, 1]; l1_ratio_w also "auto"
+        Shares of their L1 penalties. "auto": 1 where lambda_w is chosen by cross-validation, with
+        which few prototypes have a weight, else the author's 0.05. (A lambda_w as small as 1e-8
+        needs the ridge: without one the weights of some prototypes have no end.)
     loss : {"squared", "density"}
         Of a numeric response: see Notes.
     weights, offset : column name or array (n,), optional
@@ -214,7 +215,10 @@ def proset(
     problem = prepare(proset, formula, data, arguments)
     n = len(problem.batch.positive_weight)
     given = n_batches is not None and lambda_w is not None
-    if lambda_v == "auto" and loss != "density" and n <= FEW_ROWS and given:
+    by_default = lambda_v == "auto" and loss != "density" and n <= FEW_ROWS and given
+    if l1_ratio_w == "auto" and (lambda_w is None or (by_default and lambda_w == "auto")):
+        problem = replace(problem, settings=replace(problem.settings, l1_ratio_w=1.0))
+    if by_default:
         both = {"lambda_v": tuple(c / n for c in AUTO_V), "lambda_w": GRIDS["lambda_w"]}
         one = {"lambda_v": GRIDS["lambda_v"]}
         return _with_chosen_penalties(problem, both if lambda_w == "auto" else one)
@@ -243,9 +247,9 @@ def _with_chosen_penalties(problem, grid):
 
 
 def auto_settings(family, n):
-    """Values of the penalties that are "auto", for a family and n rows, a dict."""
+    """Values of the settings that are "auto", for a family and n rows, a dict."""
     lambda_w = 1e-6 * min(1.0, 1000.0 / n) if family.name == "gaussian" else 1e-8
-    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
+    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w, "l1_ratio_w": 0.05}
 
 
 def extend(fit, data, n_batches):

@@ -11,6 +11,8 @@ from lodim.text import first_names, join_words
 
 MOST_FEATURES = 20  # rows of the features' table
 MOST_NAMES = 10  # of features without weight
+HEAVIEST = 20  # prototypes whose share of all weight is told
+MANY = 45  # prototypes beyond which it is
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
@@ -23,6 +25,7 @@ def listing(fit):
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
     ]
+    lines += _carried(fit)
     if not fit.converged:
         lines.append("Warning: the optimizer did not converge in every batch; see summary()")
     frame = fit.batches().set_index("batch").rename_axis(None)
@@ -132,9 +135,19 @@ def _notes(fit):
     if not len(fit.estimates):
         words = "No prototype and no feature are worth their penalties"
         notes.append(f"{words}: the estimates are those of the null model.")
+    notes += [f"{line}." for line in _carried(fit)]
     notes += phrases.choice(fit)
     notes += phrases.without_effect(fit.design)
     return tuple(notes)
+
+
+def _carried(fit):
+    """Share of the weight of all prototypes that the heaviest carry, a list of one line or none."""
+    w = np.sort(fit.estimates.w)[::-1]
+    if len(w) <= MANY:
+        return []
+    share = 100.0 * w[:HEAVIEST].sum() / w.sum()
+    return [f"The heaviest {HEAVIEST} of {len(w)} prototypes carry {share:.0f} % of the weight"]
 
 
 def _chosen(fit):

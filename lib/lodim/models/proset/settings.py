@@ -18,8 +18,8 @@ PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
 class Settings:
     """The arguments of a fit; `proset` says what each means.
 
-    n_batches, lambda_v and lambda_w may be open (None), and the latter "auto" until the family is
-    known.
+    n_batches, lambda_v and lambda_w may be open (None); the latter two and l1_ratio_w are "auto"
+    until the family is known.
     """
 
     n_batches: int | None
@@ -27,7 +27,7 @@ class Settings:
     lambda_v: Any
     lambda_w: Any
     l1_ratio_v: float
-    l1_ratio_w: float
+    l1_ratio_w: Any
     loss: str
     seed: int
     threads: int | None
@@ -52,19 +52,23 @@ class Settings:
             check_count(self, name)
         check_count(self, "seed", 0)
         for name in ("lambda_v", "lambda_w"):
-            value = getattr(self, name)
-            if not (value is None or (isinstance(value, str) and value == "auto")):
+            if not (getattr(self, name) is None or self._is_auto(name)):
                 check_size(self, name)
         for name in ("lambda_u", "worth", "tol", "ftol"):
             check_size(self, name)
         for name in ("l1_ratio_v", "l1_ratio_w"):
-            check_share(self, name)
+            if name == "l1_ratio_v" or not self._is_auto(name):
+                check_share(self, name)
         if self.max_fraction is not None:
             check(self, "max_fraction", float, lambda v: 0 < v < 1, BETWEEN)
         check(self, "hard_share", float, lambda v: 0 < v <= 0.5, "above 0 and at most 0.5")
         check_choice(self, "loss", LOSSES)
         check_choice(self, "precision", PRECISIONS)
         check_choice(self, "engine", ENGINES)
+
+    def _is_auto(self, name):
+        value = getattr(self, name)
+        return isinstance(value, str) and value == "auto"
 
 
 def roughly(settings):

@@ -435,12 +435,13 @@ def export(fit, data=None):
 
 
 def _equal(column, values):
-    """Whether a column, or columns of one name, are these numbers (J,)."""
+    """Whether a column, or columns of one name, are these numbers (J,) where it has any."""
     try:
-        numbers = column.to_numpy(float)
+        numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):
         return False
-    return numbers.shape == values.shape and np.allclose(numbers, values)
+    known = ~np.isnan(numbers)
+    return numbers.shape == values.shape and np.allclose(numbers[known], values[known])
 
 
 def _other_columns(fit, data, taken):

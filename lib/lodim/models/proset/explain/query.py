@@ -86,7 +86,7 @@ def original_units(fit, x):
     values = x * scale + mean
     whole = np.rint(values)
     near = 64 * np.finfo(d.dtype).eps * (np.abs(mean) + scale * (1.0 + np.abs(x)))
-    return np.where(np.abs(values - whole) <= near, whole, values)
+    return np.where(np.abs(values - whole) <= near, whole, values) + 0.0  # of -0.0, zero
 
 
 def targets(fit):
