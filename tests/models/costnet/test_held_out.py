@@ -174,6 +174,33 @@ def test_free_features_are_no_worse_than_none():
     assert frontier.held_out.mean() < 1.1 * null
 
 
+def test_features_that_are_all_free_are_selected_as_without_prices():
+    df = sparse(p=30)
+    free = ld.costnet("y ~ .", df, costs=dict.fromkeys(df.columns.drop("y"), 0.0))
+    path, unit = free.path(), ld.costnet("y ~ .", df).path()
+    pd.testing.assert_frame_equal(path.drop(columns="cost"), unit.drop(columns="cost"))
+    assert free.cost == 0.0 and not path["cost"].any()
+    assert 0 < len(free.inputs) < 30
+
+
+def test_a_few_of_many_free_features_are_selected_beside_priced_ones():
+    rng = np.random.default_rng(2)
+    names = [f"x{j}" for j in range(60)]
+    true = np.zeros(60)
+    true[[0, 1, 2, 3, 40, 41, 42]] = 0.5
+
+    def draw(n):
+        X = rng.normal(size=(n, 60))
+        return pd.DataFrame(X, columns=names).assign(y=X @ true + 1.5 * rng.normal(size=n))
+
+    train, test = draw(100), draw(2000)
+    costs = {name: 0.0 if j < 40 else 1.0 + j % 3 for j, name in enumerate(names)}
+    fit = ld.costnet("y ~ .", train, costs=costs)
+    assert 0 < sum(costs[name] == 0.0 for name in fit.inputs) < 20
+    # The null model, which was the answer beside the full one of all free features, has no more.
+    assert np.mean((test["y"] - fit.predict(test)) ** 2) < 0.9 * test["y"].var()
+
+
 def test_errors_are_of_whole_groups():
     df, costs = few(), {"a": 1, "b": 2, "c": 3}
     rows = df.loc[df.index.repeat(5)].reset_index(drop=True)

@@ -586,11 +586,8 @@ def test_the_lasso_charges_all_that_a_column_needs():
     network = plain(4, [1.0, 2.0, 4.0, 0.0], [(), (0,), (1, 0), ()])
     found = rules.lasso_groups(network, 5)
     charge = {tuple(found.members(g)): found.cost[g] for g in range(len(found))}
-    assert charge == {
-        (0,): 1.0,
-        (1,): 3.0,
-        (2,): 7.0,
-    }  # free ones, and those of no node, not at all
+    # A free one as the cheapest; those of no node not at all.
+    assert charge == {(0,): 1.0, (1,): 3.0, (2,): 7.0, (3,): 1.0}
 
 
 def test_reweighting_makes_large_groups_cheap():

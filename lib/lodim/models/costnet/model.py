@@ -63,7 +63,7 @@ def costnet(
     where G_v holds the columns of v and of all that depends on it: while c_v is not paid, all of
     them are zero. Without dependencies and with equal costs it is the lasso. Columns that are free,
     and need nothing that has a price, are not penalized: the ridge is on those of some G_v with
-    c_v > 0 alone.
+    c_v > 0 alone. Where all columns are free, all are penalized alike, as if each cost 1.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def costnet(
         the path above; "reweighted" (not among the default: beside the others it adds nothing that
         held-out rows show): the same, each c_v divided by the size of w_Gv in an earlier solution,
         which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
-        feature with all that it needs, as if nothing were shared; "greedy": features added one at a
+        feature with all that it needs, as if nothing were shared, and of a free one that of the
+        cheapest other, so that free ones are selected among too; "greedy": features added one at a
         time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
         then exchanged; and what is left of any rule's models without one thing, exchanged. "exact"
         (not among the default): the model of least deviance within `budget`, with proof: its bound

@@ -33,6 +33,9 @@ class Groups:
     def from_network(cls, network, closure="all", p=None):
         """The penalty of a network: a group of every node that costs.
 
+        Where none does, every node that owns columns is charged the same, 1: a penalty of free
+        columns alone would be none, and its path the full model.
+
         Parameters
         ----------
         network : Network
@@ -58,7 +61,8 @@ class Groups:
             for u in network.children[v]:
                 members[v] |= members[u] if closure == "all" else owned[u]
         cost_of: dict[frozenset, float] = {}
-        for positions, cost in zip(members, network.cost, strict=True):
+        charge = network.cost if network.cost.any() else [float(len(on) > 0) for on in owned]
+        for positions, cost in zip(members, charge, strict=True):
             if positions and cost > 0.0:
                 key = frozenset(positions)
                 cost_of[key] = cost_of.get(key, 0.0) + float(cost)

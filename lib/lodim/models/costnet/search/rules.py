@@ -21,14 +21,20 @@ MOST_CHOICES = 64  # choices of a source for each series that are tried for one 
 
 
 def lasso_groups(network, p):
-    """The weighted lasso's penalty: each column is charged all that its node needs, by itself."""
+    """The weighted lasso's penalty: each column is charged all that its node needs, by itself.
+
+    What is free is charged as the cheapest of the others, or 1, so that it is selected among too.
+    """
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
             at, needed = list(columns), network.needs[v]
             alone = network.price(needed) if network.set_cost else network.cost[needed].sum()
             cost[at] = np.minimum(cost[at], alone)  # of copies the cheapest
-    return Groups.weighted_lasso(np.where(np.isfinite(cost), cost, 0.0), network)
+    cost[np.isinf(cost)] = 0.0  # of no node
+    owned, paid = [j for columns in network.columns for j in columns], cost[cost > 0.0]
+    cost[owned] = np.where(cost[owned] > 0.0, cost[owned], paid.min() if paid.size else 1.0)
+    return Groups.weighted_lasso(cost, network)
 
 
 def reweighted_groups(groups, path, place):
