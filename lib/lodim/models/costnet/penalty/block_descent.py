@@ -10,6 +10,7 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.models.costnet.penalty.prox import (
     FAST,
+    FIRST,
     duality_gap,
     penalty,
     prox_overlapping,
@@ -284,7 +285,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
         for k in range(K):
             for j in range(lo, hi):
                 d[k, j] = w[k, j] - old[k, j]
-        subtract_product(H, d, lo, hi, c, 0, lo)
+        subtract_product(H, d, lo, hi, c, FIRST, lo)
         subtract_product(H, d, lo, hi, c, hi, w.shape[1])
     return largest
 
@@ -312,7 +313,8 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
         if largest <= eps:
             eps *= 0.1
         if nested.size > 1:
-            newton_steps(0, A, 0, cost.size, H, c, w, lam, start, member, cost, d, target)
+            whole = FIRST, A, FIRST, cost.size
+            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target)
     return max_sweeps
 
 
@@ -350,8 +352,8 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
         lipschitz += ridges[i] - ridge
         ridge = ridges[i]
         c[:] = c0
-        subtract_product(H, w, 0, A, c, 0, A)
-        value = _loss(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
+        subtract_product(H, w, FIRST, A, c, FIRST, A)
+        value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)
         eps = 0.1 * target * lams[i] / value
         ended = False
         if i == 0:  # where a path begins nothing may be used: a visit would only disturb dual
@@ -361,8 +363,8 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             lam, radius = lams[i], value / lams[i]
             sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps)
         c[:] = c0
-        subtract_product(H, w, 0, A, c, 0, A)
-        value = _loss(c0, c, w, null) + penalty(w, lams[i], 0, cost.size, start, member, cost)
+        subtract_product(H, w, FIRST, A, c, FIRST, A)
+        value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)
         slack, over = duality_gap(w, c, dual, lams[i], layout, u, eps)
         gap[i], path[i] = slack + over * value / lams[i], w
         loss[i] = _loss(c0, c, w, null)

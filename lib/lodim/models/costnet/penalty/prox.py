@@ -10,6 +10,7 @@ from lodim.engine.compiled import njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 DUAL_PASSES = 200
+FIRST = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 
 
 @njit(**FAST)
@@ -150,7 +151,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
     """
     _, first, nested, start, member, cost, owner = layout
     K, A = w.shape
-    slack = penalty(w, lam, 0, cost.size, start, member, cost)
+    slack = penalty(w, lam, FIRST, cost.size, start, member, cost)
     for k in range(K):
         for j in range(A):
             u[k, j] = c[k, j]
@@ -160,7 +161,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
             prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
         else:
             _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)
-    return slack, dual_norm_bound(u, 0, A, cost, owner)
+    return slack, dual_norm_bound(u, FIRST, A, cost, owner)
 
 
 @njit(**FAST)

@@ -111,6 +111,7 @@ def possible_moves(search, state, budget, drop=True, add=True):
     if space.network.set_cost is None:
         allowed &= affordable(price, budget)
     sets = *_column_lists(space, drops), *_column_lists(space, adds)
+    allowed = np.ascontiguousarray(allowed)  # columns that are picked lie otherwise
     gain, rank = sweep.gains(gram, target, variance, columns, *sets, allowed)
     df = (columns.sum() + rank) * data.df_per_column
     value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
