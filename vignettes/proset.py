@@ -63,10 +63,10 @@ print(fit)
 #
 # ## Selection
 #
-# Up to 1,000 rows both penalties are chosen by cross-validation where nothing is said, as the print
-# says; beyond, `lambda_v` is 10 / n and `lambda_w` Ruf's 1e-8. Where no values do better than the
-# class shares by a standard error, the fit is these alone: of noise nothing is learnt. The paths
-# show what penalties do. As `lambda_v` falls, features enter, and leave again where another does better:
+# Up to 1,000 rows `lambda_v` is chosen by cross-validation where nothing is said, as the print
+# says, and is 10 / n beyond; `lambda_w` is Ruf's 1e-8. Where no value does better than the class
+# shares by a standard error, the fit is these alone: of noise nothing is learnt. The paths show
+# what penalties do. As `lambda_v` falls, features enter, and leave again where another does better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
@@ -76,10 +76,9 @@ ax = path_v.plot()
 # Some of these measurements, such as radius and perimeter, say almost the same. Which of them comes
 # in is decided by little, and lines that jump from one to another say so.
 #
-# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part.
-# Where that is small, as Ruf's (`l1_ratio_w=0.05`), a large penalty spreads small weights over many
-# prototypes that are like each other. With the L1 part alone, as where `lambda_w` is chosen by
-# default, few come in at a time.
+# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part. By
+# default that is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
+# prototypes that are like each other. With the L1 part alone few come in at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -48,3 +48,8 @@ def shorten(names, room):
         for j, k in enumerate([k for k, t in enumerate(out) if t == text][1:], start=2):
             out[k] = f"{text[: room - 3 - len(str(j))]} ({j})"
     return out
+
+
+def counted(n, noun):
+    """A number and its noun, in the plural but for one."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -342,17 +342,6 @@ def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypat
     assert set(five.chosen.values()) == {()}  # each row by itself: both draws would be the same
 
 
-def test_paired_weights_are_of_the_error_of_the_difference():
-    """Folds that are hard for both points tell nothing of which is better."""
-    least = [(1.0, 10, 0.1), (2.0, 10, 0.1), (3.0, 10, 0.1)]
-    gaps = np.array([0.1, 0.3, 0.2])
-    other = [(m + g, 10, 0.1) for (m, _, _), g in zip(least, gaps, strict=True)]
-    same = [(m + 1e-9, 10, 0.1) for m, _, _ in least]
-    a, b, c = choice.weights([[least], [other], [same]], 1, True, spread=2.0, paired=True)
-    assert b[0] / a[0] == pytest.approx(np.exp(-0.2 / (2.0 * gaps.std() / np.sqrt(2))))
-    assert c[0] / a[0] == pytest.approx(1.0)  # a difference far below the error of the loss is none
-
-
 def test_weights_are_of_the_standard_error():
     """Two points, of four folds each: the second is one standard error behind."""
     first = [[(mean, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]

@@ -91,8 +91,8 @@ def _pictures(fit, columns, data):
         groups[ACCURACY] = sections.accuracy(fit, data)
         notes[ACCURACY] = (
             "On the data given to this report. Where the model was fitted to them, it looks better "
-            "than it is on new rows, by far where training rows answer for themselves (ripr, proset, "
-            "melm): ld.cv says how well it does there."
+            "than it is on new rows, by far where training rows answer for themselves (ripr, "
+            "proset, melm): ld.cv says how well it does there."
         )
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes

@@ -10,10 +10,9 @@ from lodim.report.tables import significant
 from lodim.selection.racing import fold_means, standard_error
 
 ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages from 10 on, in tens
-LEAST_ERROR = 0.1  # of the least loss's error: differences far below it are none
 
 
-def weights(losses, draws, stages_open, spread=0.5, paired=False):
+def weights(losses, draws, stages_open, spread=0.5):
     """Weight of every point's stages, of sum one in all: exp(-(loss - least) / s).
 
     Parameters
@@ -26,24 +25,16 @@ def weights(losses, draws, stages_open, spread=0.5, paired=False):
         Whether the number of stages is to be chosen; else the last one alone counts.
     spread : float
         s in standard errors of the least loss.
-    paired : bool
-        Of the difference from the least loss in the same folds instead, which differs by point;
-        where a single fold is held out, of the loss itself.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
     best = int(np.argmin([m.min() for m in means]))
     stage = int(np.argmin(means[best]))
-    least, row = means[best][stage], np.array(losses[best][stage])
-    error = standard_error(row, least, draws)
-    smallest = max(1e-12 * abs(least), 1e-300)
-    scale = [max(spread * error, smallest)] * len(means)
-    if paired:
-        smallest = max(spread * LEAST_ERROR * error, smallest)
-        each = [_error_of_difference(rows, row, draws) for rows in losses]
-        scale = [np.maximum(spread * e, smallest) for e in each]
-    weight = [np.exp(-(m - least) / s) for m, s in zip(means, scale, strict=True)]
+    least = means[best][stage]
+    error = standard_error(np.array(losses[best][stage]), least, draws)
+    scale = max(spread * error, 1e-12 * abs(least), 1e-300)
+    weight = [np.exp(-(m - least) / scale) for m in means]
     total = sum(w.sum() for w in weight)
     return [w / total for w in weight]
 
@@ -63,14 +54,6 @@ def central_count(weight):
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
     counts = counts[counts <= len(weight)]
     return int(counts[np.argmin(np.abs(np.log(counts / mean)))])
-
-
-def _error_of_difference(rows, row, draws):
-    """Standard error of the difference of each stage's loss from that of a row, (n_stages,)."""
-    gaps = np.array(rows)
-    gaps[:, :, 0] -= row[:, 0]
-    means = fold_means(gaps)
-    return np.array([standard_error(g, mean, draws) for g, mean in zip(gaps, means, strict=True)])
 
 
 def centre(grid, weight, penalties, parts=2):

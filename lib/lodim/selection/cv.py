@@ -109,15 +109,15 @@ def choose_between(problem, name, values, *, most_draws=None):
     return replace(problem, settings=replace(problem.settings, **{name: values[best]}))
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, paired=False):
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss or, `paired`, of the
-    difference of the two. The weighted mean of the positions in each list is taken, rounded (of a
-    penalty to `parts`), and then that of the number of stages, to the nearest of a list
-    (`choice.central_count`). The point of least loss itself would jump, between settings that
-    differ by much, where losses differ by rounding or by the draw of the folds.
+    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
+    of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
+    number of stages, to the nearest of a list (`choice.central_count`). The point of least loss
+    itself would jump, between settings that differ by much, where losses differ by rounding or by
+    the draw of the folds.
 
     grid : dict of values by setting
     most_draws : draws of the folds that are averaged, MOST_DRAWS by default
@@ -129,7 +129,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, paired=False)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    how = {"spread": spread, "parts": parts, "paired": paired}
+    how = {"spread": spread, "parts": parts}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
@@ -139,11 +139,11 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, paired=False)
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, draws=1, *, spread, parts, paired):
+def _centre(problem, grid, points, losses, draws=1, *, spread, parts):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
-    weight = weights(losses, draws, open_stages, spread, paired)
+    weight = weights(losses, draws, open_stages, spread)
     stage = [central_count(w) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]

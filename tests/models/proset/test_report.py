@@ -14,7 +14,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def fit(cells):
-    return ld.proset("diagnosis ~ .", cells, lambda_v=0.03, lambda_w=1e-5, threads=1)
+    return ld.proset("diagnosis ~ .", cells, lambda_v=0.03, threads=1)
 
 
 def test_summary_lists_the_active_features_alone(fit):

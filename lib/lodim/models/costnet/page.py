@@ -4,6 +4,7 @@ import pandas as pd
 
 from lodim.page.picture import Picture
 from lodim.report.numbers import significant
+from lodim.text import counted
 
 MOST_TERMS = 30
 
@@ -12,9 +13,9 @@ def words(fit):
     """The model in a few sentences."""
     kind = "linear" if fit.levels is None else "logistic"
     return [
-        f"A {kind} model of {fit.design.response.name} with {fit.df} features, whose measurement "
-        f"costs {significant(fit.cost)} in all. It explains {100 * fit.dev_ratio:.1f} % of the "
-        "deviance of the training rows.",
+        f"A {kind} model of {fit.design.response.name} with {counted(fit.df, 'feature')}, whose "
+        f"measurement costs {significant(fit.cost)} in all. It explains "
+        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
         "It is one of a list: for each price the best model that was found. The list below shows "
         "what a larger or a smaller budget would buy.",
     ]

@@ -3,6 +3,7 @@
 from lodim.page.picture import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report.numbers import significant
+from lodim.text import counted
 
 MOST_TERMS = 30
 
@@ -11,9 +12,9 @@ def words(fit):
     """The model in a few sentences."""
     m = len(fit.learners())
     return [
-        f"The score of {fit.design.response.name} is a sum of {m} learners, each a bent plane of "
-        "the features, fitted one after the other (gradient boosting mapping). It explains "
-        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+        f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a bent "
+        "plane of the features, fitted one after the other (gradient boosting mapping). It "
+        f"explains {100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
         f"The penalty lambda is {significant(fit.settings.lambda_)}: a larger one flattens the "
         "planes. Near any row the model is linear, so that each feature has a slope there; the "
         "bars below show its mean size over the training rows, per standard deviation.",

@@ -9,7 +9,6 @@ from lodim.models.proset import distribution
 from lodim.models.proset.estimate import combine, fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import response_values, weighted_sums
-from lodim.models.proset.settings import roughly
 from lodim.models.proset.training import BatchState
 from lodim.selection.cv import quick_splits
 from lodim.selection.folds import count_units
@@ -72,9 +71,9 @@ def _growth(problem):
     """
     if count_units(problem.batch) < 2:
         return 1.0
-    fitted, new, settings = 0.0, 0.0, roughly(problem.settings)
+    fitted = new = 0.0
     for train, held_out in quick_splits(problem):
-        stages = fit_stages(train, problem.family, settings)
+        stages = fit_stages(train, problem.family, problem.settings)
         parts = [next(stages)[:2] for _ in range(problem.settings.n_batches)]
         prototypes, _ = combine(parts)
         state = _state_with(problem, train, prototypes)

@@ -9,18 +9,19 @@ from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
-from lodim.models.proset.settings import Settings, roughly
+from lodim.models.proset.settings import Settings
 from lodim.selection.cv import choose
 
 __all__ = ["extend", "from_state", "proset"]
 
-FEW_ROWS = 1000  # up to here penalties are chosen by cross-validation where nothing is said
-MOST_DRAWS = 4  # of the folds, as many as hold out FEW_ROWS rows in all
-GRIDS = {  # tried where a penalty is to be chosen, largest first; values halfway may be taken
+FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
+ROUGH_TOL, ROUGH_FTOL = 1e-4, 1e-6  # of the fits by which it is chosen: losses move by .001
+ROUGH_CANDIDATES = 300  # of these fits: with all of 1,000 rows they take twice the time
+DRAW_TWICE = 500  # rows up to which the folds are drawn twice
+GRIDS = {  # tried where a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
-    "lambda_w": (1e-3, 1e-5, 1e-7),  # with less, an L1 part alone hardly converges
+    "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
 }
-AUTO_V = 10.0, 1.0  # n lambda_v, where both are chosen: lambda_w then says how much is learnt
 
 
 def proset(
@@ -33,7 +34,7 @@ def proset(
     lambda_v: float | str | None = "auto",
     lambda_w: float | str | None = "auto",
     l1_ratio_v: float = 0.05,
-    l1_ratio_w: float | str = "auto",
+    l1_ratio_w: float = 0.05,
     loss: str = "squared",
     weights: Any = None,
     offset: Any = None,
@@ -77,20 +78,15 @@ def proset(
         possible from the easy and the hard rows of each class.
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
-        weights; the larger lambda_w, the fewer and the lighter the prototypes. "auto" for both: up
-        to 1,000 rows they are chosen by cross-validation of the first batch (but not with
-        loss="density", nor beside n_batches=None), lambda_v between 10 / n and 1 / n and lambda_w
-        between 1e-3 and 1e-7; where none are better held out than the null model by a standard
-        error, lambda_v is so large that the fit is the null model. "auto" for lambda_v alone: it
-        is chosen so between 1 and 3e-3. Beyond 1,000 rows, and in `path` and `cv`, lambda_v is
-        10 / n; there, and beside a number for lambda_v, lambda_w is 1e-8, and of a numeric response
-        1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The author's are
-        1e-3 and 1e-8: on small and noisy data the class shares alone then have the better held-out
-        likelihood.)
-    l1_ratio_v, l1_ratio_w : float in [0, 1]; l1_ratio_w also "auto"
-        Shares of their L1 penalties. "auto": 1 where lambda_w is chosen by cross-validation, with
-        which few prototypes have a weight, else the author's 0.05. (A lambda_w as small as 1e-8
-        needs the ridge: without one the weights of some prototypes have no end.)
+        weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
+        (but not with loss="density", nor beside lambda_w=None or n_batches=None); where no value is
+        better held out than the null model by a standard error, it is so large that the fit is the
+        null model. Beyond, and in `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a
+        number 1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The
+        author's are 1e-3 and 1e-8: on small and noisy data the class shares alone then have the
+        better held-out likelihood.)
+    l1_ratio_v, l1_ratio_w : float in [0, 1]
+        Shares of their L1 penalties.
     loss : {"squared", "density"}
         Of a numeric response: see Notes.
     weights, offset : column name or array (n,), optional
@@ -213,43 +209,39 @@ def proset(
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
     problem = prepare(proset, formula, data, arguments)
-    n = len(problem.batch.positive_weight)
+    few = len(problem.batch.positive_weight) <= FEW_ROWS
     given = n_batches is not None and lambda_w is not None
-    by_default = lambda_v == "auto" and loss != "density" and n <= FEW_ROWS and given
-    if l1_ratio_w == "auto" and (lambda_w is None or (by_default and lambda_w == "auto")):
-        problem = replace(problem, settings=replace(problem.settings, l1_ratio_w=1.0))
-    if by_default:
-        both = {"lambda_v": tuple(c / n for c in AUTO_V), "lambda_w": GRIDS["lambda_w"]}
-        one = {"lambda_v": GRIDS["lambda_v"]}
-        return _with_chosen_penalties(problem, both if lambda_w == "auto" else one)
+    if lambda_v == "auto" and loss != "density" and few and given:
+        return _with_chosen_penalty(problem)
     to_choose = [name for name in GRIDS if getattr(problem.settings, name) is None]
     if not to_choose and n_batches is not None:
         return SPEC.run(problem)
-    return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}, paired=True))
+    return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
 
-def _with_chosen_penalties(problem, grid):
-    """The fit with penalties chosen by cross-validation of its first batch, made roughly.
+def _with_chosen_penalty(problem):
+    """The fit with lambda_v chosen by cross-validation of its first batch, made roughly.
 
-    Of the null model, where no values are better held out by a standard error.
+    Of the null model, where no value is better held out by a standard error.
     """
     settings = problem.settings
-    rough = replace(roughly(settings), n_batches=1, **dict.fromkeys(grid))
-    draws = max(1, min(MOST_DRAWS, FEW_ROWS // problem.batch.n))
-    one_batch = replace(problem, settings=rough)
-    chosen, tried = choose(one_batch, grid, most_draws=draws, paired=True)
+    rough = {"tol": max(settings.tol, ROUGH_TOL), "ftol": max(settings.ftol, ROUGH_FTOL)}
+    rough["n_candidates"] = min(settings.n_candidates, ROUGH_CANDIDATES)
+    one_batch = replace(problem, settings=replace(settings, lambda_v=None, n_batches=1, **rough))
+    draws = 1 if problem.batch.n > DRAW_TWICE else None
+    chosen, tried = choose(one_batch, {"lambda_v": GRIDS["lambda_v"]}, most_draws=draws)
     best = tried.loc[tried["mean"].idxmin()]
-    values = {name: getattr(chosen.settings, name) for name in grid}
+    lambda_v = chosen.settings.lambda_v
     if best["mean"] + best["se"] > problem.null_deviance():
-        least = largest_v(problem.batch, problem.family, settings)
-        values["lambda_v"] = max(values["lambda_v"], least)
-    return SPEC.run(replace(chosen, settings=replace(settings, **values)), tried)
+        lambda_v = max(lambda_v, largest_v(problem.batch, problem.family, settings))
+    settings = replace(settings, lambda_v=lambda_v)
+    return SPEC.run(replace(chosen, settings=settings), tried)
 
 
 def auto_settings(family, n):
-    """Values of the settings that are "auto", for a family and n rows, a dict."""
+    """Values of the penalties that are "auto", for a family and n rows, a dict."""
     lambda_w = 1e-6 * min(1.0, 1000.0 / n) if family.name == "gaussian" else 1e-8
-    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w, "l1_ratio_w": 0.05}
+    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
 
 
 def extend(fit, data, n_batches):

@@ -2,6 +2,7 @@
 
 from lodim.page.picture import Picture
 from lodim.report.numbers import significant
+from lodim.text import counted
 
 MOST_TERMS = 30
 
@@ -11,9 +12,10 @@ def words(fit):
     glance = fit.glance().iloc[0]
     name = fit.design.response.name
     return [
-        f"The answer for a row is a weighted mean over {glance['n_prototypes']} prototypes, which "
-        f"are training rows, and the overall distribution of {name}: the nearer a prototype is in "
-        f"the {glance['df']} features with a weight, the more it says (prototype sets).",
+        "The answer for a row is a weighted mean over "
+        f"{counted(glance['n_prototypes'], 'prototype')}, which are training rows, and the overall "
+        f"distribution of {name}: the nearer a prototype is in the "
+        f"{counted(glance['df'], 'feature')} with a weight, the more it says (prototype sets).",
         f"The penalty lambda_v is {significant(fit.settings.lambda_v)}; the fit explains "
         f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
     ]
