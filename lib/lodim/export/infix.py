@@ -1,4 +1,4 @@
-"""Nodes as text with operators between what they join: what Python and SQL share."""
+"""Nodes as text with operators between what they join: what Python, JavaScript and SQL share."""
 
 import re
 from collections import Counter
@@ -125,6 +125,50 @@ class Infix:
             product = len(pieces) == 1 and not groups[0].startswith("-")
             return groups[0], PRODUCT if product else SUM
         return " + ".join(f"({group})" for group in groups), SUM
+
+
+class Program(Infix):
+    """A function of one row as lines of assignments: what Python and JavaScript share.
+
+    A language brings `maximum_of`, its name of the largest of several numbers, and `assignment`.
+    """
+
+    maximum_of = ""
+
+    def __init__(self, equation):
+        self.equation, self.answers = equation, equation.answers
+        self.tables, self.written = {}, set()
+        super().__init__([*equation.columns, *equation.conditions, *self.answers.values()])
+        self.named |= {id(column) for column in equation.columns}
+
+    def assignment(self, node):
+        """Lines that give a node its name."""
+        raise NotImplementedError
+
+    def reference(self, node):
+        return self.name(node)
+
+    def largest(self, *args):
+        return f"{self.maximum_of}({', '.join(map(self.text, args))})", ATOM
+
+    def kernels(self, node):
+        table = self.tables.setdefault(id(node), f"TABLE_{len(self.tables) + 1}")
+        helper = "_log_kernels" if node.log else "_kernels"
+        return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
+
+    def assigned(self, roots):
+        """Lines that compute the named nodes below some, those that are not there yet."""
+        for node in in_order(list(roots)):
+            if id(node) in self.named and id(node) not in self.written:
+                self.written.add(id(node))
+                yield from self.assignment(node)
+
+    def points(self):
+        """Names of the tables that kernels read, and their rows (weight, point), as lists."""
+        for node in self.order:
+            if isinstance(node, Kernels) and id(node) in self.tables:
+                rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
+                yield self.tables[id(node)], [[weight, *point] for weight, point in rows]
 
 
 def _added(pieces):

@@ -2,8 +2,8 @@
 
 import json
 
-from lodim.export.expression import NUMBER, Kernels, in_order
-from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
+from lodim.export.expression import NUMBER
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
 
 # Reserved words, and names that this file or a page gives a meaning.
 WORDS = """
@@ -11,7 +11,7 @@ abstract arguments await boolean break byte case catch char class const continue
 default delete do double else enum eval export extends false final finally float for function
 goto if implements import in instanceof int interface let long native new null package private
 protected public return short static super switch synchronized this throw throws transient true
-try typeof undefined var void volatile while with yield row predict number kernels log_kernels
+try typeof undefined var void volatile while with yield row predict number
 rint modulo math json nan infinity array object string map
 """
 HELPERS = {
@@ -21,11 +21,11 @@ HELPERS = {
   return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
 };""",
     "modulo": "const modulo = (a, b) => a - b * Math.floor(a / b);",
-    "kernels": """const kernels = (table, ...z) => table.reduce((total, [weight, ...center]) => {
+    "_kernels": """const _kernels = (table, ...z) => table.reduce((total, [weight, ...center]) => {
   const square = center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0);
   return total + weight * Math.exp(-0.5 * square);
 }, 0);""",
-    "log_kernels": """const log_kernels = (table, ...z) => {
+    "_log_kernels": """const _log_kernels = (table, ...z) => {
   const squares = table.map(([_, ...center]) =>
     center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0));
   const least = squares.reduce((a, b) => Math.min(a, b), Infinity);
@@ -53,7 +53,7 @@ def write(equation):
     return _JavaScript(equation).function()
 
 
-class _JavaScript(Infix):
+class _JavaScript(Program):
     """Texts of nodes in JavaScript."""
 
     functions = COMMON | {
@@ -88,21 +88,13 @@ class _JavaScript(Infix):
         "softplus": ("Math.max({0}, 0.0) + Math.log1p(Math.exp(-Math.abs({0})))", SUM, LOOSE),
         "logistic": ("1.0 / (1.0 + Math.exp(Math.min(-{}, 700.0)))", PRODUCT, ATOM),
     }
+    maximum_of = "Math.max"
     taken = frozenset(WORDS.split())
-
-    def __init__(self, equation):
-        self.equation, self.tables = equation, {}
-        self.answers, self.written = equation.answers, set()
-        super().__init__([*equation.columns, *equation.conditions, *self.answers.values()])
-        self.named |= {id(column) for column in equation.columns}
 
     # Forms -------------------------------------------------------------------------------------
 
     def literal(self, value):
         return json.dumps(value).replace("<", "\\u003c")
-
-    def reference(self, node):
-        return self.name(node)
 
     def column(self, node):
         read = f"row[{self.literal(node.name)}]"
@@ -122,18 +114,10 @@ class _JavaScript(Infix):
         missing = "NaN" if column.kind == NUMBER else "null"
         return f"![{missing}, {known}].includes({self.text(column)})", ATOM
 
-    def largest(self, *args):
-        return f"Math.max({', '.join(map(self.text, args))})", ATOM
-
     def case(self, node):
         pairs = zip(node.conditions, node.values, strict=True)
         chain = [f"({self.text(c)}) ? {self.text(v, COMPARED)} : " for c, v in pairs]
         return "".join(chain) + self.text(node.default, COMPARED), LOOSE
-
-    def kernels(self, node):
-        table = self.tables.setdefault(id(node), f"TABLE_{len(self.tables) + 1}")
-        helper = "log_kernels" if node.log else "kernels"
-        return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     # Function ----------------------------------------------------------------------------------
 
@@ -145,29 +129,23 @@ class _JavaScript(Infix):
 
     def _body(self):
         """Lines of predict()."""
-        lines = self._assigned(self.equation.columns)
+        lines = [*self.assigned(self.equation.columns)]
         several = None not in self.answers
         missing = self._pairs(["NaN"] * len(self.answers)) if several else "NaN"
         for condition in self.equation.unknown:
-            lines += self._assigned([condition])
+            lines += self.assigned([condition])
             lines.append(f"if ({self.text(condition)}) return {missing};")
         for condition, words, shown in self.equation.refusals:
-            lines += self._assigned([condition, shown])
+            lines += self.assigned([condition, shown])
             value = f"{self.literal(words + ' ')} + String({self.text(shown)})"
             lines.append(f"if ({self.text(condition)}) throw new Error({value});")
-        lines += self._assigned(self.answers.values())
+        lines += self.assigned(self.answers.values())
         texts = [self.text(node) for node in self.answers.values()]
         return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
 
-    def _assigned(self, roots):
-        """Lines that compute the named nodes below some, those that are not there yet."""
-        lines = []
-        for node in in_order(list(roots)):
-            if id(node) in self.named and id(node) not in self.written:
-                self.written.add(id(node))
-                text = self.formula(node)[0]
-                lines.append(f"const {self.name(node)} = {text};")
-        return lines
+    def assignment(self, node):
+        """The line that gives a node its name."""
+        return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def _pairs(self, values):
         """Classes with their values: a list, since keys of objects would be put in order."""
@@ -176,8 +154,6 @@ class _JavaScript(Infix):
 
     def _tables(self):
         """Points of kernels, as constants."""
-        for node in self.order:
-            if isinstance(node, Kernels) and id(node) in self.tables:
-                rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
-                table = ",\n".join(f"  {json.dumps([w, *point])}" for w, point in rows)
-                yield f"const {self.tables[id(node)]} = [\n{table}\n];"
+        for name, rows in self.points():
+            table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+            yield f"const {name} = [\n{table}\n];"

@@ -5,8 +5,8 @@ import keyword
 import textwrap
 
 from lodim.export.equation import made_by
-from lodim.export.expression import NUMBER, Kernels, in_order
-from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Infix
+from lodim.export.expression import NUMBER
+from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
 
 HELPERS = {
     "_number": '''def _number(row, name):
@@ -95,7 +95,7 @@ def write(equation):
     return _Python(equation).module()
 
 
-class _Python(Infix):
+class _Python(Program):
     """Texts of nodes in Python."""
 
     functions = COMMON | {
@@ -137,22 +137,13 @@ class _Python(Infix):
         "softplus": ("max({0}, 0.0) + math.log1p(math.exp(-abs({0})))", SUM, LOOSE),
         "logistic": ("1.0 / (1.0 + math.exp(min(-{}, 700.0)))", PRODUCT, ATOM),
     }
+    maximum_of = "max"
     taken = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "math", "row"})
-
-    def __init__(self, equation):
-        self.equation, self.tables = equation, {}
-        self.answers = equation.answers
-        super().__init__([*equation.columns, *equation.conditions, *self.answers.values()])
-        self.named |= {id(column) for column in equation.columns}
-        self.written = set()
 
     # Forms -------------------------------------------------------------------------------------
 
     def literal(self, value):
         return ascii(value if isinstance(value, bool | str) else float(value))
-
-    def reference(self, node):
-        return self.name(node)
 
     def column(self, node):
         return f"_{node.kind}(row, {node.name!a})"
@@ -175,18 +166,10 @@ class _Python(Infix):
             return f"not math.isnan({name}) and {name} not in ({known},)", LOOSE
         return f"{name} not in (None, {known})", COMPARED
 
-    def largest(self, *args):
-        return f"max({', '.join(map(self.text, args))})", ATOM
-
     def case(self, node):
         pairs = zip(node.values, node.conditions, strict=True)
         chain = [f"{self.text(v, COMPARED)} if {self.text(c)} else " for v, c in pairs]
         return "".join(chain) + self.text(node.default, COMPARED), LOOSE
-
-    def kernels(self, node):
-        table = self.tables.setdefault(id(node), f"TABLE_{len(self.tables) + 1}")
-        helper = "_log_kernels" if node.log else "_kernels"
-        return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     # Module ------------------------------------------------------------------------------------
 
@@ -212,31 +195,27 @@ class _Python(Infix):
 
     def _tables(self):
         """Points of kernels, as constants of the module."""
-        for node in self.order:
-            if isinstance(node, Kernels) and id(node) in self.tables:
-                rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
-                lines = [f"    {(w, *point)!r},\n" for w, point in rows]
-                yield f"{self.tables[id(node)]} = (\n{''.join(lines)})"
+        for name, rows in self.points():
+            lines = [f"    {tuple(row)!r},\n" for row in rows]
+            yield f"{name} = (\n{''.join(lines)})"
 
     def body(self):
         """Lines of predict()."""
-        lines = []
-        for column in self.equation.columns:
-            lines += self._assigned([column])
+        lines = [*self.assigned(self.equation.columns)]
         missing = (
             "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
         )
         if self.equation.unknown:
             for condition in self.equation.unknown:
-                lines += self._assigned([condition])
+                lines += self.assigned([condition])
             texts = [self.text(condition, COMPARED) for condition in self.equation.unknown]
             for i in range(0, len(texts), 8):
                 lines += [f"if {' or '.join(texts[i : i + 8])}:", f"    return {missing}"]
         for condition, words, shown in self.equation.refusals:
-            lines += self._assigned([condition, shown])
+            lines += self.assigned([condition, shown])
             value = f"{words + ' '!a} + repr({self.text(shown)})"
             lines += [f"if {self.text(condition)}:", f"    raise ValueError({value})"]
-        lines += self._assigned(self.answers.values())
+        lines += self.assigned(self.answers.values())
         texts = [self.text(node) for node in self.answers.values()]
         return [*lines, f"return {texts[0] if None in self.answers else self._dict(texts)}"]
 
@@ -244,16 +223,12 @@ class _Python(Infix):
         pairs = zip(map(ascii, self.answers), values, strict=True)
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
-    def _assigned(self, roots):
-        """Lines that compute the named nodes below some, those that are not there yet."""
-        for node in in_order(list(roots)):
-            if id(node) in self.named and id(node) not in self.written:
-                self.written.add(id(node))
-                text, name = self.formula(node)[0], self.name(node)
-                note = ""
-                if node.label and node.label.replace(" ", "_") != name:
-                    note = f"  # {ascii(node.label)[1:-1][:60]}"
-                yield from _wrapped(name, text, note)
+    def assignment(self, node):
+        """Lines that give a node its name, and say what it is where the name does not."""
+        text, name, note = self.formula(node)[0], self.name(node), ""
+        if node.label and node.label.replace(" ", "_") != name:
+            note = f"  # {ascii(node.label)[1:-1][:60]}"
+        return _wrapped(name, text, note)
 
 
 def _wrapped(name, text, note):
