@@ -52,4 +52,4 @@ def shorten(names, room):
 
 def counted(n, noun):
     """A number and its noun, in the plural but for one."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return f"{n} {noun}{'' if n == 1 else 's'}"

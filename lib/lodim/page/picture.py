@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+MOST_NAMES = 30  # of the bars and intervals of a picture
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:

@@ -7,7 +7,7 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
 from lodim.plot.legend import FEW, INK, NARROW, ROOM, key, mark, write
-from lodim.text import shorten
+from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
@@ -247,7 +247,7 @@ def _beyond(ax, xy, ends):
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
         style = {"textcoords": "offset points", "fontsize": 7, "color": GREY, "ha": "right"}
-        ax.annotate(f"{out} row{'s' * (out > 1)} beyond the frame", **at, **style)
+        ax.annotate(f"{counted(out, 'row')} beyond the frame", **at, **style)
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):

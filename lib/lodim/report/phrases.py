@@ -1,7 +1,7 @@
 """Words that the reports of all models share."""
 
 from lodim.report.numbers import significant
-from lodim.text import join_words
+from lodim.text import counted, join_words
 
 FILLS = 8  # columns with missing values that a note names
 
@@ -78,13 +78,10 @@ def filled(design):
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:
         return []
-    told = [f"{f.name} in {_rows(f.n_missing)} ({_stand_in(f, design)})" for f in gaps[:FILLS]]
+    of = [(f.name, counted(f.n_missing, "row"), _stand_in(f, design)) for f in gaps[:FILLS]]
+    told = [f"{name} in {rows} ({instead})" for name, rows, instead in of]
     more = f"; and {len(gaps) - FILLS} more, see design.fills" if len(gaps) > FILLS else ""
     return [f"Missing values filled in: {', '.join(told)}{more}."]
-
-
-def _rows(n):
-    return f"{n} row{'s' * (n > 1)}"
 
 
 def _stand_in(fill, design):

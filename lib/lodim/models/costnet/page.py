@@ -2,11 +2,9 @@
 
 import pandas as pd
 
-from lodim.page.picture import Picture
+from lodim.page.picture import MOST_NAMES, Picture
 from lodim.report.numbers import significant
 from lodim.text import counted
-
-MOST_TERMS = 30
 
 
 def words(fit):
@@ -36,7 +34,7 @@ def pictures(fit, data):
     color = "level" if "level" in terms else ""
     if len(terms):
         found.append(
-            Picture("Coefficients", "bars", pd.DataFrame(terms).head(MOST_TERMS), "std_estimate",
+            Picture("Coefficients", "bars", pd.DataFrame(terms).head(MOST_NAMES), "std_estimate",
                     "term", color=color, hover=("estimate",), note="Per standard deviation.")
         )  # fmt: skip
     return found

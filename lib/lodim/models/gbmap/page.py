@@ -1,11 +1,9 @@
 """What a page says and shows of a gbmap fit."""
 
-from lodim.page.picture import Picture
+from lodim.page.picture import MOST_NAMES, Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report.numbers import significant
 from lodim.text import counted
-
-MOST_TERMS = 30
 
 
 def words(fit):
@@ -28,7 +26,7 @@ def pictures(fit, data):
     color = "level" if "level" in terms else ""
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")
     found = [
-        Picture("Mean effects", "bars", terms.head(MOST_TERMS), "std_estimate_abs", "term",
+        Picture("Mean effects", "bars", terms.head(MOST_NAMES), "std_estimate_abs", "term",
                 color=color, hover=("estimate", "estimate_abs", "std_estimate"),
                 note="Mean absolute slope of the score, per standard deviation of a feature."),
     ]  # fmt: skip

@@ -1,8 +1,6 @@
 """What a page says and shows of a glm fit."""
 
-from lodim.page.picture import Picture
-
-MOST_TERMS = 30
+from lodim.page.picture import MOST_NAMES, Picture
 
 
 def words(fit):
@@ -19,7 +17,7 @@ def words(fit):
 def pictures(fit, data):
     """Coefficients with their confidence intervals."""
     tidy = fit.tidy()
-    terms = tidy[tidy["term"] != "(Intercept)"].head(MOST_TERMS)
+    terms = tidy[tidy["term"] != "(Intercept)"].head(MOST_NAMES)
     if "level" in terms:
         terms = terms.assign(term=terms["term"] + " (" + terms["level"].astype(str) + ")")
     if terms.empty:

@@ -1,9 +1,7 @@
 """What a page says and shows of a melm fit."""
 
-from lodim.page.picture import Picture
+from lodim.page.picture import MOST_NAMES, Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
-
-MOST_TERMS = 30
 
 
 def words(fit):
@@ -28,7 +26,7 @@ def pictures(fit, data):
     """The view, and the loadings of its axes."""
     tidy = fit.tidy()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
-    kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_TERMS]
+    kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]
     axes = list(dict.fromkeys(tidy["dimension"]))
     found = [
         Picture(f"Loadings of {axis}", "bars",

@@ -1,10 +1,8 @@
 """What a page says and shows of a proset fit."""
 
-from lodim.page.picture import Picture
+from lodim.page.picture import MOST_NAMES, Picture
 from lodim.report.numbers import significant
 from lodim.text import counted
-
-MOST_TERMS = 30
 
 
 def words(fit):
@@ -28,7 +26,7 @@ def pictures(fit, data):
         "std_estimate", ascending=False, kind="stable"
     )
     found = [
-        Picture("Feature weights", "bars", active.head(MOST_TERMS), "std_estimate", "term",
+        Picture("Feature weights", "bars", active.head(MOST_NAMES), "std_estimate", "term",
                 hover=("estimate",), note="Per standard deviation: what makes rows differ."),
     ]  # fmt: skip
     if len(active) < 2:
