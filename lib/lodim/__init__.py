@@ -23,6 +23,7 @@ _PUBLIC = (
         "path": "lodim.selection.path",
         "cv": "lodim.selection.cv",
         "load": "lodim.fitting.fit",
+        "cite": "lodim.fitting.citation",
         "data": "lodim.datasets.files",
         "synth_cos_r": "lodim.datasets.synthetic",
         "synth_cos_c": "lodim.datasets.synthetic",

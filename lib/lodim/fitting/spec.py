@@ -116,6 +116,8 @@ class ModelSpec:
     name : str
     title : str
         What it is, in a line of the command line's help.
+    reference : str
+        Its source, an entry of BibTeX.
     settings : type
         Frozen record of the model's own arguments; it checks them.
     fit_stages : callable(batch, family, settings, eval_batch=None) -> iterator
@@ -162,6 +164,7 @@ class ModelSpec:
 
     name: str
     title: str
+    reference: str
     settings: type
     fit_stages: Callable
     combine: Callable

@@ -271,9 +271,18 @@ def _largest_lambda(batch, family, s):
     return (1.0 + 1e-12) * lambda_max(batch, family, groups, s.l1_ratio, s.threads)
 
 
+REFERENCE = """\
+@phdthesis{fiterau2014discovering,
+  title  = {Discovering Compact and Informative Structures through Data Partitioning},
+  author = {Fiterau, Madalina},
+  school = {Carnegie Mellon University},
+  year   = {2014}
+}"""
+
 SPEC = ModelSpec(
     name="costnet",
     title="cost-sensitive feature selection: the best model at every price",
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,

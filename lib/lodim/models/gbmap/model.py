@@ -223,9 +223,17 @@ def _choose(problem, is_open):
     return replace(chosen, settings=replace(chosen.settings, **given)), selection
 
 
+REFERENCE = r"""@article{patron2024gbmap,
+  title   = {Gradient Boosting Mapping for Dimensionality Reduction and Feature Extraction},
+  author  = {Patron, Anri and Prasad, Ayush and Luu, Hoang Phuc Hau and Puolam{\"a}ki, Kai},
+  journal = {arXiv preprint arXiv:2405.08486},
+  year    = {2024}
+}"""
+
 SPEC = ModelSpec(
     name="gbmap",
     title="gradient boosting mapping: boosted one-layer perceptrons",
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=boost.fit_stages,
     combine=boost.combine,

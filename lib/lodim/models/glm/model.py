@@ -122,9 +122,18 @@ def glm(
     return SPEC.run(prepare(glm, formula, data, arguments))
 
 
+REFERENCE = """\
+@inproceedings{seabold2010statsmodels,
+  title     = {statsmodels: Econometric and statistical modeling with {P}ython},
+  author    = {Seabold, Skipper and Perktold, Josef},
+  booktitle = {Proceedings of the 9th Python in Science Conference},
+  year      = {2010}
+}"""
+
 SPEC = ModelSpec(
     name="glm",
     title="generalized linear model: unpenalized, with standard errors and p-values",
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,

@@ -234,10 +234,20 @@ def _chosen(problem, covariance_open):
     return problem.settle(settings, chosen=quick.chosen), frame
 
 
+REFERENCE = """\
+@inproceedings{czarnecki2015melm,
+  title     = {Maximum Entropy Linear Manifold for Learning Discriminative Low-dimensional
+               Representation},
+  author    = {Czarnecki, Wojciech Marian and Jozefowicz, Rafal and Tabor, Jacek},
+  booktitle = {Machine Learning and Knowledge Discovery in Databases (ECML PKDD)},
+  year      = {2015}
+}"""
+
 SPEC = ModelSpec(
     name="melm",
     title="maximum entropy linear manifold: the linear view in which classes overlap least",
     families=("binomial", "multinomial"),
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=estimate.fit_stages,
     combine=estimate.combine,

@@ -258,9 +258,17 @@ def extend(fit, data, n_batches):
     return SPEC.run(problem, fit.selection, found=fitted)
 
 
+REFERENCE = """\
+@techreport{ruf2022proset,
+  title  = {Prototype set models for supervised learning},
+  author = {Ruf, Nikolaus},
+  year   = {2022}
+}"""
+
 SPEC = ModelSpec(
     name="proset",
     title="prototype sets: a few weighted training rows explain every estimate",
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,

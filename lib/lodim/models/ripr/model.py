@@ -291,9 +291,18 @@ def from_state(state):
     return RiprFits(by_name)
 
 
+REFERENCE = """\
+@phdthesis{fiterau2014discovering,
+  title  = {Discovering Compact and Informative Structures through Data Partitioning},
+  author = {Fiterau, Madalina},
+  school = {Carnegie Mellon University},
+  year   = {2014}
+}"""
+
 SPEC = ModelSpec(
     name="ripr",
     title="informative projections: a few views, each for its part of the rows",
+    reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,
     combine=combine,
