@@ -225,7 +225,7 @@ back.predict(cars).equals(fit.predict(cars))
 # ## Data sets
 #
 # `ld.data()` lists the data sets that come with lodim, `ld.data("german_credit")` reads one;
-# sources and licences are in [data/README.md](../data/README.md). Synthetic data: `synth_cos_r`,
+# sources and licences are in `data/README.md`. Synthetic data: `synth_cos_r`,
 # `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`, `informative_views`,
 # `informative_views_r`, and `monitoring`, features with prices that are computed from each other.
 

@@ -1,0 +1,76 @@
+"""How Sphinx builds the site: `sphinx-build -n -W docs docs/_build` at the top of a checkout."""
+
+import re
+from pathlib import Path
+
+import lodim as ld
+
+project = "lodim"
+author = "The lodim developers"
+copyright = author
+release = version = ld.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_design",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "conf.py", "vignettes/README.md", "**/.ipynb_checkpoints"]
+root_doc = "index"
+default_role = "code"
+
+# Vignettes are scripts in the percent format; each is run where it stands.
+nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".executed")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the sections Parameters and Returns say more
+autodoc_default_options = {"members": False}
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "lodim"
+html_static_path = ["_static"]
+html_css_files = ["lodim.css"]
+html_extra_path = ["llms.txt"]
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"start": [], "changelog": []}
+html_show_sourcelink = False
+
+
+def _leave_out(app, what, name, member, skip, options):
+    """Leave out what an estimator has from scikit-learn, whose pages describe it."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn") else None
+
+
+def _as_written(app, what, name, member, options, lines):
+    """Escape what is plain in docstrings and markup in reStructuredText: lambda_, |w|."""
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...", "..", ":")):
+            continue
+        parts = re.split(r"(``.*?``|`.*?`_?)", line)
+        parts[::2] = [re.sub(r"(?<=\w)_(?!\w)|\|", r"\\\g<0>", part) for part in parts[::2]]
+        lines[i] = "".join(parts)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _as_written, priority=900)
+    app.connect("autodoc-skip-member", _leave_out)

@@ -1,0 +1,83 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Speed
+#
+# Measured, never promised: each table is a file of `benchmarks/results/`, made by the script that
+# is named, on the machine that is named there. Times on shared machines wander by 20 % and more;
+# what counts is the ratio to a peer, or to a limit of the machine, in the same run.
+
+# %%
+from pathlib import Path
+
+import pandas as pd
+
+here = Path.cwd().resolve()
+root = next(p for p in (here, *here.parents) if (p / "benchmarks").is_dir())
+results = root / "benchmarks/results"
+print((results / "speed.txt").read_text())
+
+# %% [markdown]
+# ## gbmap, beside the authors' code
+#
+# `benchmarks/speed.py`: synthetic classes of the paper (Eq. 13), two boosts, warm kernels.
+# `fit_products` is the time of the fit in units of one NumPy product `X @ w` in the same run;
+# `authors_loss`, `authors_evals`: mean training loss and evaluations of the authors' code.
+
+# %%
+table = pd.read_csv(results / "speed.csv")
+columns = ["case", "design_s", "fit_s", "fit_products", "loss", "authors_loss", "xgboost_s"]
+table[columns].round(4).fillna("")
+
+# %% [markdown]
+# ## melm, beside NumPy
+#
+# `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, beside a
+# straightforward NumPy code of the paper's formulas.
+
+# %%
+table = pd.read_csv(results / "melm_speed.csv")
+table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
+
+# %% [markdown]
+# ## costnet, beside CVXPY, adelie, skglm and scikit-learn
+#
+# `benchmarks/costnet_path.py`: paths of 100 penalties, one thread.
+
+# %%
+table = pd.read_csv(results / "costnet_path.csv")
+table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].fillna("")
+
+# %% [markdown]
+# ## ripr, beside SciPy's trees
+#
+# `benchmarks/ripr.py losses`: losses of all views of at most two or three features, beside
+# `scipy.spatial.cKDTree` in threads.
+
+# %%
+print((results / "ripr_losses.txt").read_text())
+
+# %% [markdown]
+# ## proset, beside its author's package
+#
+# `benchmarks/prototypes.py`: seconds of one fit, at the author's default penalties.
+
+# %%
+table = pd.read_csv(results / "proset.csv")
+table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=False).round(3)
+
+# %% [markdown]
+# ## The first call
+#
+# Kernels are compiled when they are first needed, which takes seconds once, and kept. `python -m
+# lodim warm` compiles all of them, as when an image is built.
