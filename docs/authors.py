@@ -18,14 +18,12 @@
 # papers are as printed there; "author" in a table is the author's own package, run beside lodim in
 # the same splits.
 
-# %%
+# %% tags=["remove-input"]
 from pathlib import Path
 
 import pandas as pd
 
-here = Path.cwd().resolve()
-root = next(p for p in (here, *here.parents) if (p / "benchmarks").is_dir())
-results = root / "benchmarks/results"
+results = Path("../benchmarks/results")
 
 
 def read(name, **arguments):
@@ -40,7 +38,7 @@ def read(name, **arguments):
 # five folds, so on four fifths of the rows. `lodim, their settings` and `lodim, default call` are
 # on the same halves as `authors`.
 
-# %%
+# %% tags=["remove-input"]
 table = read("accuracy")
 wide = table.pivot(index="data", columns="mode", values="score")
 wide = wide.rename(
@@ -58,7 +56,7 @@ fixed.join(wide).round(3)
 # The indicator of drift (`benchmarks/drift.py`), AUC for rows of high loss; the paper's data sets
 # and its split along one feature:
 
-# %%
+# %% tags=["remove-input"]
 lines = (results / "drift.txt").read_text().splitlines()
 rows = [line.split()[:4] for line in lines[1:]]
 pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
@@ -72,7 +70,7 @@ pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 # Test log-loss (`benchmarks/prototypes.py`); `author`: the package proset 0.6.1, on the same
 # splits, at its default penalties.
 
-# %%
+# %% tags=["remove-input"]
 table = read("proset")
 names = ["log_loss", "features", "prototypes", "objective"]
 wide = table.pivot_table(index=["data", "batches"], columns="by", values=names, sort=False)
@@ -89,7 +87,7 @@ wide.reindex(columns=names, level=0).round(3)
 # Balanced accuracy of the best classifier in two dimensions, five folds (Table 2 of Czarnecki et
 # al. 2015), and separability (Table 3); `benchmarks/melm_tables.py`.
 
-# %%
+# %% tags=["remove-input"]
 table = read("melm_accuracy", index_col="data")
 pd.DataFrame(
     {
@@ -111,7 +109,7 @@ pd.DataFrame(
 # accuracy, that with the true views known, and of k-NN on all features. In the thesis' Table 7.4
 # precision and recall are interchanged.
 
-# %%
+# %% tags=["remove-input"]
 print((results / "ripr_recovery.txt").read_text())
 
 # %% [markdown]
@@ -125,5 +123,5 @@ print((results / "ripr_recovery.txt").read_text())
 # `above`: how far the objective is above CVXPY's), and with adelie, skglm and scikit-learn where
 # groups do not overlap (`benchmarks/costnet_path.py`).
 
-# %%
+# %% tags=["remove-input"]
 read("costnet_path").fillna("")

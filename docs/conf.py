@@ -26,7 +26,7 @@ default_role = "code"
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".executed")
-nb_execution_timeout = 600
+nb_execution_timeout = 1800  # seconds, of a cell
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
@@ -46,13 +46,16 @@ html_extra_path = ["llms.txt"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
+    "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"start": [], "changelog": []}
+html_sidebars = {"start": [], "gallery": []}
+html_context = {"default_mode": "auto"}
+toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 
 
@@ -71,6 +74,12 @@ def _as_written(app, what, name, member, options, lines):
         lines[i] = "".join(parts)
 
 
+def _without_signature(app, what, name, member, options, signature, returns):
+    """Of a class, which users do not call, the name alone; of an estimator, which they do, all."""
+    return ("", None) if what == "class" and not name.startswith("lodim.sklearn") else None
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _as_written, priority=900)
+    app.connect("autodoc-process-signature", _without_signature)
     app.connect("autodoc-skip-member", _leave_out)

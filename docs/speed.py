@@ -17,14 +17,12 @@
 # is named, on the machine that is named there. Times on shared machines wander by 20 % and more;
 # what counts is the ratio to a peer, or to a limit of the machine, in the same run.
 
-# %%
+# %% tags=["remove-input"]
 from pathlib import Path
 
 import pandas as pd
 
-here = Path.cwd().resolve()
-root = next(p for p in (here, *here.parents) if (p / "benchmarks").is_dir())
-results = root / "benchmarks/results"
+results = Path("../benchmarks/results")
 print((results / "speed.txt").read_text())
 
 # %% [markdown]
@@ -34,7 +32,7 @@ print((results / "speed.txt").read_text())
 # `fit_products` is the time of the fit in units of one NumPy product `X @ w` in the same run;
 # `authors_loss`, `authors_evals`: mean training loss and evaluations of the authors' code.
 
-# %%
+# %% tags=["remove-input"]
 table = pd.read_csv(results / "speed.csv")
 columns = ["case", "design_s", "fit_s", "fit_products", "loss", "authors_loss", "xgboost_s"]
 table[columns].round(4).fillna("")
@@ -45,7 +43,7 @@ table[columns].round(4).fillna("")
 # `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, beside a
 # straightforward NumPy code of the paper's formulas.
 
-# %%
+# %% tags=["remove-input"]
 table = pd.read_csv(results / "melm_speed.csv")
 table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 
@@ -54,7 +52,7 @@ table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 #
 # `benchmarks/costnet_path.py`: paths of 100 penalties, one thread.
 
-# %%
+# %% tags=["remove-input"]
 table = pd.read_csv(results / "costnet_path.csv")
 table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].fillna("")
 
@@ -64,7 +62,7 @@ table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].fillna("")
 # `benchmarks/ripr.py losses`: losses of all views of at most two or three features, beside
 # `scipy.spatial.cKDTree` in threads.
 
-# %%
+# %% tags=["remove-input"]
 print((results / "ripr_losses.txt").read_text())
 
 # %% [markdown]
@@ -72,7 +70,7 @@ print((results / "ripr_losses.txt").read_text())
 #
 # `benchmarks/prototypes.py`: seconds of one fit, at the author's default penalties.
 
-# %%
+# %% tags=["remove-input"]
 table = pd.read_csv(results / "proset.csv")
 table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=False).round(3)
 

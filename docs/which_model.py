@@ -104,3 +104,17 @@ ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
 
 # %%
 ax = ld.ripr("cultivar ~ .", data=wine).plot()
+
+# %% [markdown]
+# ```{toctree}
+# :hidden:
+#
+# vignettes/glm
+# vignettes/gbmap
+# vignettes/proset
+# vignettes/costnet
+# vignettes/costnet_monitoring
+# vignettes/melm
+# vignettes/ripr
+# vignettes/active
+# ```
