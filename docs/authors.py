@@ -124,4 +124,4 @@ print((results / "ripr_recovery.txt").read_text())
 # groups do not overlap (`benchmarks/costnet_path.py`).
 
 # %% tags=["remove-input"]
-read("costnet_path").fillna("")
+read("costnet_path").astype(object).fillna("")

@@ -35,7 +35,7 @@ print((results / "speed.txt").read_text())
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "speed.csv")
 columns = ["case", "design_s", "fit_s", "fit_products", "loss", "authors_loss", "xgboost_s"]
-table[columns].round(4).fillna("")
+table[columns].round(4).astype(object).fillna("")
 
 # %% [markdown]
 # ## melm, beside NumPy
@@ -54,7 +54,7 @@ table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "costnet_path.csv")
-table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].fillna("")
+table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].astype(object).fillna("")
 
 # %% [markdown]
 # ## ripr, beside SciPy's trees
