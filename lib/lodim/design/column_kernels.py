@@ -34,6 +34,14 @@ def read_only(x):
     return view
 
 
+def kernel_weights(weights):
+    """Weights (n,) of `moments`, None for ones, in a range whose sums do not leave float64."""
+    if weights is None:
+        return read_only(NO_WEIGHTS)
+    out_of_range = not 1e-100 < weights.max() < 1e100
+    return read_only(weights / weights.max() if out_of_range else weights)
+
+
 @njit([types.UniTuple(types.int64, 2)(layout, _FLAGS) for layout in _LAYOUTS], **_OPTIONS)
 def scan(x, bad):
     """Flag the NaN of x in bad, (n,) bool; return their number and the first infinite row or -1."""
