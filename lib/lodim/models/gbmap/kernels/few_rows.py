@@ -21,7 +21,7 @@ LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
 STARTS, LEADS, NULLS = 0, 1, 2  # what is followed
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _margin(y, score, k, own, rest):
     """Fill tiles with response and score of the one-score problem of class k of K."""
     for t in range(score.shape[0]):
@@ -42,7 +42,7 @@ def _margin(y, score, k, own, rest):
             rest[t, i] = score[t, k, i] - largest - np.log(total)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, curvature):
     """Fill (s,) with slope and curvature of the loss of the rows at positions `at`."""
     total = 0.0
@@ -59,7 +59,7 @@ def _derivatives(at, own, rest, weight, loss, slope, curvature):
             slope[i], curvature[i] = w * (p - y), w * max(p * (1.0 - p), FLAT)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _null_value(y, f, weight, loss, value, r):
     """The objective of a learner that adds nothing."""
     total = 0.0
@@ -69,7 +69,7 @@ def _null_value(y, f, weight, loss, value, r):
     return total
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _add_learner(X, theta, b, beta, target, z, g, slope, score):
     """Add a learner to the scores of its class."""
     v, none = theta.astype(X.dtype), np.zeros(TILE, X.dtype)
@@ -81,7 +81,7 @@ def _add_learner(X, theta, b, beta, target, z, g, slope, score):
             score[t, target, i] += theta[0] + g[i]
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _best_of_each_sign(theta, sign, value, count):
     """Put the lowest learner of each sign first, the lowest of all before; their number."""
     best = np.full(2, -1)
@@ -100,7 +100,7 @@ def _best_of_each_sign(theta, sign, value, count):
     return 2 if second >= 0 else 1
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _choose(sign, value, ends, count):
     """The lowest of some ends; of tied ones one that has converged, and b = 1 if both have."""
     lowest, any_converged, chosen = np.inf, False, -1

@@ -37,7 +37,7 @@ def _factor(H, damping, L):
     return True
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def newton(
     X, y, f, weight, b, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, least, theta
 ):  # fmt: skip

@@ -1,6 +1,7 @@
 """Hinges that promise most, compiled: along directions in which the loss of some rows has a slope.
 
-Functions are inlined by force, as in `kernels.cpu`.
+What is used once is inlined before it is compiled, which saves to compile it by itself; the rest
+by force, as in `kernels.cpu`.
 """
 
 import numpy as np
@@ -14,15 +15,11 @@ ROUNDING = 1e-20  # share of a column's mean square, below which its variance is
 DEPENDENT = 1e-10  # share of its length below which what is new in a direction is rounding
 VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
 TURNS = 30  # sweeps of Jacobi's method at most
-OPTIONS = {
-    "cache": True,
-    "fastmath": {"reassoc", "contract", "nsz"},
-    "error_model": "numpy",
-    "forceinline": True,
-}
+REASSOCIATE = {"reassoc", "contract", "nsz"}
+OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, forceinline=True)
 def _dot(u, v):
     s = 0.0
     for i in range(u.size):
@@ -30,14 +27,14 @@ def _dot(u, v):
     return s
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, forceinline=True)
 def _add(out, a, u):
     """out += a u."""
     for i in range(u.size):
         out[i] += a * u[i]
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _orthonormal(Q):
     """Make the rows of Q (k, p) orthonormal, in place and in order; the number that remain."""
     kept = 0
@@ -54,7 +51,7 @@ def _orthonormal(Q):
     return kept
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _eigenvectors(A, V):
     """Eigenvectors of the symmetric A (k, k) as columns of V, by Jacobi's method; A is spent."""
     k = A.shape[0]
@@ -88,15 +85,15 @@ def _eigenvectors(A, V):
                     V[i, p], V[i, q] = c * a - s * b, s * a + c * b
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, forceinline=True)
 def _project(X, Q, Z):
-    """Z (k, n) = Q X', of directions Q (k, p) and rows X (n, p)."""
+    """Fill the first rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
     for i in range(X.shape[0]):
-        for j in range(Z.shape[0]):
+        for j in range(Q.shape[0]):
             Z[j, i] = _dot(Q[j], X[i])
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _bent(X, Z, slope, Q):
     """Q (k, p) = Z diag(slope) X."""
     for j in range(Q.shape[0]):
@@ -107,49 +104,42 @@ def _bent(X, Z, slope, Q):
             _add(Q[j], slope[i] * Z[j, i], X[i])
 
 
-@njit(**OPTIONS)
-def _directions(X, slope, curvature, key, phase, speed, U, Z):
-    """Fill U (k, p) with directions and Z (k, n) with the rows' projections; their number.
+@njit(**OPTIONS, inline="always")
+def _directions(X, slope, curvature, key, phase, speed, U):
+    """Fill U (k, p) with directions; their number.
 
     The loss falls fastest along X'slope; eigenvectors of X' diag(slope) X are where its slope bends
     (Li 1992), here by subspace iteration from that and from mixtures of rows.
     """
     n, first = X.shape[0], 1 + MIXTURES
-    Q = np.zeros((first, X.shape[1]))
-    for i in range(n):
-        _add(Q[0], slope[i], X[i])
-        for j in range(MIXTURES):
-            _add(Q[1 + j], curvature[i] * np.cos(key[i] * speed[j] + phase[j]), X[i])
-    for j in range(first):
+    for j in range(U.shape[0]):
         for i in range(U.shape[1]):
-            U[j, i] = Q[j, i]
-    _project(X, Q, Z[:first])
-    P = np.empty((first, n))
-    k = _orthonormal(Q)
-    for _ in range(SWEEPS):
-        _project(X, Q[:k], P[:k])
-        _bent(X, P, slope, Q[:k])
+            U[j, i] = 0.0
+    for i in range(n):
+        for j in range(first):
+            wave = (
+                slope[i] if j == 0 else curvature[i] * np.cos(key[i] * speed[j - 1] + phase[j - 1])
+            )
+            _add(U[j], wave, X[i])
+    Q, P, k = U[:first].copy(), np.empty((first, n)), first
+    for sweep in range(SWEEPS + 1):
         k = _orthonormal(Q[:k])
-    _project(X, Q[:k], P[:k])
+        _project(X, Q[:k], P)
+        if sweep < SWEEPS:
+            _bent(X, P, slope, Q[:k])
     A, V = np.zeros((k, k)), np.empty((k, k))
-    for i in range(k):
-        for j in range(i + 1):
-            for r in range(n):
+    for r in range(n):
+        for i in range(k):
+            for j in range(k):
                 A[i, j] += slope[r] * P[i, r] * P[j, r]
-            A[j, i] = A[i, j]
     _eigenvectors(A, V)
     for j in range(k):
-        for i in range(U.shape[1]):
-            U[first + j, i] = 0.0
-        for i in range(n):
-            Z[first + j, i] = 0.0
         for i in range(k):
             _add(U[first + j], V[i, j], Q[i])
-            _add(Z[first + j], V[i, j], P[i])
     return first + k
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, curvature):
     """Scale directions U (k, p) and projections Z (k, n) so that these have unit variance.
 
@@ -175,7 +165,7 @@ def _to_unit_variance(U, Z, curvature):
     return kept if kept else k
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Newton step on the coefficient of h = max(side z - knot, 0): gain, step, mean of h.
 
@@ -196,7 +186,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     return 0.5 * fall * c, c, centre
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
     """Fill theta, sign with the best hinges along +-U (k, p), n_starts of each sign; their number.
 
@@ -224,8 +214,13 @@ def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    count = 0
+    count, most = 0, np.full(2, -np.inf)
     for b in range(2):
+        for j in range(2 * k):
+            most[b] = max(most[b], gain[b, j])
+    first = 0 if most[0] >= most[1] else 1  # beside the better sign the other one may soon be left
+    for turn in range(2):
+        b = first if turn == 0 else 1 - first
         for _ in range(min(n_starts, 2 * k)):
             j = 0
             for other in range(1, 2 * k):
@@ -243,7 +238,7 @@ def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
     return count
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, forceinline=True)
 def find_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, theta, sign):
     """Fill theta (2 n_starts, 2 + p) and signs with the starts of most promise; their number.
 
@@ -252,12 +247,13 @@ def find_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """
     U = np.empty((2 + 2 * MIXTURES, X.shape[1]))
     Z = np.empty((2 + 2 * MIXTURES, X.shape[0]))
-    k = _directions(X, slope, curvature, key, phase, speed, U, Z)
+    k = _directions(X, slope, curvature, key, phase, speed, U)
+    _project(X, U[:k], Z)
     k = _to_unit_variance(U[:k], Z[:k], curvature)
     return _place(U[:k], Z[:k], slope, curvature, ridge, hinges, n_starts, theta, sign)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OPTIONS, nogil=True)
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts):
     """Starts (q, 2 + p) and signs b (q,), as `find_starts` fills them."""
     theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
@@ -266,7 +262,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts)
     return theta[:count], sign[:count]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**OPTIONS, nogil=True)
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Starts (q, 2 + p) and signs b (q,): hinges along given directions U (k, p), which it scales."""
     theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
