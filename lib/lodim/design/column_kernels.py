@@ -18,7 +18,7 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """A read-only view, of a copy where x has gaps in memory: one compiled kernel serves for all."""
+    """A read-only view, of a copy where x has gaps in memory: one kernel serves for all."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view

@@ -264,7 +264,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts)
 
 @njit(**OPTIONS, nogil=True)
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Starts (q, 2 + p) and signs b (q,): hinges along given directions U (k, p), which it scales."""
+    """Starts (q, 2 + p) and signs b (q,): hinges along directions U (k, p), which it scales."""
     theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
     Z = np.empty((U.shape[0], X.shape[0]))
     _project(X, U, Z)
