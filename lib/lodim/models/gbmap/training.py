@@ -121,8 +121,8 @@ class BoostState:
     def few(self):
         """Whether a boost is fitted in one compiled call, by Newton's method."""
         s, p = self.settings, self.X.shape[1]
-        smooth = s.softplus and s.l1_ratio == 0.0
-        return smooth and p < WIDE and len(self.X) <= tiles.TILES_PER_BLOCK and on_host(self.X)
+        smooth, one_block = s.softplus and s.l1_ratio == 0.0, len(self.X) <= tiles.TILES_PER_BLOCK
+        return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
 
     @cached_property
     def few_rows(self):
