@@ -37,7 +37,7 @@ def by_python(objective):
 def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
     ends, (beta, _, loss) = starts.copy(), objective._shape
-    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol, ftol, False, np.inf
+    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol, ftol, False
     rows = objective._X, *objective._columns
     said = [newton(*rows, b, *rest, end) for b, end in zip(objective._sign, ends, strict=True)]
     value, grad_norm, n_iter, converged, passes = map(np.array, zip(*said, strict=True))

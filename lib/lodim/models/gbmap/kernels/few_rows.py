@@ -83,14 +83,14 @@ def _add_learner(X, theta, b, beta, target, z, g, slope, score):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _best_of_each_sign(theta, sign, value, count):
-    """Put the lowest learner of each sign first, the lowest of all before; their number."""
+    """Put the lowest learner of each sign first, that of b = 1 before; their number."""
     best = np.full(2, -1)
     for m in range(count):
         b = 0 if sign[m] > 0.0 else 1
         if best[b] < 0 or value[m] < value[best[b]]:
             best[b] = m
     first, second = best[0], best[1]
-    if first < 0 or (second >= 0 and value[second] < value[first]):
+    if first < 0:
         first, second = second, first
     one, two = theta[first].copy(), theta[max(second, 0)].copy()
     b_one, b_two = sign[first], sign[max(second, 0)]
@@ -173,7 +173,7 @@ def fit_boost(
                 value[m], largest, n_iter, converged, n = newton(
                     X, yx, fx, w, sign[m], beta, loss, ridge, precision, max_iter, tol,
                     max(ftol, SCREENING_FTOL) if of_starts else ftol, not of_starts,
-                    np.inf if of_starts else lowest, theta[m],
+                    theta[m],
                 )  # fmt: skip
                 ends[m, GRAD_NORM], ends[m, N_ITER], ends[m, CONVERGED] = largest, n_iter, converged
                 lowest, passes = min(lowest, value[m]), max(passes, n)

@@ -9,8 +9,6 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 CONVEX_UNTIL = 1e-3  # share of the value that a step gains, below which the whole Hessian is taken
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-10, 1e8
-HOPE = 10.0  # times what its last step gained that a learner beside a better one may still gain
-BEHIND = 1e-6  # share of the better one's value by which it must be above that beside it
 ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step, as share of what the model promises
 
 
@@ -39,7 +37,7 @@ def _factor(H, damping, L):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def newton(
-    X, y, f, weight, b, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, least, theta
+    X, y, f, weight, b, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, theta
 ):  # fmt: skip
     """Minimize one learner theta (d,) on one block of tiles by damped Newton steps, in place.
 
@@ -53,8 +51,6 @@ def newton(
     in a row lower its value by no more than the share ftol (`of_one`: of a value below one, which
     near zero has no share that counts, by ftol itself), or where a step that raises it, or three in
     a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them.
-    It leaves, not converged, where ten times what a step has gained would not bring it below the
-    value `least`.
 
     Returns
     -------
@@ -93,7 +89,6 @@ def newton(
                 share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
                 flat = flat + 1 if gain * share <= ftol * abs(new) else 0
                 convex = convex and gain > CONVEX_UNTIL * abs(new)
-            hopeless = started and not convex and new - HOPE * gain > least + BEHIND * abs(least)
             started, value, moved = True, new, True
             largest = 0.0
             for k in range(d):
@@ -102,8 +97,6 @@ def newton(
                 largest = max(largest, abs(gradient[k]))
             if largest <= tol or flat == 2:
                 converged = True
-                break
-            if hopeless:
                 break
         else:
             damping *= 4.0

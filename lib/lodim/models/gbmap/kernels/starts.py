@@ -214,13 +214,8 @@ def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    count, most = 0, np.full(2, -np.inf)
+    count = 0
     for b in range(2):
-        for j in range(2 * k):
-            most[b] = max(most[b], gain[b, j])
-    first = 0 if most[0] >= most[1] else 1  # beside the better sign the other one may soon be left
-    for turn in range(2):
-        b = first if turn == 0 else 1 - first
         for _ in range(min(n_starts, 2 * k)):
             j = 0
             for other in range(1, 2 * k):
