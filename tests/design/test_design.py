@@ -189,7 +189,7 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
     data = pd.DataFrame(values, columns=list("abcdef"))
     data["g"] = rng.choice(list("uvw"), 1000)
     one = Design.learn("~ . + a:b + np.exp(c)", data)[1]
-    monkeypatch.setattr("lodim.design.materialize.THREADED", 0)
+    monkeypatch.setattr("lodim.engine.blocks.THREADED", 0)
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", data)[1])
     strided = {name: values[:, j] for j, name in enumerate("abcdef")} | {"g": data["g"]}
     assert_same(one, Design.learn("~ . + a:b + np.exp(c)", strided)[1])

@@ -176,7 +176,7 @@ def frame(n=60):
 @pytest.fixture
 def one_solver(monkeypatch):
     """L-BFGS on the CPU too, not Newton's method: steps can then be compared before the end."""
-    monkeypatch.setattr("lodim.models.gbmap.objective.WIDE", 0)
+    monkeypatch.setattr("lodim.models.gbmap.training.BoostState.few", False)
 
 
 def both(formula, data, most, **arguments):

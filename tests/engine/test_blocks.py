@@ -130,3 +130,15 @@ def test_blas_is_limited_until_the_last_caller_leaves():
             assert counts() == {1}
         assert counts() == {1}
     assert counts() == before
+
+
+@pytest.mark.parametrize("numbers", [0, engine.THREADED])
+def test_work_on_each_item_comes_back_in_order(numbers):
+    assert engine.each(lambda i: i * i, range(20), numbers) == [i * i for i in range(20)]
+
+    def fail(i):
+        if i in (3, 7):
+            raise ValueError(f"item {i}")
+
+    with pytest.raises(ValueError, match="item 3"):
+        engine.each(fail, range(9), numbers)

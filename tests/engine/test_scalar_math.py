@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import vectorize
+from numba import njit, vectorize
 
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 
@@ -67,3 +67,18 @@ def test_softplus_from_them(z):
 def test_exp_is_monotone():
     x = np.sort(-np.random.default_rng(0).exponential(20, 20000))
     assert (np.diff(exp_all(x)) >= -4 * ULP * exp_all(x[1:])).all()
+
+
+def test_a_caller_that_allows_reordering_gets_the_same_numbers():
+    """Reordered, adding and subtracting a large number would round nothing."""
+
+    @njit(fastmath=True)
+    def both(x, out):
+        for i in range(x.size):
+            out[0, i] = exp_negative(-abs(x[i]))
+            out[1, i] = log1p_unit(out[0, i])
+
+    x = np.linspace(0.0, 30.0, 1001)
+    out = np.empty((2, x.size))
+    both(x, out)
+    np.testing.assert_allclose(out, [np.exp(-x), np.log1p(np.exp(-x))], rtol=8 * ULP)

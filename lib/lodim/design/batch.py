@@ -1,6 +1,7 @@
 """Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -38,11 +39,12 @@ class Batch:
         """Number of complete rows."""
         return len(self.rows)
 
-    @property
+    @cached_property
     def weight(self):
         """(n,) weights that sum to one."""
-        weight = np.ones(self.n) if self.weights is None else self.weights
-        return weight / max(weight.sum(), 1e-300)
+        if self.weights is None:
+            return np.full(self.n, 1.0 / max(self.n, 1))
+        return self.weights / max(self.weights.sum(), 1e-300)
 
     @property
     def units(self):

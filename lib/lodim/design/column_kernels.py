@@ -7,7 +7,6 @@ empty, all rows are used, in order (the usual case, and the one that vectorizes)
 import math
 
 import numpy as np
-from numba import types
 
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
@@ -15,26 +14,25 @@ from lodim.engine.tiles import TILE
 BLOCK = 512
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
-
-
-def _column(layout):
-    return types.Array(types.float64, 1, layout, readonly=True)
-
-
-_ROWS = types.Array(types.int64, 1, "C", readonly=True)
-_FLAGS = types.boolean[::1]
-_LAYOUTS = [_column("C"), _column("A")]
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """A read-only view: frames hand out both kinds, and one compiled kernel serves for all."""
-    view = x.view()
+    """A read-only view, of a copy where x has gaps in memory: one kernel serves for all."""
+    view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
-@njit([types.UniTuple(types.int64, 2)(layout, _FLAGS) for layout in _LAYOUTS], **_OPTIONS)
+def kernel_weights(weights):
+    """Weights (n,) of `moments`, None for ones, in a range whose sums do not leave float64."""
+    if weights is None:
+        return read_only(NO_WEIGHTS)
+    out_of_range = not 1e-100 < weights.max() < 1e100
+    return read_only(weights / weights.max() if out_of_range else weights)
+
+
+@njit(**_OPTIONS)
 def scan(x, bad):
     """Flag the NaN of x in bad, (n,) bool; return their number and the first infinite row or -1."""
     n_nan = 0
@@ -55,10 +53,7 @@ def scan(x, bad):
     return n_nan, infinite
 
 
-@njit(
-    [types.UniTuple(types.float64, 4)(layout, _ROWS, _column("C")) for layout in _LAYOUTS],
-    **_OPTIONS,
-)
+@njit(**_OPTIONS)
 def moments(x, rows, weights):
     """Weighted mean, population sd, least and greatest of x where the weight is positive.
 
@@ -94,13 +89,7 @@ def moments(x, rows, weights):
     return mean, math.sqrt(spread / total), least, greatest
 
 
-def _packs(scalar):
-    tiles = types.Array(scalar, 3, "C")
-    numbers = (types.float64, types.float64)
-    return [types.float64(layout, _ROWS, *numbers, tiles, types.int64) for layout in _LAYOUTS]
-
-
-@njit(_packs(types.float64) + _packs(types.float32), **_OPTIONS)
+@njit(**_OPTIONS)
 def pack(x, rows, mean, scale, tiles, k):
     """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
     largest = 0.0

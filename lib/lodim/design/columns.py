@@ -303,11 +303,9 @@ def as_levels(column):
     """The column with each distinct number as a level; itself where it has levels."""
     if column.kind == "level":
         return column
-    values, codes = np.unique(column.values, return_inverse=True)
-    present = ~np.isnan(values)
-    codes[~present[codes]] = -1
+    codes, values = pd.factorize(column.values, use_na_sentinel=True)
     kind = int if column.whole else float
-    return Column(column.name, "level", None, codes, tuple(kind(v) for v in values[present]))
+    return _sorted_column(column.name, codes, [kind(v) for v in values])
 
 
 def without_levels(column, known, forgiven=None):

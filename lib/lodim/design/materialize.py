@@ -2,21 +2,19 @@
 
 import itertools
 import math
-import os
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from lodim.design import columns, factors
-from lodim.design.column_kernels import ALL, NO_WEIGHTS, moments, pack, read_only
+from lodim.design.column_kernels import ALL, kernel_weights, moments, pack, read_only
 from lodim.design.table import expand_rows, known_rows
+from lodim.engine.blocks import each
 from lodim.errors import DataError
 
 FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
 FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
 KEPT = 4_000_000  # numbers of factors that are kept between terms
-THREADED = 2_000_000  # numbers above which threads over columns pay
 
 
 def column_choices(term):
@@ -80,14 +78,8 @@ def _each(work, terms, table, p):
     """Do the work of every term, given its first feature; in threads where there is much."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
-    threads = min(8, os.cpu_count() or 1)
-    if table.n * p < THREADED or threads == 1:
-        for term, first in zip(terms, firsts, strict=True):
-            work(term, first)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, terms, firsts):
-            pass
+    pairs = list(zip(terms, firsts, strict=True))
+    each(lambda pair: work(*pair), pairs, table.n * p)
 
 
 def write(terms, table, X, mean, scale, flat):
@@ -106,16 +98,11 @@ def learn_and_write(terms, table, X, names, weights, standardize):
     """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
     p = X.shape[1]
     mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
-    if weights is None:
-        weights = NO_WEIGHTS
-    elif not 1e-100 < weights.max() < 1e100:
-        weights = weights / weights.max()  # their sum, or a product, would leave float64
-    weights, prepared = read_only(weights), _Prepared(terms, table)
+    weights, prepared = kernel_weights(weights), _Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            used = _known_values(x, rows, weights) if table.missing == "keep" else (rows, weights)
-            mean[k], sd, least, greatest = moments(x, *used)
+            mean[k], sd, least, greatest = _moments_of(term, table, x, rows, weights)
             if not (np.isfinite(mean[k]) and np.isfinite(sd)):
                 what = f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to be squared"
                 raise DataError(f"{what}; divide it by a power of ten")
@@ -127,6 +114,15 @@ def learn_and_write(terms, table, X, names, weights, standardize):
 
     _each(work, terms, table, p)
     return mean, scale, flat
+
+
+def _moments_of(term, table, x, rows, weights):
+    """Moments of one column of a term, those of a number where they are known already."""
+    if len(term) == 1 and isinstance(term[0], factors.Numeric) and term[0].name in table.moments:
+        return table.moments[term[0].name]
+    if table.missing == "keep":
+        rows, weights = _known_values(x, rows, weights)
+    return moments(x, rows, weights)
 
 
 def _check_near(largest, term, dtype):

@@ -6,9 +6,10 @@ import numpy as np
 
 from lodim import forms
 from lodim.design import factors
-from lodim.design.column_kernels import NO_WEIGHTS, moments, read_only
+from lodim.design.column_kernels import kernel_weights, moments, read_only
 from lodim.design.columns import Column, as_float, take
-from lodim.design.table import is_missing
+from lodim.design.table import has_gaps, is_missing
+from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 
@@ -36,17 +37,23 @@ class Fill:
 
 
 def learn_fills(names, table):
-    """The Fill of each column, in order.
+    """The Fill of each column, in order; the table keeps the moments of numbers without gaps.
 
     Raises
     ------
     DataError
         A column is missing in every row that counts.
     """
-    return tuple(_learn(table.columns[name], table.rows, table.weights) for name in names)
+    return tuple(each(lambda name: _learn(table, name), names, table.n * len(names)))
 
 
-def _learn(column, rows, weights):
+def _learn(table, name):
+    column, rows, weights = table.columns[name], table.rows, table.weights
+    if column.kind == "number" and not has_gaps(table, name):
+        # Some row counts: weights that are all zero are refused.
+        values = read_only(as_float(column.values))
+        table.moments[name] = moments(values, rows, kernel_weights(weights))
+        return Fill(name, float(table.moments[name][0]), 0)
     missing = is_missing(column, rows)
     counts = np.ones(len(missing), bool) if weights is None else weights > 0
     known = counts & ~missing
@@ -58,7 +65,7 @@ def _learn(column, rows, weights):
     if column.kind == "level":
         value = _most_frequent(column, rows, weights, known)
     else:
-        value = _mean(column, rows, weights, known if missing.any() else None)
+        value = _mean(column, rows, weights, known)
     return Fill(column.name, value, int((missing & counts).sum()))
 
 
@@ -69,14 +76,10 @@ def _most_frequent(column, rows, weights, known):
 
 
 def _mean(column, rows, weights, known):
-    """The weighted mean of the known rows, all where None."""
-    at = rows if known is None else _positions(rows, known)
-    if weights is None:
-        mass = NO_WEIGHTS
-    else:
-        mass = (weights if known is None else weights[known]) / weights.max()
+    """The weighted mean of the known rows."""
+    mass = kernel_weights(None if weights is None else weights[known])
     values = read_only(as_float(column.values))
-    return float(moments(values, read_only(at), read_only(mass))[0])
+    return float(moments(values, read_only(_positions(rows, known)), mass)[0])
 
 
 def _positions(rows, known):
@@ -86,7 +89,7 @@ def _positions(rows, known):
 
 def filled(table, fills):
     """The table with the gaps of its columns filled."""
-    gaps = {f.name for f in fills if is_missing(table.columns[f.name], table.rows).any()}
+    gaps = {f.name for f in fills if has_gaps(table, f.name)}
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in fills if f.name in gaps}
     return replace(table, filled=columns)
 

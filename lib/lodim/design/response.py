@@ -11,6 +11,7 @@ from lodim.design import columns, factors, numeric_text
 from lodim.design.column_kernels import ALL, read_only, scan
 from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
+from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.text import first_few
 
@@ -217,13 +218,18 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
         `n_incomplete` rows of weight above zero miss features alone.
     """
     n = len(frame.index)
-    gaps, bad, dropped, read = np.zeros(n, bool), np.zeros(n, bool), {}, {}
+    gaps, bad, read = np.zeros(n, bool), np.zeros(n, bool), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = columns.read_column(frame, name)
         if name in (known or ()):
             read[name] = columns.without_levels(read[name], *known[name])
+
+    def flag(name):
         flags = bad if name in answers and missing != "keep" else gaps
-        dropped[name] = _flag(read[name], flags, frame.index)
+        return _flag(read[name], flags, frame.index)
+
+    dropped = dict(zip(read, each(flag, list(read), n * len(read)), strict=True))
+    complete = frozenset(name for name in read if not dropped[name])
     for what, array in vars(inputs).items():
         if array is not None:
             lacking = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
@@ -235,14 +241,15 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     if learning and not len(rows):
         _raise_no_rows(n, dropped, incomplete and drop)
     used = read_only(ALL if len(rows) == n else rows)
-    return Table(read, used, frame.index, len(rows), missing=missing), rows, incomplete
+    table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
+    return table, rows, incomplete
 
 
 def _flag(column, bad, index):
     """Mark where a column is missing; return in how many rows."""
     if column.kind == "level":
         missing = column.codes < 0
-        np.logical_or(bad, missing, out=bad)
+        bad[missing] = True  # never False: several threads mark the same rows
         return int(missing.sum())
     if column.values.dtype.kind in "iu":
         return 0
@@ -285,7 +292,8 @@ def learn_response(response, family, table):
         y = _values(source, rows, family)
         _check_varies(y, response.name, table.positive_weight)
         return expand_rows(y, where, n), response, family
-    levels = columns.used_levels(columns.as_levels(source), rows)
+    source = columns.as_levels(source)
+    levels = columns.used_levels(source, rows)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.positive_weight)
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
@@ -357,9 +365,10 @@ def _as_condition(name, levels):
 
 
 def _check_levels(name, levels, y, family, positive_weight):
-    used = np.unique(y if positive_weight is None else y[positive_weight])
+    codes = (y if positive_weight is None else y[positive_weight]).astype(np.int64)
+    used = np.flatnonzero(np.bincount(codes, minlength=len(levels)))
     if len(used) < 2:
-        one = levels[int(used[0])]
+        one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
     if family == "binomial" and len(levels) > 2:
         raise DataError(

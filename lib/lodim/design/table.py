@@ -16,7 +16,9 @@ class Table:
     ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
     ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone.
     ``missing`` says what is done where a feature is missing (see `Design`), and ``filled`` holds
-    the columns whose gaps are filled, for what needs a value in each row.
+    the columns whose gaps are filled, for what needs a value in each row. ``complete_columns`` are
+    names of columns that miss nothing, and ``moments`` what `column_kernels.moments` gives of some
+    of these, for all rows and the weights.
     """
 
     columns: dict
@@ -27,6 +29,8 @@ class Table:
     missing: str = "drop"
     weights: np.ndarray | None = None
     filled: dict = field(default_factory=dict)
+    complete_columns: frozenset = frozenset()
+    moments: dict = field(default_factory=dict)
 
     def complete(self, name):
         """A column, its gaps filled where they are."""
@@ -75,6 +79,13 @@ def expand_rows(values, where, n):
     full = np.full(n, np.nan)
     full[where] = values
     return full
+
+
+def has_gaps(table, name):
+    """Whether a column is missing in some of the table's rows."""
+    if name in table.complete_columns:
+        return False
+    return bool(is_missing(table.columns[name], table.rows).any())
 
 
 def is_missing(column, rows):

@@ -21,6 +21,7 @@ from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
+THREADED = 2_000_000  # numbers in columns above which threads over columns pay
 LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
 
 
@@ -110,6 +111,19 @@ def for_blocks(kernel, n_blocks, *args, threads=1):
     kernel(bounds[0], bounds[1], *args)
     for job in waiting:
         job.result()
+
+
+def each(work, items, numbers, threads=None):
+    """A list of work(item); in threads where the items hold so many numbers that it pays.
+
+    What is to gain is what the work does without the GIL. The first error, in the items' order, is
+    raised.
+    """
+    threads = min(8, threads or available_threads())
+    if numbers < THREADED or threads == 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, items))
 
 
 def over_rows(kernel, tiles, *args, threads=1):

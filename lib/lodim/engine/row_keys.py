@@ -94,9 +94,14 @@ def _standard(values, share, most):
     return apart / spread if spread > TIE * most else np.zeros_like(apart)
 
 
+def draw_waves(k, rng):
+    """Phases and speeds (k,) of k random smooth functions of a key, cos(speed key + phase)."""
+    return rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
+
+
 def waves(key, k, rng):
     """k random weights of each row, (n, k): smooth functions of its key."""
-    phase, speed = rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
+    phase, speed = draw_waves(k, rng)
     return np.cos(key[:, None] * speed + phase)
 
 

@@ -12,7 +12,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-FAST = {"error_model": "numpy"}  # a division that may raise does not vectorize
+# A division that may raise does not vectorize. Without a word on fastmath the caller's would be
+# taken, and reordering is fatal to rounding by adding and subtracting a large number.
+FAST = {"error_model": "numpy", "fastmath": False}
 
 
 def exp_negative(x):

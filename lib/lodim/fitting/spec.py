@@ -158,6 +158,8 @@ class ModelSpec:
     options, plots : tuples of Option and of kinds of plot, for the command line
     without : tuple of str
         Arguments that other models have, and this one lacks.
+    compiled_stages : bool
+        Whether a stage of few rows too is nearly all compiled, so that threads share fits of them.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     """
@@ -185,6 +187,7 @@ class ModelSpec:
     options: tuple[Option, ...] = ()
     plots: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):

@@ -30,7 +30,7 @@ from lodim.selection.racing import (
     standard_error,
 )
 
-FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
+FEW_ROWS = 2000  # up to here threads of Python lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 FOLDS = 5  # of a draw of choose()
@@ -69,7 +69,7 @@ def fold_splits(batch, levels, seed, standardize, draws=1):
 
 def side_by_side(problem):
     """Number of settings or folds to fit at a time, each on a thread of its own."""
-    if problem.batch.n <= FEW_ROWS:
+    if problem.batch.n <= FEW_ROWS and not problem.spec.compiled_stages:
         return 1
     return getattr(problem.settings, "threads", None) or available_threads()
 
@@ -225,7 +225,8 @@ def cv(
     seed : int
         Of the folds, and of the model where it has one.
     n_jobs : int, optional
-        Threads; by default all, and one up to 2,000 rows, where they would wait for each other.
+        Threads; by default all, and one up to 2,000 rows of models in which they would wait for
+        each other: of all but gbmap.
         Folds hold their own copy of the features.
     progress : bool
         Show a progress bar (needs tqdm).

@@ -5,8 +5,10 @@ import pytest
 
 import lodim as ld
 from lodim.engine import tiles
+from lodim.models.gbmap import boost
 from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
+from lodim.models.gbmap.kernels.newton import newton
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
@@ -32,6 +34,16 @@ def by_python(objective):
     return objective
 
 
+def by_newton(objective, starts, max_iter, tol, ftol=0.0):
+    """The Minimum of an objective's learners, followed by Newton's method."""
+    ends, (beta, _, loss) = starts.copy(), objective._shape
+    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol, ftol, False
+    rows = objective._X, *objective._columns
+    said = [newton(*rows, b, *rest, end) for b, end in zip(objective._sign, ends, strict=True)]
+    value, grad_norm, n_iter, converged, passes = map(np.array, zip(*said, strict=True))
+    return Minimum(ends, value, grad_norm, n_iter, converged, passes.max())
+
+
 STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
 
 
@@ -40,7 +52,6 @@ STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
 def test_compiled_loop_ends_where_lbfgs_does(loss, l1_ratio):
     compiled, start = objective(loss, l1_ratio=l1_ratio)
     assert compiled.compiled_loop is not None
-    assert (compiled.compiled_newton is None) == (l1_ratio > 0.0)
     end = lbfgs(compiled, start, **STOP)
     other = lbfgs(by_python(objective(loss, l1_ratio=l1_ratio)[0]), start, **STOP)
     assert end.converged.all() and other.converged.all()
@@ -65,7 +76,7 @@ def test_compiled_loop_in_scaled_coordinates_ends_where_lbfgs_does():
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 def test_newton_ends_at_minima_within_rounding(loss):
     compiled, start = objective(loss)
-    end = Minimum(*compiled.compiled_newton(start, 200, 1e-9, 0.0))
+    end = by_newton(compiled, start, 200, 1e-9)
     assert end.converged.all() and end.grad_norm.max() <= 1e-9
     assert (end.n_iter < 80).all() and end.n_eval < 160
     value, gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))
@@ -81,7 +92,7 @@ def test_newton_ends_at_minima_within_rounding(loss):
 
 def test_newton_says_where_it_was_cut_short():
     compiled, start = objective(LOGISTIC)
-    end = Minimum(*compiled.compiled_newton(start, 4, 1e-12, 0.0))
+    end = by_newton(compiled, start, 4, 1e-12)
     assert not end.converged.any() and end.n_eval <= 5
     assert (end.value <= compiled(start, np.arange(3))[0]).all()
 
@@ -102,19 +113,19 @@ def test_a_deep_fit_holds_still_under_rounding():
 @pytest.mark.parametrize("extra", [{}, {"l1_ratio": 0.5}, {"activation": "identity"}])
 def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
     used = []
-    for name in ("newton", "descend"):
-        own = getattr(objectives, name)
-        monkeypatch.setattr(objectives, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
+    for module, name in ((boost, "fit_boost"), (objectives, "descend")):
+        own = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
     cars = ld.data("autompg").dropna()
     fit = ld.gbmap("mpg ~ weight + model_year", cars, m=1, lambda_=0.1, **extra)
-    assert set(used) == ({"descend"} if extra else {"newton"})
+    assert set(used) == ({"descend"} if extra else {"fit_boost"})
     words = str(fit.summary())
     assert ("Newton's method" in words) == (not extra) and ("L-BFGS" in words) == bool(extra)
 
 
 def test_many_rows_keep_the_loop_that_shares_passes_among_threads():
     many = objective(SQUARED, n=5000)[0]
-    assert many.compiled_loop is None and many.compiled_newton is None
+    assert many.compiled_loop is None
 
 
 def test_passes_and_steps_are_counted_as_by_lbfgs():

@@ -8,10 +8,18 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.models.gbmap.kernels.cpu import IDENTITY
-from lodim.models.gbmap.leads import descend, lead_by_sample, lead_in_span
+from lodim.engine.row_keys import draw_waves
+from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
+from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
+from lodim.models.gbmap.kernels.starts import MIXTURES
+from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.objective import null_learners, penalize, stage_objective
+from lodim.models.gbmap.objective import (
+    null_learners,
+    penalize,
+    precision_of,
+    stage_objective,
+)
 from lodim.models.gbmap.settings import WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
@@ -23,8 +31,7 @@ ROUND = 40  # evaluations after which the curvature is taken anew
 MEMORY = 30  # steps that a fit of many features remembers
 RESOLVED = 0.25  # standard errors of the loss: what ten further steps of many rows should gain
 LEAST_RESOLVED = 1e-6  # and of a loss of one no less than that
-LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
-TIED = 1e-9  # relative difference of two objectives that says nothing
+KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "grad_norm": float}
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
@@ -39,18 +46,16 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
     for stage in count(1):
-        learners, logs = [None] * family.n_scores, [{}] * family.n_scores
-        for k in state.class_order:
-            learner, logs[k] = _fit_learner(state, stage, k, rng, warm_start)
-            state.add(learner, batch.X)
-            if stage == 1:  # the training score has the null model already
-                learner.theta[0, 0] += state.intercept[k]
-            if eval_batch is not None:
-                eval_score = eval_score + learner.score(eval_batch.X, eval_batch.n, threads)
-            learners[k] = learner
-        log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
+        if state.few:
+            learners, log = _fit_few(state, stage, rng, warm_start)
+        else:
+            learners, log = _fit_in_turn(state, stage, rng, warm_start, batch.X)
+        if stage == 1:  # the training score has the null model already
+            learners.theta[:, 0] += state.intercept
+        if eval_batch is not None:
+            eval_score = eval_score + learners.score(eval_batch.X, eval_batch.n, threads)
         log["deviance"] = np.full(family.n_scores, state.deviance())
-        yield WeakLearners.concatenate(learners), log, eval_score
+        yield learners, log, eval_score
 
 
 def combine(parts):
@@ -65,6 +70,41 @@ def combine(parts):
     return every.select(keep), log
 
 
+def _fit_few(state, stage, rng, warm_start):
+    """The learners of a boost of few rows and columns, by Newton's method, and a log of them.
+
+    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
+    two starts that rounding has set apart, after dozens of steps, two ends.
+    """
+    settings, K, order = state.settings, state.family.n_scores, state.class_order
+    waves = zip(*(draw_waves(MIXTURES, rng) for _ in order), strict=True)
+    near = [_neighbours(warm_start, stage, k, state) for k in range(K)]
+    near_target = np.repeat(np.arange(K), [len(sign) for _, sign in near])
+    near = (np.concatenate(part) for part in zip(*near, strict=True))
+    ridge = penalize(settings, state.X.shape[1], state.p).ridge
+    loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
+    shape, stop = (float(settings.beta), loss, precision_of(state.X.dtype)), _stop(state)
+    theta, sign, ends = fit_boost(
+        *state.few_rows, *map(np.array, waves), *near, near_target, ridge, *shape,
+        settings.n_starts, settings.max_iter, float(stop["tol"]), float(stop["ftol"]),
+    )  # fmt: skip
+    if state.rotation is not None:
+        theta = state.rotation.expand(theta)
+    turn = np.argsort(order)
+    log = {name: column[turn].astype(KINDS[name]) for name, column in zip(LOG, ends.T, strict=True)}
+    return _learners(state, theta[turn], sign[turn], np.arange(K), stage), log
+
+
+def _fit_in_turn(state, stage, rng, warm_start, X):
+    """The learners of a boost, one score after the other, and a log of them."""
+    learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
+    for k in state.class_order:
+        learners[k], logs[k] = _fit_learner(state, stage, k, rng, warm_start)
+        state.add(learners[k], X)
+    log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
+    return WeakLearners.concatenate(learners), log
+
+
 def _fit_learner(state, stage, k, rng, warm_start):
     """The learner of score k in a stage, and how its fit ended."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
@@ -76,14 +116,13 @@ def _fit_learner(state, stage, k, rng, warm_start):
     theta, sign, entry = _minimize(objective, penalty, state, k, lead, stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    return _learner(state, theta, sign, k, stage), entry
+    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry
 
 
-def _learner(state, theta, sign, k, stage):
-    """One learner (1, d) as a record."""
-    place = np.array([k]), np.array([stage])
+def _learners(state, theta, sign, target, stage):
+    """Learners (r, d) of a stage as a record."""
     shape = *state.settings.shape, state.scale, state.family.n_scores
-    return WeakLearners(theta, np.array([sign]), *place, *shape)
+    return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
 
 
 def _neighbours(warm_start, stage, k, state):
@@ -149,7 +188,8 @@ def _enough(state, k, lead, stop):
     if not state.settings.resolves(state.exact):
         # Of a loss near zero no share counts, but of one: that of a standardized response.
         return {"ftol": stop["ftol"] / min(max(value, 1e-6), 1.0)}
-    error = state.standard_error(k, _learner(state, lead.theta[[best]], lead.sign[best], k, 1))
+    learner = _learners(state, lead.theta[[best]], lead.sign[[best]], np.array([k]), 1)
+    error = state.standard_error(k, learner)
     resolution = max(RESOLVED * error, LEAST_RESOLVED * max(1.0, value))
     return {"tol": 0.0, "ftol": 0.0, "resolution": resolution}
 
@@ -171,8 +211,8 @@ def _refine(objective, sampled, theta, stop, state):
     """
     exact = state.exact
     way = {"memory": MEMORY, "best_only": True} if state.spanned else {"best_only": not exact}
-    if sampled is None or (objective.compiled_newton and exact):
-        return descend(objective, theta, **stop, **way)
+    if sampled is None:
+        return lbfgs(objective, theta, **stop, **way)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
     while True:

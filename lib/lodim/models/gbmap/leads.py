@@ -5,20 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import over_rows, single_blas
+from lodim.engine.blocks import over_rows
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
+from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
 from lodim.models.gbmap.starts import (
     derivatives,
     draw_starts,
     krylov,
     place_hinges,
-    to_unit_variance,
 )
-from lodim.solve.lbfgs import Minimum, lbfgs
+from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet
 
-SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
 SPAN_FTOL, SPAN_ITER = 1e-6, 100  # of fits in a span, whose passes cost little
 ROWS_EACH = 128  # rows a feature from which a sample shows the directions of all rows
@@ -65,7 +64,7 @@ def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     theta, sign = np.concatenate([theta, near]), np.concatenate([sign, near_sign])
     rows = objective(sign)
     ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
-    end = descend(rows, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
+    end = lbfgs(rows, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
     return _best_of_each_sign(end, sign, end.theta, end.n_eval if exact else 0)
 
 
@@ -102,17 +101,6 @@ def lead_in_span(objective, penalty, state, k, near, near_sign):
         return _best_of_each_sign(end, sign, theta, 0)
     n_eval = 2 + len(T) + -(-end.n_eval * V.shape[1] // p)
     return replace(_best_of_each_sign(end, sign, theta, n_eval), null_value=float(value[0]))
-
-
-def descend(objective, theta, *, max_iter, tol, ftol, **way):
-    """The ends of learners by Newton's method where a Hessian is cheap, else by L-BFGS.
-
-    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
-    two starts that rounding has set apart, after dozens of steps, two ends.
-    """
-    if objective.compiled_newton and "resolution" not in way:
-        return Minimum(*objective.compiled_newton(theta, max_iter, tol, ftol))
-    return lbfgs(objective, theta, max_iter=max_iter, tol=tol, ftol=ftol, **way)
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
@@ -157,8 +145,5 @@ def _projected(X, V, threads):
 def _starts(state, k, Z, U, ridge, n_starts):
     """Hinges along directions U (k, r) of sampled rows Z (n, r)."""
     y, score, weight = state.sample_margin(k)
-    slope, curvature = derivatives(y, score, weight, state.family.name == "gaussian")
-    with single_blas():
-        U = to_unit_variance(U, Z, curvature)
-    n_starts = n_starts or state.settings.n_starts
-    return place_hinges(Z, U, slope, curvature, ridge, True, n_starts)
+    by_row = derivatives(y, score, weight, state.family.name == "gaussian")
+    return place_hinges(U, Z, *by_row, ridge, n_starts or state.settings.n_starts)

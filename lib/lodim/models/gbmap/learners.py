@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import over_rows, place
+from lodim.engine.blocks import each, over_rows, place, single_blas
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 
@@ -130,16 +130,20 @@ class Effects:
     @classmethod
     def from_batch(cls, learners, batch, threads):
         """Weighted averages over the rows of a batch."""
-        weight = batch.weight
-        mean = np.zeros((learners.n_scores, batch.X.shape[1]))
-        mean_abs, active = np.zeros_like(mean), np.zeros(len(learners))
-        for rows, X in _chunks(batch.X, batch.n, width=mean.size):
+        weight, X = batch.weight, batch.X
+        width = learners.n_scores * X.shape[1]
+
+        def sums(chunk):
+            rows, part = chunk
             w = weight[rows]
-            slopes = learners.slopes(X, len(w), threads)
-            active += w @ learners.active(slopes)
-            for k, gradient in enumerate(learners.gradients(slopes)):
-                mean[k] += w @ gradient
-                mean_abs[k] += w @ np.abs(gradient)
+            slopes = learners.slopes(part, len(w))
+            sizes = [w @ np.abs(g, out=g) for g in learners.gradients(slopes)]
+            return w @ slopes, w @ learners.active(slopes), np.array(sizes)
+
+        with single_blas():
+            parts = each(sums, list(_chunks(X, batch.n, width)), batch.n * width, threads)
+            slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
+            mean = np.concatenate(learners.gradients(slope[None]))
         # A sum of weights that add up to one may end a rounding error above it.
         return cls(mean, mean_abs, np.minimum(active, 1.0))
 

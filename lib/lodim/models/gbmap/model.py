@@ -247,5 +247,6 @@ SPEC = ModelSpec(
         Option("--beta", "beta", float, "softness of the softplus; default: 10"),
     ),
     plots=("loss", "effects", "embedding"),
+    compiled_stages=True,
     after_stages=("refit",),
 )

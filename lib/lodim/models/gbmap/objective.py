@@ -5,10 +5,8 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import count_blocks, on_host, sum_blocks
-from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED, hessian, loss_gradient
+from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
-from lodim.models.gbmap.kernels.newton import newton
-from lodim.models.gbmap.settings import WIDE
 from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
@@ -36,11 +34,9 @@ class BoostObjective:
         self._sign, self._shape, self._threads = sign, shape, threads
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
-        self.precision = 4.0 * float(np.finfo(X.dtype).eps)
+        self.precision = precision_of(X.dtype)
         few_rows = on_host(X) and count_blocks(X) == 1
         self.compiled_loop = self._descend if few_rows else None
-        narrow = X.shape[1] < WIDE and shape[1] == SOFTPLUS and not penalty.l1.any()
-        self.compiled_newton = self._newton if few_rows and narrow else None
 
     def __call__(self, theta, active):
         q, d = theta.shape
@@ -57,11 +53,6 @@ class BoostObjective:
         penalty = self._ridge, self.l1, self.precision
         return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
 
-    def _newton(self, theta, max_iter, tol, ftol):
-        """Newton's method over one block of rows, compiled."""
-        rows, shape = (self._X, *self._columns), (self._sign, *self._shape)
-        return newton(*rows, *shape, self._ridge, self.precision, theta, max_iter, tol, ftol)
-
     def hessian(self, theta):
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
         q, d = theta.shape
@@ -71,6 +62,11 @@ class BoostObjective:
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
         return H
+
+
+def precision_of(dtype):
+    """Relative error of a loss of rows in a precision."""
+    return 4.0 * float(np.finfo(dtype).eps)
 
 
 def penalize(settings, width, p):

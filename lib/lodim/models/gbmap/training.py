@@ -118,6 +118,20 @@ class BoostState:
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
+    def few(self):
+        """Whether a boost is fitted in one compiled call, by Newton's method."""
+        s, p = self.settings, self.X.shape[1]
+        smooth, one_block = s.softplus and s.l1_ratio == 0.0, len(self.X) <= tiles.TILES_PER_BLOCK
+        return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
+
+    @cached_property
+    def few_rows(self):
+        """What `kernels.few_rows.fit_boost` takes of the rows; the scores are changed in place."""
+        y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
+        starts = self.start_at, self._start_X, self.start_key
+        return self.X, y, self.score, weight, self.class_order, *starts
+
+    @property
     def spanned(self):
         """Whether starts are sought in the span of directions that all rows show."""
         s, p = self.settings, self.X.shape[1]
@@ -169,7 +183,7 @@ class BoostState:
     @cached_property
     def _start_X(self):
         X = self.X if self.sample is None else self.sample_X
-        return tiles.rows(X, self.start_at).astype(np.float64)
+        return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
     def margin(self, k):
         """Response and score of the one-score problem for score k, (n,) each."""

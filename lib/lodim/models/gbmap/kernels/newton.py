@@ -1,13 +1,10 @@
-"""Newton's method for objectives of few rows and columns, compiled with its passes.
-
-Of some hundred rows a pass takes microseconds, and Python ten times that between two of them.
-"""
+"""Newton's method for learners of few rows and columns, compiled with its passes."""
 
 import numpy as np
 
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import add_hessian, add_loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, add_hessian, add_loss_gradient
 from lodim.solve.objective import solve_lower, solve_upper
 
 CONVEX_UNTIL = 1e-3  # share of the value that a step gains, below which the whole Hessian is taken
@@ -38,100 +35,105 @@ def _factor(H, damping, L):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def newton(
-    X, y, f, weight, sign, beta, activation, loss, ridge, precision, theta, max_iter, tol, ftol
+    X, y, f, weight, b, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, theta
 ):  # fmt: skip
-    """Minimize q learners on one block of tiles by damped Newton steps, the fields of a Minimum.
+    """Minimize one learner theta (d,) on one block of tiles by damped Newton steps, in place.
 
     As `solve.newton`: steps solve (H + mu max(diag H) I) step = -gradient; mu falls where the
     quadratic model holds and rises where it does not, or where the matrix is not positive definite
     (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is Gauss-Newton's and what is convex of the rest
     until a step gains less than a thousandth of the value, then the Hessian itself.
 
-    X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge (d,) and
-    precision of the objective. A learner ends where no gradient is above tol, where two steps in a
-    row lower its value by no more than the share ftol, or where a step that raises it, or three in
+    X, y, f, weight, beta, loss as of `kernels.cpu.loss_gradient`, b the learner's sign; ridge (d,)
+    and precision of the objective. A learner ends where no gradient is above tol, where two steps
+    in a row lower its value by no more than the share ftol (`of_one`: of a value below one, which
+    near zero has no share that counts, by ftol itself), or where a step that raises it, or three in
     a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them.
-    n_eval is the most passes of a learner.
+
+    Returns
+    -------
+    value, largest gradient, steps, whether it has converged, passes
     """
-    q, d = theta.shape
-    b, softness = sign.astype(X.dtype), X.dtype.type(beta)
+    d = theta.size
+    softness, side = X.dtype.type(beta), X.dtype.type(b)
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     per_row, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    end, sums, H, L = theta.copy(), np.empty(1 + d), np.empty((d, d)), np.zeros((d, d))
-    values, largest, n_iter = np.empty(q), np.empty(q), np.zeros(q, np.int64)
-    converged, n_eval = np.zeros(q, np.bool_), 0
-    gradient, step, trial = np.empty(d), np.empty(d), np.empty(d)
-    for m in range(q):
-        damping, convex, flat, idle, passes = FIRST_DAMPING, True, 0, 0, 0
-        value, promised, started, moved = np.inf, 0.0, False, False
-        trial[:] = theta[m]
-        while True:
-            v = trial.astype(X.dtype)
-            sums[:] = 0.0
+    sums, H, L, v = np.empty(1 + d), np.empty((d, d)), np.zeros((d, d)), np.empty(d, X.dtype)
+    gradient, step, trial = np.empty(d), np.empty(d), theta.copy()
+    damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
+    value, promised, started, moved = np.inf, 0.0, False, False
+    largest, converged = np.inf, False
+    while True:
+        for k in range(d):
+            v[k] = trial[k]
+            sums[1 + k] = 0.0
+        sums[0] = 0.0
+        for t in range(X.shape[0]):
+            add_loss_gradient(
+                X[t], y[t], f[t], weight[t], v, side, softness, SOFTPLUS, loss,
+                z, score, slope, per_row, r, sums,
+            )  # fmt: skip
+        passes += 1
+        new = sums[0]
+        for k in range(d):
+            new += ridge[k] * trial[k] * trial[k]
+        gain = value - new
+        if not started or gain > ACCEPTED * promised:
+            if started:
+                if gain > GOOD * promised:
+                    damping = max(0.1 * damping, LEAST_DAMPING)
+                elif gain < POOR * promised:
+                    damping *= 2.0
+                share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
+                flat = flat + 1 if gain * share <= ftol * abs(new) else 0
+                convex = convex and gain > CONVEX_UNTIL * abs(new)
+            started, value, moved = True, new, True
+            largest = 0.0
+            for k in range(d):
+                theta[k] = trial[k]
+                gradient[k] = sums[1 + k] + 2.0 * ridge[k] * trial[k]
+                largest = max(largest, abs(gradient[k]))
+            if largest <= tol or flat == 2:
+                converged = True
+                break
+        else:
+            damping *= 4.0
+            if promised <= 100.0 * precision * abs(value):
+                converged = True
+                break
+        if moved:
+            for i in range(d):
+                for k in range(d):
+                    H[i, k] = 0.0
+                v[i] = theta[i]
             for t in range(X.shape[0]):
-                add_loss_gradient(
-                    X[t], y[t], f[t], weight[t], v, b[m], softness, activation, loss,
-                    z, score, slope, per_row, r, sums,
+                add_hessian(
+                    X[t], y[t], f[t], weight[t], v, side, softness, SOFTPLUS, loss, convex,
+                    z, score, slope, per_row, r, c, H,
                 )  # fmt: skip
-            passes += 1
-            new = sums[0]
             for k in range(d):
-                new += ridge[k] * trial[k] * trial[k]
-            gain = value - new
-            if not started or gain > ACCEPTED * promised:
-                if started:
-                    if gain > GOOD * promised:
-                        damping = max(0.1 * damping, LEAST_DAMPING)
-                    elif gain < POOR * promised:
-                        damping *= 2.0
-                    flat = flat + 1 if gain <= ftol * abs(new) else 0
-                    convex = convex and gain > CONVEX_UNTIL * abs(new)
-                started, value, moved = True, new, True
-                largest[m] = 0.0
-                for k in range(d):
-                    end[m, k] = trial[k]
-                    gradient[k] = sums[1 + k] + 2.0 * ridge[k] * trial[k]
-                    largest[m] = max(largest[m], abs(gradient[k]))
-                if largest[m] <= tol or flat == 2:
-                    converged[m] = True
-                    break
-            else:
-                damping *= 4.0
-                if promised <= 100.0 * precision * abs(value):
-                    converged[m] = True
-                    break
-            if moved:
-                H[:] = 0.0
-                v = end[m].astype(X.dtype)
-                for t in range(X.shape[0]):
-                    add_hessian(
-                        X[t], y[t], f[t], weight[t], v, b[m], softness, activation, loss, convex,
-                        z, score, slope, per_row, r, c, H,
-                    )  # fmt: skip
-                for k in range(d):
-                    H[k, k] += 2.0 * ridge[k]
-                passes, moved = passes + 1, False
-            if passes >= max_iter:
-                break
-            while damping <= MOST_DAMPING and not _factor(H, damping, L):
-                damping *= 4.0
-            if damping > MOST_DAMPING:
-                break
-            n_iter[m] += 1
-            step[:] = gradient
-            solve_lower(L, step)
-            promised = 0.0
-            for k in range(d):
-                promised += 0.5 * step[k] * step[k]
-            idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
-            if idle == 3:
-                converged[m] = True
-                break
-            solve_upper(L, step)
-            for k in range(d):
-                trial[k] = end[m, k] - step[k]
-        values[m] = value
-        n_eval = max(n_eval, passes)
-    return end, values, largest, n_iter, converged, n_eval
+                H[k, k] += 2.0 * ridge[k]
+            passes, moved = passes + 1, False
+        if passes >= max_iter:
+            break
+        while damping <= MOST_DAMPING and not _factor(H, damping, L):
+            damping *= 4.0
+        if damping > MOST_DAMPING:
+            break
+        n_iter += 1
+        for k in range(d):
+            step[k] = gradient[k]
+        solve_lower(L, step)
+        promised = 0.0
+        for k in range(d):
+            promised += 0.5 * step[k] * step[k]
+        idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
+        if idle == 3:
+            converged = True
+            break
+        solve_upper(L, step)
+        for k in range(d):
+            trial[k] = theta[k] - step[k]
+    return value, largest, n_iter, converged, passes

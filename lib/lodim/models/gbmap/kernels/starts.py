@@ -1,0 +1,268 @@
+"""Hinges that promise most, compiled: along directions in which the loss of some rows has a slope.
+
+What is used once is inlined before it is compiled, which saves to compile it by itself; the rest
+by force, as in `kernels.cpu`.
+"""
+
+import numpy as np
+
+from lodim.engine.compiled import njit
+
+MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
+SWEEPS = 2  # subspace iterations towards the principal Hessian directions
+KNOTS = 3  # where hinges bend: at -1, 0 and 1 standard deviations of their projection
+ROUNDING = 1e-20  # share of a column's mean square, below which its variance is rounding
+DEPENDENT = 1e-10  # share of its length below which what is new in a direction is rounding
+VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
+TURNS = 30  # sweeps of Jacobi's method at most
+REASSOCIATE = {"reassoc", "contract", "nsz"}
+OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
+
+
+@njit(**OPTIONS, forceinline=True)
+def _dot(u, v):
+    s = 0.0
+    for i in range(u.size):
+        s += u[i] * v[i]
+    return s
+
+
+@njit(**OPTIONS, forceinline=True)
+def _add(out, a, u):
+    """out += a u."""
+    for i in range(u.size):
+        out[i] += a * u[i]
+
+
+@njit(**OPTIONS, inline="always")
+def _orthonormal(Q):
+    """Make the rows of Q (k, p) orthonormal, in place and in order; the number that remain."""
+    kept = 0
+    for j in range(Q.shape[0]):
+        size = np.sqrt(_dot(Q[j], Q[j]))
+        for _ in range(2):
+            for i in range(kept):
+                _add(Q[j], -_dot(Q[i], Q[j]), Q[i])
+        rest = np.sqrt(_dot(Q[j], Q[j]))
+        if rest > DEPENDENT * size:
+            for i in range(Q.shape[1]):
+                Q[kept, i] = Q[j, i] / rest
+            kept += 1
+    return kept
+
+
+@njit(**OPTIONS, inline="always")
+def _eigenvectors(A, V):
+    """Eigenvectors of the symmetric A (k, k) as columns of V, by Jacobi's method; A is spent."""
+    k = A.shape[0]
+    for i in range(k):
+        for j in range(k):
+            V[i, j] = 1.0 if i == j else 0.0
+    for _ in range(TURNS):
+        off, all_ = 0.0, 0.0
+        for i in range(k):
+            for j in range(k):
+                all_ += A[i, j] * A[i, j]
+                off += A[i, j] * A[i, j] if i != j else 0.0
+        if off <= 1e-30 * all_:
+            return
+        for p in range(k - 1):
+            for q in range(p + 1, k):
+                if A[p, q] == 0.0:
+                    continue
+                half = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
+                t = 1.0 / (abs(half) + np.sqrt(half * half + 1.0))
+                t = t if half >= 0.0 else -t
+                c = 1.0 / np.sqrt(t * t + 1.0)
+                s = t * c
+                for i in range(k):
+                    a, b = A[i, p], A[i, q]
+                    A[i, p], A[i, q] = c * a - s * b, s * a + c * b
+                for i in range(k):
+                    a, b = A[p, i], A[q, i]
+                    A[p, i], A[q, i] = c * a - s * b, s * a + c * b
+                    a, b = V[i, p], V[i, q]
+                    V[i, p], V[i, q] = c * a - s * b, s * a + c * b
+
+
+@njit(**OPTIONS, forceinline=True)
+def _project(X, Q, Z):
+    """Fill the first rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
+    for i in range(X.shape[0]):
+        for j in range(Q.shape[0]):
+            Z[j, i] = _dot(Q[j], X[i])
+
+
+@njit(**OPTIONS, inline="always")
+def _bent(X, Z, slope, Q):
+    """Q (k, p) = Z diag(slope) X."""
+    for j in range(Q.shape[0]):
+        for i in range(Q.shape[1]):
+            Q[j, i] = 0.0
+    for i in range(X.shape[0]):
+        for j in range(Q.shape[0]):
+            _add(Q[j], slope[i] * Z[j, i], X[i])
+
+
+@njit(**OPTIONS, inline="always")
+def _directions(X, slope, curvature, key, phase, speed, U):
+    """Fill U (k, p) with directions; their number.
+
+    The loss falls fastest along X'slope; eigenvectors of X' diag(slope) X are where its slope bends
+    (Li 1992), here by subspace iteration from that and from mixtures of rows.
+    """
+    n, first = X.shape[0], 1 + MIXTURES
+    for j in range(U.shape[0]):
+        for i in range(U.shape[1]):
+            U[j, i] = 0.0
+    for i in range(n):
+        for j in range(first):
+            wave = (
+                slope[i] if j == 0 else curvature[i] * np.cos(key[i] * speed[j - 1] + phase[j - 1])
+            )
+            _add(U[j], wave, X[i])
+    Q, P, k = U[:first].copy(), np.empty((first, n)), first
+    for sweep in range(SWEEPS + 1):
+        k = _orthonormal(Q[:k])
+        _project(X, Q[:k], P)
+        if sweep < SWEEPS:
+            _bent(X, P, slope, Q[:k])
+    A, V = np.zeros((k, k)), np.empty((k, k))
+    for r in range(n):
+        for i in range(k):
+            for j in range(k):
+                A[i, j] += slope[r] * P[i, r] * P[j, r]
+    _eigenvectors(A, V)
+    for j in range(k):
+        for i in range(k):
+            _add(U[first + j], V[i, j], Q[i])
+    return first + k
+
+
+@njit(**OPTIONS, inline="always")
+def _to_unit_variance(U, Z, curvature):
+    """Scale directions U (k, p) and projections Z (k, n) so that these have unit variance.
+
+    Constant ones go, unless all are; the number that remain.
+    """
+    k = U.shape[0]
+    deviation, total = np.zeros(k), 0.0
+    for i in range(curvature.size):
+        total += curvature[i]
+    largest, kept = 0.0, 0
+    for j in range(k):
+        for i in range(curvature.size):
+            deviation[j] += curvature[i] * Z[j, i] * Z[j, i]
+        deviation[j] = np.sqrt(deviation[j] / total)
+        largest = max(largest, deviation[j])
+    for j in range(k):
+        if deviation[j] > VARIES * largest:
+            for i in range(U.shape[1]):
+                U[kept, i] = U[j, i] / deviation[j]
+            for i in range(curvature.size):
+                Z[kept, i] = Z[j, i] / deviation[j]
+            kept += 1
+    return kept if kept else k
+
+
+@njit(**OPTIONS, inline="always")
+def _hinge(z, side, knot, slope, curvature, level, total, ridge):
+    """Newton step on the coefficient of h = max(side z - knot, 0): gain, step, mean of h.
+
+    level is the mean slope in units of curvature: a constant beside h takes it.
+    """
+    centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
+    for i in range(z.size):
+        h = max(side * z[i] - knot, 0.0)
+        centre += curvature[i] * h
+        square += curvature[i] * h * h
+        fall -= (slope[i] - curvature[i] * level) * h
+    centre /= total
+    for i in range(z.size):
+        apart = max(side * z[i] - knot, 0.0) - centre
+        spread += curvature[i] * apart * apart
+    # A column that does not vary but by rounding has no coefficient.
+    c = fall / (spread + ridge) if spread > ROUNDING * square else 0.0
+    return 0.5 * fall * c, c, centre
+
+
+@njit(**OPTIONS, inline="always")
+def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
+    """Fill theta, sign with the best hinges along +-U (k, p), n_starts of each sign; their number.
+
+    Z (k, n) are the rows' projections, of unit variance; ridge the penalty of w_k^2.
+    """
+    k, n = Z.shape
+    total, level = 0.0, 0.0
+    for i in range(n):
+        total += curvature[i]
+        level += slope[i]
+    level /= total
+    gain = np.full((2, 2 * k), -np.inf)  # of b = 1 and -1
+    knots, steps, centres = np.zeros((3, 2, 2 * k))
+    for j in range(2 * k):
+        side, z = 1.0 if j < k else -1.0, Z[j % k]
+        least = np.inf
+        for i in range(n):
+            least = min(least, side * z[i])
+        bent = 2.0 * ridge * _dot(U[j % k], U[j % k])
+        for at in range(0 if hinges else KNOTS, KNOTS + 1):
+            knot = at - 1.0 if at < KNOTS else least
+            g, c, centre = _hinge(z, side, knot, slope, curvature, level, total, bent)
+            for b in range(2):
+                right = c > 0.0 if b == 0 else c < 0.0
+                signed = g if right else -1.0
+                if signed > gain[b, j]:
+                    gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
+    count = 0
+    for b in range(2):
+        for _ in range(min(n_starts, 2 * k)):
+            j = 0
+            for other in range(1, 2 * k):
+                if gain[b, other] > gain[b, j]:
+                    j = other
+            size = abs(steps[b, j]) if gain[b, j] >= 0.0 else 0.0
+            sign[count] = 1.0 - 2.0 * b
+            theta[count, 0] = -level - sign[count] * size * centres[b, j]
+            theta[count, 1] = -size * knots[b, j]
+            side = 1.0 if j < k else -1.0
+            for i in range(U.shape[1]):
+                theta[count, 2 + i] = side * size * U[j % k, i]
+            gain[b, j] = -np.inf
+            count += 1
+    return count
+
+
+@njit(**OPTIONS, forceinline=True)
+def find_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, theta, sign):
+    """Fill theta (2 n_starts, 2 + p) and signs with the starts of most promise; their number.
+
+    X (n, p), slope, curvature, key (n,) are of the rows that starts are drawn from; phase, speed
+    (MIXTURES,) mix them.
+    """
+    U = np.empty((2 + 2 * MIXTURES, X.shape[1]))
+    Z = np.empty((2 + 2 * MIXTURES, X.shape[0]))
+    k = _directions(X, slope, curvature, key, phase, speed, U)
+    _project(X, U[:k], Z)
+    k = _to_unit_variance(U[:k], Z[:k], curvature)
+    return _place(U[:k], Z[:k], slope, curvature, ridge, hinges, n_starts, theta, sign)
+
+
+@njit(**OPTIONS, nogil=True)
+def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts):
+    """Starts (q, 2 + p) and signs b (q,), as `find_starts` fills them."""
+    theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
+    args = X, slope, curvature, key, phase, speed, ridge, hinges, n_starts
+    count = find_starts(*args, theta, sign)
+    return theta[:count], sign[:count]
+
+
+@njit(**OPTIONS, nogil=True)
+def starts_along(U, X, slope, curvature, ridge, n_starts):
+    """Starts (q, 2 + p) and signs b (q,): hinges along directions U (k, p), which it scales."""
+    theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
+    Z = np.empty((U.shape[0], X.shape[0]))
+    _project(X, U, Z)
+    k = _to_unit_variance(U, Z, curvature)
+    count = _place(U[:k], Z[:k], slope, curvature, ridge, True, n_starts, theta, sign)
+    return theta[:count], sign[:count]
