@@ -60,6 +60,7 @@ class Fit(WrittenOut):
     _estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+    _predicts_steps = False  # whether predictions have no slope
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
     log: dict[str, Any]
     null_deviance: float

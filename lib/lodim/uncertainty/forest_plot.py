@@ -16,7 +16,7 @@ def draw(boot, ax=None, *, top, level, kind):
         design = boot.fit.design
         per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))
         # An intercept is of another size, and no effect; views of ripr have no unit.
-        named = per_sd.notna().any()
+        named = bool(per_sd.notna().any())
         frame, per_sd = (v[per_sd.notna()] if named else v for v in (frame, per_sd))
         xlabel = boot.fit._estimate_name + " per SD" * named
         for name in ("estimate", "conf_low", "conf_high") if named else ():
