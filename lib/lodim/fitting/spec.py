@@ -134,8 +134,8 @@ class ModelSpec:
     warm_start : bool
         Whether `fit_stages` starts from the estimates of a neighbouring setting, `warm_start`.
     reweigh : callable(problem, fit) -> (estimates, log), or None
-        Of a fit's own rows under other weights, found the way that those of `fit` were; by default
-        those of `fit_stages`.
+        Of a fit's own rows under other weights, found the way that those of `fit` were; without it,
+        or where it gives None, those of `fit_stages`.
     validate : callable(problem) -> problem, or None
         Raises where the data do not suit the model; fills in settings that need the design.
     auto_settings : callable(family, n) or None

@@ -15,6 +15,7 @@ from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
+from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
 from lodim.uncertainty.bootstrap import Bootstrap
@@ -220,6 +221,18 @@ def _tidy(fit, found, level):
     return frame.assign(std_error=error, conf_low=low, conf_high=high)
 
 
+def _ranges(points):
+    """How far each curve of points goes; see `Effects.ranges`."""
+    keys = [name for name in ("group", "term", "class") if name in points]
+    rows = []
+    for names, part in points.groupby(keys, sort=False):
+        ends = part.loc[[part["estimate"].idxmin(), part["estimate"].idxmax()]]
+        places = [_place(row) for _, row in ends.iterrows()]
+        rows.append([*names, *ends["estimate"], *places, np.ptp(ends["estimate"])])
+    frame = pd.DataFrame(rows, columns=[*keys, "low", "high", "at_low", "at_high", "range"])
+    return frame.sort_values("range", ascending=False, kind="stable", ignore_index=True)
+
+
 def _place(row):
     """Where a point of a curve is, as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
@@ -315,16 +328,7 @@ class Effects:
         """
         if self.kind not in CURVES:
             raise ArgumentError(f"kind={self.kind!r} has no curves: tidy() has its estimates")
-        keys = [name for name in ("group", "term", "class") if name in self.frame]
-        rows = []
-        for names, part in self.frame.groupby(keys, sort=False):
-            low, high = part["estimate"].idxmin(), part["estimate"].idxmax()
-            at = [_place(part.loc[k]) for k in (low, high)]
-            ends = part.loc[[low, high], "estimate"].to_list()
-            rows.append([*names, *ends, *at, ends[1] - ends[0]])
-        names = [*keys, "low", "high", "at_low", "at_high", "range"]
-        frame = pd.DataFrame(rows, columns=names)
-        return frame.sort_values("range", ascending=False, kind="stable", ignore_index=True)
+        return _ranges(self.frame)
 
     def summary(self, *, full: bool = False) -> Report:
         """The printed report.
@@ -341,7 +345,7 @@ class Effects:
         flag("full", full)
         header = (
             ("Model", self.fit.name), ("Response", self.fit.design.response.name),
-            ("Rows", str(self.n)), ("Scale", self._scale),
+            ("Rows", str(self.n)), ("Of", self._scale),
         )  # fmt: skip
         title = KINDS[self.kind].capitalize()
         return Report(title, header, [Table("", *self._table())], self._notes(), full)
@@ -388,10 +392,14 @@ class Effects:
     def _scale(self):
         """What the estimates are of, in words."""
         if self.kind == "importance":
-            return "mean deviance"
+            return "the mean deviance"
         if self.type == "link":
-            return self.fit.family.link
-        return "response" if self.fit.levels is None else "probability"
+            return f"the {self.fit.family.link}"
+        return phrases.modelled(self.fit) if self._one else "the probability"
+
+    @property
+    def _one(self):
+        return "class" not in self.frame
 
     def _table(self):
         if self.kind in CURVES:
@@ -420,7 +428,7 @@ class Effects:
         return notes
 
     def __repr__(self):
-        lines = [f"{KINDS[self.kind].capitalize()} on the {self._scale}, {self.n} rows"]
+        lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]
         lines += [f"By {self.by}"] if self.by else []
         table = Table("", *self._table(), notes=self._notes())
         return listing(f"effects of {self.fit.call}", lines, table, whole="tidy()")

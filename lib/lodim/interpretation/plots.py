@@ -64,7 +64,7 @@ def points(effects, ax=None, *, term, top):
     high = frame["conf_high"].fillna(frame["estimate"])
     xlabel = "increase of the mean deviance"
     if effects.kind == "slope":
-        xlabel = f"mean change of the {effects._scale}, by numbers per SD"
+        xlabel = f"mean change of {effects._scale}, by numbers per SD"
     if frame["conf_low"].notna().any():
         xlabel += f", with {100.0 * effects.level:g} % interval"
     return forest(list(names), frame["estimate"], low, high, xlabel, ax)
@@ -96,9 +96,8 @@ def _draw(effects, ax, term, *, explain, label):
         ax.axhline(0.0, color="black", lw=0.5, zorder=0)
     ax.set_xlabel(shorten([term], LONGEST)[0])
     if label:
-        kind = "effect on" if effects.kind == "ale" else "mean"
-        ax.set_ylabel(f"{kind} the {effects._scale}" if kind == "effect on" else
-                      f"{kind} {effects._scale}")  # fmt: skip
+        kind = "effect on" if effects.kind == "ale" else "mean of"
+        ax.set_ylabel(f"{kind} {effects._scale}")
     if keys and explain:
         ax.legend(**BESIDE)
     tidy(ax)
@@ -143,7 +142,7 @@ def _surface(effects, ax, part, term):
     most = np.abs(wide.to_numpy()).max() or 1.0
     style = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "shading": "gouraud"}
     drawn = ax.pcolormesh(wide.columns.to_numpy(float), wide.index.to_numpy(float), wide, **style)
-    ax.figure.colorbar(drawn, ax=ax, label=f"effect on the {effects._scale}")
+    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}")
     first, second = _names(effects, term)
     ax.set_xlabel(shorten([first], LONGEST)[0])
     ax.set_ylabel(shorten([second], LONGEST)[0])

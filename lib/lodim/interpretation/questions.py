@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.design.factors import Numeric, needs
+from lodim.design.factors import Missing, Numeric, needs
 from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation import importance, plans
 
@@ -122,8 +122,12 @@ class Question:
 
 
 def _alone(design):
-    """Places in the design of the numbers that are a term of their own and in no other term."""
-    used = [name for term in design.terms for part in term for name in needs(part)]
+    """Places in the design of the numbers that are a term of their own and in no other term.
+
+    But for that which says where they are missing: rows with a value have none of it.
+    """
+    parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
+    used = [name for part in parts for name in needs(part)]
     place = {}
     for t, term in enumerate(design.terms):
         if len(term) == 1 and isinstance(term[0], Numeric) and used.count(term[0].name) == 1:

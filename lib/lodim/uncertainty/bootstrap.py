@@ -223,6 +223,17 @@ def _aligned(estimate, replicates, absent):
     return terms, values[0], values[1:]
 
 
+def _band(center, each, level):
+    """Predictions (N,) or (N, K) as a frame, with limits by those of n replicates, (n, ...)."""
+    limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
+    if isinstance(center, pd.Series):
+        columns = {"fit": center, "lower": limits[0], "upper": limits[1]}
+        return pd.DataFrame(columns, index=center.index)
+    parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
+    columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
+    return pd.DataFrame(parts, index=center.index, columns=columns)
+
+
 def _bytes(record):
     """Memory of the arrays of a record and of the records in it."""
     if isinstance(record, np.ndarray):
@@ -370,13 +381,7 @@ class Bootstrap:
             for category in (ExtrapolationWarning, DataWarning):  # the fit has told
                 warnings.simplefilter("ignore", category)
             each = np.array([one.predict(data, SCALES[of], **keywords) for one in self._kept()])
-        limits = percentile(each.reshape(self.n, -1), level).reshape(2, *each.shape[1:])
-        if isinstance(center, pd.Series):
-            columns = {"fit": center, "lower": limits[0], "upper": limits[1]}
-            return pd.DataFrame(columns, index=center.index)
-        parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
-        columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
-        return pd.DataFrame(parts, index=center.index, columns=columns)
+        return _band(center, each, level)
 
     def summary(self, *, level: float = LEVEL, full: bool = False) -> Report:
         """The printed report: estimates with both kinds of limits, and what these do not cover.
