@@ -7,10 +7,14 @@ BINS, PAIR_BINS = 40, 12  # intervals of one feature, and of each of two
 
 def edges_of(x, weight, bins):
     """Edges (E,) of at most `bins` intervals with as many values of x (n,) each; E is 1 of one."""
-    order = np.argsort(x, kind="stable")
-    share = np.cumsum(weight[order])
-    at = np.searchsorted(share, np.arange(1, bins + 1) / bins * share[-1] * (1.0 - 1e-12))
-    return np.unique(np.concatenate([[x[order[0]]], x[order[np.minimum(at, len(x) - 1)]]]))
+    part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
+    if np.ptp(weight) == 0.0:
+        ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
+    else:
+        order = np.argsort(x, kind="stable")
+        share = np.cumsum(weight[order])
+        ordered, at = x[order], np.searchsorted(share, part * share[-1])
+    return np.unique(ordered[[0, *np.minimum(at, len(x) - 1)]])
 
 
 def bins_of(x, edges):

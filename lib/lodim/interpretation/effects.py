@@ -100,8 +100,9 @@ def effects(
     "ale": intervals of a number end at its quantiles, 40 of them (12 of each of a pair), and within
     each the prediction at its end is compared with that at its beginning, row by row (Eqs. 15 and
     16). From 10,000 rows on, where the fit has a gradient (`gbmap`) and a number is a term of its
-    own alone, the gradients of the rows stand for these differences: one pass over the rows serves
-    all features. Of a pair, an interval without rows takes the value of the nearest (Eqs. 17-20).
+    own alone, the gradients of the rows stand for these differences (but in the two outermost
+    intervals): one pass over the rows serves all features. Of a pair, an interval without rows
+    takes the value of the nearest (Eqs. 17-20).
     "pd": at 20 quantiles, over at most 500 rows. "slope": by predictions .001 standard deviations
     apart. "importance": five permutations; its standard error is that of the mean over rows, and
     over permutations. Of rows that the model was fitted to, importance is what the fit relies on,
@@ -246,7 +247,8 @@ def _rug(feature):
     if feature.levels is not None:
         count = np.bincount(known.astype(int), minlength=len(feature.levels))
         return dict(zip(feature.levels, count / max(count.sum(), 1), strict=True))
-    return np.quantile(known, np.linspace(0.0, 1.0, RUG)) if known.size else known
+    some = known[:: max(1, len(known) // (10 * RUG))]
+    return np.quantile(some, np.linspace(0.0, 1.0, RUG)) if known.size else known
 
 
 def _spread(feature, weight):

@@ -26,6 +26,44 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Along:
+    """The way along a number, for gradients.
+
+    at : positions (n,) of the rows in which it is known; bin_of : (n,) their intervals
+    outer : (n,) bool, the rows of the two outermost intervals, which are wide and uneven: a mean
+        gradient says little of these, and `ends`, the rows at either end of them, all
+    """
+
+    at: np.ndarray
+    weight: np.ndarray
+    edges: np.ndarray
+    bin_of: np.ndarray
+    outer: np.ndarray
+    ends: tuple
+
+    @classmethod
+    def from_rows(cls, rows, feature):
+        """Of all rows of weight above zero."""
+        at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
+        x, weight = feature.values[at], rows.weight[at]
+        edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
+        if len(edges) < 2:
+            return cls(at, weight, edges, at, at, ())
+        bin_of = ale.bins_of(x, edges)
+        outer = (bin_of == 0) | (bin_of == len(edges) - 2)
+        part, lower = rows.take(at[outer]), bin_of[outer]
+        ends = tuple(part.with_values(feature, edges[lower + i]) for i in (0, 1))
+        return cls(at, weight, edges, bin_of, outer, ends)
+
+    def curve(self, gradient, fit, type):
+        """Accumulated local effect (E, K) by the gradients (N, K) of all rows."""
+        change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
+        low, high = (rows.answers(fit, type) for rows in self.ends)
+        change[self.outer] = high - low
+        return ale.accumulate(change, self.bin_of, self.weight, len(self.edges) - 1)
+
+
+@dataclass(frozen=True)
 class Question:
     """What is asked of a fit and of its replicates, `fits`, the fit first."""
 
@@ -71,21 +109,17 @@ class Question:
         served = {}
         for term in terms:
             if isinstance(term, str) and term in alone and features[term].levels is None:
-                at = np.flatnonzero(np.isfinite(features[term].values) & (rows.weight > 0.0))
-                x = features[term].values[at]
-                edges = ale.edges_of(x, rows.weight[at], ale.BINS) if at.size else np.empty(0)
-                if len(edges) == ale.BINS + 1:  # a number of few values has few slopes to see
-                    served[term] = at, edges, ale.bins_of(x, edges)
-        each = {term: [] for term in served}
+                along = Along.from_rows(rows, features[term])
+                if len(along.edges) == ale.BINS + 1:  # a number of few values shows few slopes
+                    served[term] = along
+        curves = {term: [] for term in served}
         for one in self.fits if served else ():
             gradient = self._gradient(one, rows)
-            for term, (at, edges, bin_of) in served.items():
-                change = gradient[at, :, alone[term]] * np.diff(edges)[bin_of][:, None]
-                curve = ale.accumulate(change, bin_of, rows.weight[at], ale.BINS)
-                each[term].append(curve)
+            for term, along in served.items():
+                curves[term].append(along.curve(gradient[:, :, alone[term]], one, self.type))
         return {
-            term: Found(term, [*served[term][1]], curves[0], np.array(curves[1:]))
-            for term, curves in each.items()
+            term: Found(term, [*served[term].edges], found[0], np.array(found[1:]))
+            for term, found in curves.items()
         }
 
     def _gradient(self, fit, rows):
