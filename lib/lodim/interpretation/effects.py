@@ -127,15 +127,15 @@ def effects(
     >>> fit = ld.gbmap("mpg ~ weight + origin", cars, m=3, lambda_=0.1)
     >>> ld.effects(fit, cars, "origin").tidy()[["value", "estimate"]].round(2)
         value  estimate
-    0  Europe     -0.02
-    1   Japan      1.01
-    2     USA     -0.31
+    0   Japan      1.37
+    1  Europe      0.43
+    2     USA     -0.56
     >>> slopes = ld.effects(fit, cars, kind="slope").tidy()
     >>> slopes[["term", "value", "estimate"]].round(3)
          term         value  estimate
     0  weight      per unit    -0.007
-    1  origin  Japan - USA     1.200
-    2  origin  Europe - USA     0.200
+    1  origin   Japan - USA     1.531
+    2  origin  Europe - USA     0.915
     """
     _check_call(fit, kind, type, interval)
     level, seed = share("level", level), whole("seed", seed, least=0)

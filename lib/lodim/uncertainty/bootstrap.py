@@ -125,8 +125,8 @@ def bootstrap(
     >>> boot = ld.bootstrap(fit, cars, n=60)
     >>> boot.tidy()[["term", "estimate", "conf_low", "conf_high"]].round(3)
              term  estimate  conf_low  conf_high
-    0      weight    -0.007    -0.007     -0.006
-    1  model_year     0.720     0.625      0.811
+    0      weight    -0.007    -0.008     -0.007
+    1  model_year     0.720     0.635      0.827
     """
     n, seed = whole("n", n, least=2), whole("seed", seed, least=0)
     flag("reselect", reselect)
