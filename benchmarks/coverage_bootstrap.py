@@ -1,8 +1,13 @@
-"""Coverage of bootstrap intervals of effects: the part "bootstrap" of coverage.py.
+"""Coverage of bootstrap intervals of effects, on truths that are known.
 
-Truths are means over the population, and the model can reach each of them: what is missed is what
-the bootstrap does not cover. The last two cases show what that is: a large penalty, and a choice of
-features.
+    python benchmarks/coverage_bootstrap.py [--sets 200] [--replicates 200] [--only NAME ...]
+
+Writes results/coverage_bootstrap.csv: a row has the share of data sets whose interval holds the
+truth, and its standard error. Truths are means over the population, and the model can reach each of
+them: what is missed is what the bootstrap does not cover. The last two cases show what that is: a
+large penalty, and a choice of features.
+
+(No file of this folder may be called coverage.py: numba looks for a package of that name.)
 """
 
 import argparse
@@ -110,13 +115,13 @@ def table(rows):
     return out.round(4)
 
 
-def main(arguments):
+def main():
     """Run the cases, print their tables and write them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
-    a = parser.parse_args(arguments)
+    a = parser.parse_args()
     tables = [] if set(a.only) == set(CASES) else [pd.read_csv(OUT)] if OUT.exists() else []
     tables = [old[~old["case"].isin(a.only)] for old in tables]
     for case in a.only:
@@ -128,3 +133,7 @@ def main(arguments):
         order = {case: k for k, case in enumerate(CASES)}
         whole = whole.sort_values("case", key=lambda s: s.map(order), kind="stable")
         whole.to_csv(OUT, index=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,13 +32,14 @@ boot = ld.bootstrap(fit, data=cars, n=200)
 boot
 
 # %%
-boot.plot(kind="bca")
+boot.plot()
 
 # %% [markdown]
 # The notes below the table are part of the answer: a penalty takes as much from each replicate as
 # from the fit, so that an interval is around what the fit estimates. With `reselect=True` each
 # replicate chooses its own settings, at the price of so many choices. For a model without a
-# penalty the standard errors are those of the sandwich formula:
+# penalty the standard errors are those of the sandwich formula (and `kind="bca"` corrects limits for
+# bias and skewness; where estimates jump, as of boosting, help says why not to):
 
 # %%
 line = ld.glm("mpg ~ weight + horsepower + origin", data=cars)

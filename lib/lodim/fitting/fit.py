@@ -61,6 +61,7 @@ class Fit(WrittenOut):
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
     _predicts_steps = False  # whether predictions have no slope
+    _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
     log: dict[str, Any]
     null_deviance: float

@@ -102,7 +102,13 @@ def bootstrap(
     (after selection no bootstrap has a guaranteed coverage); and a model that is wrong for the
     data. benchmarks/results/coverage_bootstrap.csv has coverages that were measured.
 
-    Limits of kind "bca" are those of Efron (1987), the acceleration by the covariances of each
+    Limits of kind "bca" are for estimates that follow the weights smoothly, as those of `glm` and
+    of most statistics of it do. Where a fit jumps, as by boosting or a choice of features, its
+    replicates lie around what their mean estimates, and not around the fit: "bca" then moves the
+    limits the wrong way (mean slopes of `gbmap`: 90 % limits held the truth in 67 to 77 % of 60
+    data sets, those of kind "percentile" in 92 to 98 %).
+
+    They are those of Efron (1987), the acceleration by the covariances of each
     row's weight and the statistic over the replicates (Efron 2014). Exponential weights have the
     third central moment 2, where the counts of resampled rows have 1; what this adds to the
     skewness of the replicates is taken back, to the same order. Of more than n^3 / 1000 rows the
@@ -383,13 +389,15 @@ class Bootstrap:
             each = np.array([one.predict(data, SCALES[of], **keywords) for one in self._kept()])
         return _band(center, each, level)
 
-    def summary(self, *, level: float = LEVEL, full: bool = False) -> Report:
-        """The printed report: estimates with both kinds of limits, and what these do not cover.
+    def summary(
+        self, *, level: float = LEVEL, kind: str = "percentile", full: bool = False
+    ) -> Report:
+        """The printed report: estimates with their limits, and what these do not cover.
 
         Parameters
         ----------
-        level : float
-            Of the limits.
+        level, kind
+            Of the limits, as `tidy` takes them.
         full : bool
             Whether the table is whole; else of more than 30 rows some are shown.
 
@@ -398,19 +406,14 @@ class Bootstrap:
         Report
         """
         flag("full", full)
-        frame, name = self.tidy(level=level), f"{100.0 * level:g} %"
-        accelerated = self.tidy(level=level, kind="bca")
-        shown = frame.set_index("term").rename_axis(None)
-        shown = shown.rename(columns={"conf_low": f"{name} low", "conf_high": f"{name} high"})
-        shown["BCa low"] = accelerated["conf_low"].to_numpy()
-        shown["BCa high"] = accelerated["conf_high"].to_numpy()
+        shown = self.tidy(level=level, kind=kind).set_index("term").rename_axis(None)
         rows = (
             ("Replicates", str(self.n)), ("Weights", f"exponential, of {self.units}"),
             ("Settings", "chosen anew" if self.reselect else "held"), ("Seed", str(self.seed)),
+            ("Limits", f"{kind}, {100.0 * level:g} %"),
         )  # fmt: skip
-        table = Table("Estimates", shown)
-        title = f"Bootstrap of {self.fit.name}"
-        return Report(title, header(self.fit, *rows), [table], self._notes(), full)
+        table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
+        return Report(title, header(self.fit, *rows), [table], self._notes(kind), full)
 
     def plot(
         self,
@@ -463,9 +466,14 @@ class Bootstrap:
             )
         return self.fits
 
-    def _notes(self):
+    def _notes(self, kind="percentile"):
         """What the intervals do not cover, and what went wrong, in sentences."""
         notes = []
+        if kind == "bca" and not self.fit._estimates_are_smooth:
+            notes.append(
+                f"Estimates of {self.fit.name} may jump where weights change a little: limits of "
+                "kind 'bca' then hold the truth too seldom; take kind='percentile'."
+            )
         if not self.reselect and self.fit.selection is not None:
             chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"
             notes.append(
