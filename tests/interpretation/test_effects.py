@@ -301,6 +301,18 @@ def test_groups_and_offsets(cars):
     pd.testing.assert_frame_equal(usa, part)
 
 
+def test_frames_are_of_the_kind_of_the_data(cars):
+    pl = pytest.importorskip("polars")
+    df = pl.DataFrame(cars.dropna().to_dict("list"))
+    fit = ld.gbmap("mpg ~ weight + origin", df, m=2, lambda_=0.1)
+    boot = ld.bootstrap(fit, df, n=40)
+    frame = ld.effects(fit, df, interval=boot, by="origin").tidy()
+    assert isinstance(frame, pl.DataFrame) and isinstance(boot.tidy(), pl.DataFrame)
+    assert set(frame["group"]) == set(cars["origin"]) and "1613.0" in set(frame["value"])
+    band = boot.predict(df.head(3), level=0.9)
+    assert isinstance(band, pl.DataFrame) and band.columns == ["fit", "lower", "upper"]
+
+
 def test_a_feature_that_does_not_vary_has_no_effect():
     df = pd.DataFrame({"a": np.arange(20.0), "b": 1.0, "g": "only", "y": np.arange(20.0)})
     fit = ld.gbmap("y ~ a + b + g", df, m=1, lambda_=0.1)
@@ -348,6 +360,11 @@ REFUSED = {
     "interval": (
         lambda f, d: ld.effects(f, d, interval=0.95), ld.ArgumentError, "lodim.bootstrap made",
     ),
+    "no term": (lambda f, d: ld.effects(f, d, []), ld.ArgumentError, "terms must be"),
+    "odd terms": (lambda f, d: ld.effects(f, d, 5), ld.ArgumentError, "terms must be"),
+    "odd term": (lambda f, d: ld.effects(f, d, [5]), ld.DataError, "5 is no column"),
+    "odd by": (lambda f, d: ld.effects(f, d, by=3), ld.ArgumentError, "name of a column"),
+    "offset": (lambda f, d: ld.effects(f, d, offset=[[], 1]), ld.ArgumentError, "offset must be"),
     "by": (lambda f, d: ld.effects(f, d, by="weight"), ld.ArgumentError, "groups"),
     "no rows": (
         lambda f, d: ld.effects(f, d.assign(weight=np.nan), "weight"), ld.ArgumentError, "no row",
@@ -370,5 +387,7 @@ def test_fits_without_a_response_and_steps_are_refused(cars):
     df = cars.dropna()
     with pytest.raises(ld.ArgumentError, match="none"):
         ld.effects(ld.melm("~ weight + horsepower", df, k=1), df)
+    with pytest.raises(ld.ArgumentError, match="uses no column"):
+        ld.effects(ld.glm("mpg ~ 1", df), df)
     with pytest.raises(ld.ArgumentError, match="steps"):
         ld.effects(ld.ripr("mpg ~ weight + horsepower", df, max_dim=1), df, kind="slope")

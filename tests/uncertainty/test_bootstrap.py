@@ -314,6 +314,27 @@ def test_fits_of_several_responses_are_refused():
             ld.bootstrap(fit, iris, n=2)
 
 
+def test_views_and_clusters_without_a_response():
+    iris = ld.data("iris").drop(columns="species")
+    for fit in (ld.melm("~ .", iris), ld.ripr("~ .", iris, max_dim=2)):
+        boot = ld.bootstrap(fit, iris, n=40)
+        assert boot.values.std(axis=0).max() > 0 and str(boot.summary()) and repr(boot)
+        with pytest.raises(ld.ArgumentError, match="no response"):
+            boot.predict(iris)
+
+
+def test_replicates_of_principal_components_are_those_of_weighted_ones():
+    iris = ld.data("iris").drop(columns="species")
+    fit = ld.melm("~ .", iris, k=1)
+    boot = ld.bootstrap(fit, iris, n=5)
+    batch = held_problem(fit, iris, None, {}).batch
+    draws, Z = RandomWeights.from_batch(batch, 0, 5, 0), (iris - iris.mean()) / iris.std(ddof=0)
+    for k, found in enumerate(boot.values * fit.design.scale):
+        first = np.linalg.eigh(np.cov(Z.T, aweights=draws.of_rows(k)))[1][:, -1]
+        assert abs(first @ found / np.linalg.norm(found)) == pytest.approx(1, abs=1e-9)
+        assert found @ (boot.estimate * fit.design.scale) > 0
+
+
 def test_large_fits_are_not_kept(cars, line, monkeypatch):
     monkeypatch.setattr("lodim.uncertainty.bootstrap.MOST_BYTES", 100)
     boot = ld.bootstrap(line, cars, n=40)

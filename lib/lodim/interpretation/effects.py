@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from lodim.checks import flag, one_of, share, whole
 from lodim.design import columns
-from lodim.design.frames import as_given
+from lodim.design.frames import PANDAS, as_given
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
@@ -141,6 +141,8 @@ def effects(
     level, seed = share("level", level), whole("seed", seed, least=0)
     rows, features = read_rows(fit, data, offset, response=kind == "importance")
     terms = features_of(terms, features)
+    if not terms:
+        raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")
     if kind != "ale" and any(isinstance(term, tuple) for term in terms):
         raise ArgumentError(f"the effect of a pair of features is for kind='ale', not {kind!r}")
     fits = [fit, *(() if interval is None else interval._kept())]
@@ -190,6 +192,8 @@ def _check_call(fit, kind, type, interval):
 
 def _groups(by, data):
     """Positions of the rows of each value of a column."""
+    if not isinstance(by, str):
+        raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(columns.read_column(columns.read_frame(data), by))
     groups = {column.levels[k]: np.flatnonzero(column.codes == k)
               for k in np.unique(column.codes[column.codes >= 0])}  # fmt: skip
@@ -310,9 +314,13 @@ class Effects:
             (group, the value of `by`,) term, value (of the feature; for slopes what is compared),
             (value_2 of a pair,) (class, where there are more than two,) estimate, std_error,
             conf_low and conf_high: of the replicates of `interval`, for "importance" without one by
-            the normal distribution, else NaN.
+            the normal distribution, else NaN. In frames other than pandas' values are text where
+            there are numbers and levels.
         """
-        return self.frame.copy()
+        frame = self.frame.copy()
+        if self._frame_kind != PANDAS and frame["value"].dtype == object:
+            frame["value"] = [str(value) for value in frame["value"]]
+        return frame
 
     def ranges(self) -> pd.DataFrame:
         """A row a term (group, class): how far its curve goes, the widest first.

@@ -1,6 +1,7 @@
 """Rows of data as columns that can be changed, and what a fit answers to them."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -96,7 +97,10 @@ def _offset(offset, frame, n):
         offset = columns.read_column(frame, offset).values
     if offset is None:
         return None
-    offset = np.asarray(offset, float)
+    try:
+        offset = np.asarray(offset, float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"offset must be numbers or a column, not {offset!r:.80}") from None
     offset = np.full(n, offset) if offset.ndim == 0 else offset
     if len(offset) != n:
         raise ArgumentError(f"offset has {len(offset)} entries, the data {n} rows")
@@ -145,9 +149,10 @@ def features_of(terms, features):
     """The names that `terms` asks for: a list of names, and of pairs of names."""
     if terms is None:
         return list(features)
-    terms = [terms] if isinstance(terms, str) else list(terms)
-    if len(terms) == 2 and isinstance(terms, tuple):
+    if isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2):
         terms = [terms]
+    if not isinstance(terms, Iterable) or not (terms := list(terms)):
+        raise ArgumentError(f"terms must be names of columns, or pairs of them, not {terms!r:.80}")
     return [_known(term, features) for term in terms]
 
 
@@ -155,11 +160,12 @@ def _known(term, features):
     """A name of a feature, or a pair of them."""
     if isinstance(term, str) and term in features:
         return term
-    pair = tuple(term.split(":")) if isinstance(term, str) else tuple(term)
+    pair = tuple(term.split(":")) if isinstance(term, str) else ()
+    pair = tuple(term) if isinstance(term, list | tuple) else pair
     known = all(isinstance(name, str) and name in features for name in pair)
     if len(pair) == 2 and known and pair[0] != pair[1]:
         return pair
     raise DataError(
-        f"{term!r} is no column that the fit takes, nor two of them: it takes "
+        f"{term!r:.80} is no column that the fit takes, nor two of them: it takes "
         f"{', '.join(map(repr, features))}"
     )

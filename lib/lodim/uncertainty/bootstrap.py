@@ -14,7 +14,7 @@ from lodim.checks import flag, one_of, share, whole
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads, single_blas
 from lodim.errors import ArgumentError, ConvergenceWarning, DataWarning, ExtrapolationWarning
-from lodim.report.phrases import header
+from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, join_words
 from lodim.uncertainty.intervals import KINDS, accelerations, bca, biases, percentile
@@ -407,13 +407,15 @@ class Bootstrap:
         """
         flag("full", full)
         shown = self.tidy(level=level, kind=kind).set_index("term").rename_axis(None)
+        about = [("Response", modelled(self.fit))] if self.fit.design.response else []
         rows = (
+            ("Model", self.fit.name), *about,
             ("Replicates", str(self.n)), ("Weights", f"exponential, of {self.units}"),
             ("Settings", "chosen anew" if self.reselect else "held"), ("Seed", str(self.seed)),
             ("Limits", f"{kind}, {100.0 * level:g} %"),
         )  # fmt: skip
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
-        return Report(title, header(self.fit, *rows), [table], self._notes(kind), full)
+        return Report(title, rows, [table], self._notes(kind), full)
 
     def plot(
         self,
