@@ -73,7 +73,7 @@ drivers
 
 # %% [markdown]
 # A pair shows what two features do together, beyond what each does by itself: here what weight
-# takes in other model years. `kind="slope"` sums a curve up in one number, `kind="pd"` is partial
+# takes in other model years (and nothing where there are no such cars). `kind="slope"` sums a curve up in one number, `kind="pd"` is partial
 # dependence, and `kind="importance"` says what the deviance would lose without a column.
 
 # %%

@@ -136,6 +136,13 @@ def test_the_effect_of_a_pair_is_the_naive_coding_and_the_product(monkeypatch):
     assert alone.abs().max() < 1e-8
 
 
+def test_the_effect_of_a_pair_is_not_known_where_no_rows_are(cars, fit):
+    frame = ld.effects(fit, cars, "weight:model_year").tidy()
+    heavy = frame.query("value > 4700 and value_2 > 80")
+    assert heavy["estimate"].isna().all() and frame["estimate"].notna().mean() > 0.8
+    assert len(cars.query("weight > 4300 and model_year > 79")) == 0
+
+
 def test_gradients_of_many_rows_give_what_differences_do(monkeypatch):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(6000, 3)), columns=["a", "b", "c"])

@@ -101,8 +101,8 @@ def effects(
     each the prediction at its end is compared with that at its beginning, row by row (Eqs. 15 and
     16). From 10,000 rows on, where the fit has a gradient (`gbmap`) and a number is a term of its
     own alone, the gradients of the rows stand for these differences (but in the two outermost
-    intervals): one pass over the rows serves all features. Of a pair, an interval without rows
-    takes the value of the nearest (Eqs. 17-20).
+    intervals): one pass over the rows serves all features. Of a pair, a cell without rows takes the
+    change of the nearest that has some (Eqs. 17-20), and points with none beside them are NaN.
     "pd": at 20 quantiles, over at most 500 rows. "slope": by predictions .001 standard deviations
     apart. "importance": five permutations; its standard error is that of the mean over rows, and
     over permutations. Of rows that the model was fitted to, importance is what the fit relies on,

@@ -91,10 +91,14 @@ def interaction(rows, features):
         for j in (0, 1)
     ]
     shape = len(edges[0]) - 1, len(edges[1]) - 1
+    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points with rows in a cell beside them
+    for i, j in np.ndindex(2, 2):
+        beside[cell[:, 0] + i, cell[:, 1] + j] = True
 
     def reduce(answers):
         low, left, right, high = answers
         effect = ale.second_order(high - left - right + low, cell, rows.weight, shape)
+        effect[~beside] = np.nan
         return effect.reshape(-1, effect.shape[2])
 
     values = [(a, b) for a in edges[0] for b in edges[1]]

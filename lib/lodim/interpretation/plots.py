@@ -1,7 +1,6 @@
 """What the plots of effects show."""
 
 import numpy as np
-import pandas as pd
 
 from lodim.errors import ArgumentError
 from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, tidy
@@ -11,6 +10,7 @@ from lodim.text import shorten
 
 COLUMNS = 3  # panels beside each other
 LETTERS = 14  # of the name of a level
+SHADES = 22  # of a surface
 TURNED = 24  # letters of all levels, beyond which their names are turned
 
 
@@ -138,11 +138,12 @@ def _surface(effects, ax, part, term):
                 f"the plot of a pair is of one {key}, and here are {part[key].nunique()}: "
                 "draw tidy() itself"
             )
-    wide = pd.pivot_table(part, index="value_2", columns="value", values="estimate")
-    most = np.abs(wide.to_numpy()).max() or 1.0
-    style = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "shading": "gouraud"}
-    drawn = ax.pcolormesh(wide.columns.to_numpy(float), wide.index.to_numpy(float), wide, **style)
-    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}")
+    wide = part.pivot(index="value_2", columns="value", values="estimate")
+    most = np.nanmax(np.abs(wide.to_numpy())) or 1.0
+    style = {"cmap": "RdBu_r", "levels": np.linspace(-most, most, SHADES)}
+    x, y = wide.columns.to_numpy(float), wide.index.to_numpy(float)
+    drawn = ax.contourf(x, y, np.ma.masked_invalid(wide.to_numpy()), **style)
+    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}", format="%.3g")
     first, second = _names(effects, term)
     ax.set_xlabel(shorten([first], LONGEST)[0])
     ax.set_ylabel(shorten([second], LONGEST)[0])
