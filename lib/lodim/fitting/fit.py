@@ -60,6 +60,9 @@ class Fit(WrittenOut):
     _estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+    _predicts_steps = False  # whether predictions have no slope
+    _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
+    _biased_by: str | None = None  # what keeps estimates from the truth, in words
     log: dict[str, Any]
     null_deviance: float
 
@@ -415,6 +418,10 @@ class Fit(WrittenOut):
     def _of_tables(self):
         """What of tidy() a table of several fits shows."""
         return self.tidy()
+
+    def _comparable(self, reference):
+        """What of tidy() is compared with that of another fit to the same rows, its `reference`."""
+        return self._of_tables()
 
     def save(self, path: str | PathLike) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.

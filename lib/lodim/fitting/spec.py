@@ -135,6 +135,9 @@ class ModelSpec:
         increasing tuple; it then yields a stage for each.
     warm_start : bool
         Whether `fit_stages` starts from the estimates of a neighbouring setting, `warm_start`.
+    reweigh : callable(problem, fit) -> (estimates, log), or None
+        Of a fit's own rows under other weights, found the way that those of `fit` were; without it,
+        or where it gives None, those of `fit_stages`.
     validate : callable(problem) -> problem, or None
         Raises where the data do not suit the model; fills in settings that need the design.
     auto_settings : callable(family, n) or None
@@ -175,6 +178,7 @@ class ModelSpec:
     stage_setting: str | None = None
     shared_setting: str | None = None
     warm_start: bool = False
+    reweigh: Callable | None = None
     validate: Callable | None = None
     auto_settings: Callable | None = None
     patience: int = 15

@@ -56,6 +56,10 @@ class CostnetFit(Fit):
         """The design of the terms that the model uses: new data need no other columns."""
         return self._restricted[0]
 
+    @property
+    def _biased_by(self):
+        return "the penalty that it keeps a part of" if self.step.relax < 1.0 else None
+
     @cached_property
     def _restricted(self):
         return self.design.restrict(self.step.used)

@@ -55,6 +55,7 @@ class GbmapFit(Fit):
 
     name = "gbmap"
     _estimate_name = "mean local coefficient"
+    _biased_by = "the penalty lambda_"
     types = ("response", "link", "class", "prob", "embedding", "local")
     _without_offset = ("embedding", "local")
 

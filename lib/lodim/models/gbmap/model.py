@@ -9,6 +9,7 @@ from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
+from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide
 from lodim.selection.cv import choose
 from lodim.selection.path import lambda_grid
@@ -241,6 +242,7 @@ SPEC = ModelSpec(
     penalties={"lambda_": Penalty(boost.lambda_max)},
     stage_setting="m",
     warm_start=True,
+    reweigh=reweigh,
     options=(
         Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
         Option("--m", "m", int, "number of boosts; default: by cross-validation"),

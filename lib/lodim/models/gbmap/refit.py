@@ -191,6 +191,15 @@ def joint_refit(batch, family, settings, learners, log):
     return _centred(refitted, batch, settings.n_threads), log, ended
 
 
+def reweigh(problem, fit):
+    """Learners that a joint refit of the rows under other weights begins with, and their log.
+
+    Those of `fit`, if they were refitted: boosts would lead the refit to another minimum. None of
+    others.
+    """
+    return (fit.estimates, dict(fit.log)) if fit.settings.refit == "joint" else None
+
+
 def _gaining(learners, log):
     """Which learners' boosts have lowered the deviance, the first among them, (M,) bool."""
     stages, first = np.unique(learners.stage, return_index=True)

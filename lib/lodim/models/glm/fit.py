@@ -45,6 +45,7 @@ class GlmFit(Fit):
 
     name = "glm"
     _estimate_name = "coefficient"
+    _estimates_are_smooth = True
     _answers_all = False  # also rows that ask for a coefficient that could not be estimated
 
     def __init__(self, *, log, null_deviance, diagnostics, **shared):

@@ -70,6 +70,16 @@ def _quick_views(batch, family, settings, gammas, first):
     ]
 
 
+def reweigh(problem, fit):
+    """The View of rows under other weights, and its log: searched and calibrated as `fit` is."""
+    first = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
+    view, log = fit_view(problem.batch, problem.settings, problem.family, first)
+    if count_classes(problem.family) > 1:
+        rule = replace(view.rule, sharpness=fit.estimates.rule.sharpness)
+        view = replace(view, rule=rule)
+    return view, log
+
+
 def combine(parts):
     """The only stage's estimates."""
     return parts[0]

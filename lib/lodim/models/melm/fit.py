@@ -37,6 +37,7 @@ class MelmFit(Fit):
 
     name = "melm"
     _estimate_name = "loading"
+    _biased_by = "the width of its kernels"
 
     def __init__(self, *, log, measures, n, **shared):
         super().__init__(**shared)
@@ -129,6 +130,11 @@ class MelmFit(Fit):
                 "correlation": v.correlation.T.ravel(),
             }
         )
+
+    def _comparable(self, reference):
+        turned = self.estimates.turned_to(reference.estimates)
+        loading = (turned.T / self.design.scale).ravel()
+        return self.tidy().assign(estimate=loading)
 
     def coef(self) -> pd.Series:
         """Loadings by dimension and term, per unit of the feature."""

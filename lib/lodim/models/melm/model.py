@@ -253,6 +253,7 @@ SPEC = ModelSpec(
     combine=estimate.combine,
     assemble=assemble,
     shared_setting="gamma",
+    reweigh=estimate.reweigh,
     penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},
     validate=estimate.with_dimensions,
     cv_deviance=calibrated_deviance,

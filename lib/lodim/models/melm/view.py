@@ -78,6 +78,16 @@ class View:
         k = forms.check(self, known, C=C)["k"]
         self.rule.check(k, C, n_scores)
 
+    def turned_to(self, other):
+        """V (p, k) turned (or mirrored) so that rows lie nearest to where another view has them.
+
+        Orthogonal Procrustes: of coordinates Z and Z' of the rows, that of least |Z Q - Z'|.
+        """
+        covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
+        covariance *= (self.V * covariance).sum(axis=0)
+        left, _, right = np.linalg.svd(covariance.T @ other.V)
+        return self.V @ (left @ right)
+
     def pairs(self):
         """Tuples (A, B, divergence, fitting, regularizing, overlap) of the classes A < B."""
         P, out = self.potential, []

@@ -49,6 +49,7 @@ class ProsetFit(Fit):
 
     name = "proset"
     _estimate_name = "feature weight"
+    _biased_by = "its penalties"
     _without_offset = ("familiarity", "variance")
 
     def __init__(self, *, log, calibration, typical, labels, n, null_deviance, **shared):

@@ -48,6 +48,7 @@ class RiprFit(Fit):
 
     name = "ripr"
     _estimate_name = "share of the rows"
+    _predicts_steps = True
 
     def __init__(self, *, log, record, labels, **shared):
         super().__init__(**shared)

@@ -1,0 +1,124 @@
+"""Accumulated local effects (Apley and Zhu 2020): arrays alone."""
+
+import numpy as np
+
+BINS, PAIR_BINS = 40, 12  # intervals of one feature, and of each of two
+
+
+def edges_of(x, weight, bins):
+    """Edges (E,) of at most `bins` intervals with as many values of x (n,) each; E is 1 of one."""
+    part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
+    if np.ptp(weight) == 0.0:
+        ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
+    else:
+        order = np.argsort(x, kind="stable")
+        share = np.cumsum(weight[order])
+        ordered, at = x[order], np.searchsorted(share, part * share[-1])
+    return np.unique(ordered[[0, *np.minimum(at, len(x) - 1)]])
+
+
+def bins_of(x, edges):
+    """Interval (n,), from 0, that holds each value; an edge is in the one below it."""
+    return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
+
+
+def accumulate(difference, bin_of, weight, n_bins):
+    """Centred effect at the n_bins + 1 edges, (n_bins + 1, K): Eqs. 15 and 16.
+
+    difference : (n, K), what the prediction of a row changes by across its interval, NaN without
+    """
+    total, mean = _means(difference, bin_of, weight, n_bins)
+    effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
+    middle = 0.5 * (effect[1:] + effect[:-1])
+    return effect - (total / max(total.sum(), 1e-300)) @ middle
+
+
+def by_levels(up, down, code, weight, n_levels):
+    """Centred effect of levels in order, (n_levels, K).
+
+    up, down : (n, K), what the prediction of a row changes by towards the next level, and from the
+        one before to its own; NaN where there is none
+    """
+    total = np.bincount(code, weight, n_levels)
+    step = np.zeros((n_levels, up.shape[1]))
+    for k in range(n_levels - 1):
+        both = np.concatenate([up[code == k], down[code == k + 1]])
+        of = np.concatenate([weight[code == k], weight[code == k + 1]])
+        step[k + 1] = _means(both, np.zeros(len(both), int), of, 1)[1][0]
+    effect = np.cumsum(step, axis=0)
+    return effect - (total / total.sum()) @ effect
+
+
+def second_order(difference, cell, weight, shape):
+    """Centred effect of two features beyond those of each, (E1, E2, K): Eqs. 17 to 20.
+
+    difference : (n, K), the second difference of the prediction of a row across its cell
+    cell : (n, 2) intervals; shape : their numbers. A cell without rows takes that of the nearest.
+    """
+    bins, K = shape[0] * shape[1], difference.shape[1]
+    flat = cell[:, 0] * shape[1] + cell[:, 1]
+    total, mean = _means(difference, flat, weight, bins)
+    place = np.argwhere(np.ones(shape, bool)) / np.array(shape)
+    empty, filled = np.flatnonzero(total == 0), np.flatnonzero(total > 0)
+    for k in empty:
+        mean[k] = mean[filled[((place[filled] - place[k]) ** 2).sum(axis=1).argmin()]]
+    n = total.reshape(shape)
+    effect = np.zeros((shape[0] + 1, shape[1] + 1, K))
+    effect[1:, 1:] = mean.reshape(*shape, K).cumsum(axis=0).cumsum(axis=1)
+    for axis in (0, 1):  # what is each feature's own
+        own = np.diff(effect, axis=axis)
+        across = np.moveaxis(0.5 * (_low(own, 1 - axis) + _high(own, 1 - axis)), axis, 0)
+        of = np.moveaxis(n, axis, 0)
+        change = (across * of[..., None]).sum(axis=1) / np.maximum(of.sum(axis=1), 1e-300)[:, None]
+        first = np.concatenate([np.zeros((1, K)), np.cumsum(change, axis=0)])
+        effect = effect - np.expand_dims(first, 1 - axis)
+    corners = _low(_low(effect, 0), 1) + _low(_high(effect, 0), 1)
+    corners = corners + _high(_low(effect, 0), 1) + _high(_high(effect, 0), 1)
+    return effect - np.einsum("ab,abk->k", n, 0.25 * corners) / n.sum()
+
+
+def order_of_levels(code, n_levels, others):
+    """Order of levels (n_levels,) in which neighbours have like rows (Apley and Zhu, Sect. 5).
+
+    The distance of two levels is, summed over the other features, the largest difference of their
+    distribution functions, or half the sum of differences of shares; the order is that along the
+    first coordinate of classical scaling.
+
+    Parameters
+    ----------
+    code : array (n,)
+    others : list of (values (n,), number of levels, 0 of numbers)
+    """
+    distance = np.zeros((n_levels, n_levels))
+    for values, size in others:
+        known = np.isfinite(values)
+        x = np.unique(values[known], return_inverse=True)[1]
+        counts = np.zeros((n_levels, x.max(initial=-1) + 1))
+        np.add.at(counts, (code[known], x), 1.0)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        shares = shares if size else np.cumsum(shares, axis=1)
+        apart = np.abs(shares[:, None] - shares[None])
+        distance += 0.5 * apart.sum(axis=2) if size else apart.max(axis=2, initial=0.0)
+    centre = np.eye(n_levels) - 1.0 / n_levels
+    first = np.linalg.eigh(-0.5 * centre @ distance**2 @ centre)[1][:, -1]
+    first = np.round(first, 9)
+    if (first @ (np.arange(n_levels) - 0.5 * (n_levels - 1))) < 0.0:
+        first = -first
+    return np.argsort(first, kind="stable")
+
+
+def _means(values, group, weight, n):
+    """Weight (n,) and weighted mean (n, K) of the rows of each group, 0 of none; NaN left out."""
+    known = np.isfinite(values).all(axis=1)
+    weight = np.where(known, weight, 0.0)
+    total = np.bincount(group, weight, n)
+    sums = [np.bincount(group, weight * np.where(known, v, 0.0), n) for v in values.T]
+    return total, np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, None]
+
+
+def _low(values, axis):
+    return np.take(values, range(values.shape[axis] - 1), axis)
+
+
+def _high(values, axis):
+    return np.take(values, range(1, values.shape[axis]), axis)

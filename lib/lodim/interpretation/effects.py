@@ -1,0 +1,444 @@
+"""What drives a fit: effects of its features on what it predicts."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from lodim.checks import flag, one_of, share, whole
+from lodim.design import columns
+from lodim.design.frames import PANDAS, as_given
+from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
+from lodim.fitting.fit import Fit
+from lodim.interpretation.questions import Question
+from lodim.interpretation.rows import features_of, read_rows
+from lodim.report import phrases
+from lodim.report.tables import Report, Table, listing, significant
+from lodim.text import first_names
+from lodim.uncertainty.bootstrap import Bootstrap
+from lodim.uncertainty.intervals import percentile, standard_errors
+
+KINDS = {
+    "ale": "accumulated local effects",
+    "pd": "partial dependence",
+    "slope": "average slopes",
+    "importance": "permutation importance",
+}
+CURVES = ("ale", "pd")
+TYPES = ("response", "link")
+MOST_GROUPS = 50
+RUG = 200  # values of a number that a plot shows
+NAMED = 20
+
+
+def effects(
+    fit: Any,
+    data: Any,
+    terms: Any = None,
+    *,
+    kind: str = "ale",
+    type: str | None = None,
+    by: str | None = None,
+    interval: Bootstrap | None = None,
+    level: float = 0.95,
+    offset: Any = None,
+    seed: int = 0,
+) -> "Effects":
+    """What each feature does to the predictions of a fit, of any model.
+
+    Parameters
+    ----------
+    fit : Fit
+        With a response.
+    data : frame
+        Rows that effects are averaged over, as a rule those of training. Where the fit was given
+        the weights as a column that `data` has, they count.
+    terms : str, pair of str, or list of these; optional
+        Columns of the data. A pair, ("a", "b") or "a:b", of two numbers is their interaction, for
+        kind "ale". All columns that the fit takes by default.
+    kind : {"ale", "pd", "slope", "importance"}
+        "ale": accumulated local effects (Apley and Zhu 2020): how the prediction changes on the way
+        along a feature, among rows that are there; its mean is zero. Of levels along their declared
+        order, else in the order of the likeness of their rows. "pd": partial dependence, the mean
+        prediction if all rows had a value; where features go together it asks for rows that cannot
+        be. "slope": the mean derivative by a number; of levels the mean change from the most
+        frequent one to each other. "importance": what the mean deviance increases by if the values
+        of a column, all that the formula makes of it among them, are permuted among the rows; needs
+        the response in `data`.
+    type : {"response", "link"}, optional
+        Of the predictions: the mean ("response", the default; of several classes the probability of
+        each) or the score. The deviance has none.
+    by : column name, optional
+        Effects for the rows of each value of a column by themselves.
+    interval : Bootstrap, optional
+        Limits by effects of its replicates, for the same rows of `data`: what `lodim.bootstrap`
+        has made of this fit.
+    level : float
+        Of the limits.
+    offset : array (N,), number or column name, optional
+        Of the rows, where the fit has one that was an array.
+    seed : int
+        Of the rows that are drawn for "pd", and of permutations.
+
+    Returns
+    -------
+    Effects
+
+    Raises
+    ------
+    ArgumentError
+        The fit has no response, `interval` is of another fit or has not kept its replicates' fits,
+        or so high a level needs more of them; slopes of `ripr`, whose predictions are steps.
+    DataError
+        A term is no column that the fit takes, or a column is missing.
+
+    Notes
+    -----
+    "ale": intervals of a number end at its quantiles, 40 of them (12 of each of a pair), and within
+    each the prediction at its end is compared with that at its beginning, row by row (Eqs. 15 and
+    16). From 10,000 rows on, where the fit has a gradient (`gbmap`) and a number is a term of its
+    own alone, the gradients of the rows stand for these differences (but in the two outermost
+    intervals): one pass over the rows serves all features. Of a pair, a cell without rows takes the
+    change of the nearest that has some (Eqs. 17-20), and points with none beside them are NaN.
+    "pd": at 20 quantiles, over at most 500 rows. "slope": by predictions .001 standard deviations
+    apart. "importance": five permutations; its standard error is that of the mean over rows, and
+    over permutations. Of rows that the model was fitted to, importance is what the fit relies on,
+    not what new rows would lose.
+
+    Rows in which the feature is missing tell nothing of it and are left out. Effects describe the
+    fit: they are causes only where the model is one of causes.
+
+    References
+    ----------
+    Apley & Zhu (2020). Visualizing the effects of predictor variables in black box supervised
+    learning models. JRSS B 82, 1059-1086.
+
+    Friedman (2001). Greedy function approximation. Annals of Statistics 29, 1189-1232.
+
+    Breiman (2001). Random forests. Machine Learning 45, 5-32.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.gbmap("mpg ~ weight + origin", cars, m=3, lambda_=0.1)
+    >>> ld.effects(fit, cars, "origin").tidy()[["value", "estimate"]].round(2)
+        value  estimate
+    0   Japan      1.37
+    1  Europe      0.43
+    2     USA     -0.56
+    >>> slopes = ld.effects(fit, cars, kind="slope").tidy()
+    >>> slopes[["term", "value", "estimate"]].round(3)
+         term         value  estimate
+    0  weight      per unit    -0.007
+    1  origin   Japan - USA     1.531
+    2  origin  Europe - USA     0.915
+    """
+    _check_call(fit, kind, type, interval)
+    level, seed = share("level", level), whole("seed", seed, least=0)
+    rows, features = read_rows(fit, data, offset, response=kind == "importance")
+    terms = features_of(terms, features)
+    if not terms:
+        raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")
+    if kind != "ale" and any(isinstance(term, tuple) for term in terms):
+        raise ArgumentError(f"the effect of a pair of features is for kind='ale', not {kind!r}")
+    fits = [fit, *(() if interval is None else interval._kept())]
+    ask = Question(fits, kind, TYPES[0] if type is None else type, seed)
+    groups = {None: np.arange(rows.n)} if by is None else _groups(by, data)
+    frames = []
+    with warnings.catch_warnings():
+        for category in (ExtrapolationWarning, DataWarning):  # of rows that were changed
+            warnings.simplefilter("ignore", category)
+        for name, at in groups.items():
+            held = {key: feature.take(at) for key, feature in features.items()}
+            found = ask.of(rows.take(at) if by is not None else rows, held, terms)
+            frame = pd.concat([_tidy(fit, one, level) for one in found], ignore_index=True)
+            if by is not None:
+                frame.insert(0, "group", name)
+            frames.append(frame)
+    frame = pd.concat(frames, ignore_index=True)
+    shown = {name for term in terms for name in ([term] if isinstance(term, str) else term)}
+    rugs = {name: _rug(features[name]) for name in shown}
+    spreads = {name: _spread(features[name], rows.weight) for name in shown}
+    how = kind, ask.type, by, level, interval is not None
+    return Effects(fit, frame, *how, rows.n, rugs, spreads)
+
+
+def _check_call(fit, kind, type, interval):
+    """Raise where what is asked cannot be asked of a fit."""
+    one_of("kind", kind, KINDS)
+    if not isinstance(fit, Fit):
+        raise ArgumentError(
+            f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
+        )
+    if fit.design.response is None:
+        raise ArgumentError("effects are on a response, and the formula of this fit has none")
+    if type is not None:
+        one_of("type", type, TYPES)
+        if kind == "importance":
+            raise ArgumentError("type is of predictions: kind='importance' is of the deviance")
+    if kind == "slope" and fit._predicts_steps:
+        raise ArgumentError(
+            f"the predictions of {fit.name} are steps, which have no slope: take kind='ale'"
+        )
+    if interval is not None and getattr(interval, "fit", None) is not fit:
+        raise ArgumentError(
+            f"interval must be what lodim.bootstrap made of this very fit, not {interval!r:.60}"
+        )
+
+
+def _groups(by, data):
+    """Positions of the rows of each value of a column."""
+    if not isinstance(by, str):
+        raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
+    column = columns.as_levels(columns.read_column(columns.read_frame(data), by))
+    groups = {column.levels[k]: np.flatnonzero(column.codes == k)
+              for k in np.unique(column.codes[column.codes >= 0])}  # fmt: skip
+    if not 0 < len(groups) <= MOST_GROUPS:
+        raise ArgumentError(
+            f"by={by!r} has {len(groups)} values: effects are for 1 to {MOST_GROUPS} groups"
+        )
+    return groups
+
+
+def _tidy(fit, found, level):
+    """A row for each point (and class) of what was found of a term."""
+    q, K = found.estimate.shape
+    pair = isinstance(found.values[0], tuple) if found.values else False
+    frame = pd.DataFrame({"term": [found.term] * q})
+    frame["value"] = [value[0] for value in found.values] if pair else found.values
+    if pair:
+        frame["value_2"] = [value[1] for value in found.values]
+    if K > 1:
+        frame = pd.concat([frame.assign(**{"class": name}) for name in fit.levels])
+    frame["estimate"] = found.estimate.T.ravel()
+    low = high = error = np.full(q * K, np.nan)
+    if len(found.replicates):
+        flat = found.replicates.transpose(0, 2, 1).reshape(len(found.replicates), -1)
+        error, (low, high) = standard_errors(flat), percentile(flat, level)
+    elif found.error is not None:
+        error = found.error.T.ravel()
+        half = ndtri(0.5 + 0.5 * level) * error
+        low, high = frame["estimate"] - half, frame["estimate"] + half
+    return frame.assign(std_error=error, conf_low=low, conf_high=high)
+
+
+def _ranges(points):
+    """How far each curve of points goes; see `Effects.ranges`."""
+    keys = [name for name in ("group", "term", "class") if name in points]
+    rows = []
+    for names, part in points.groupby(keys, sort=False):
+        ends = part.loc[[part["estimate"].idxmin(), part["estimate"].idxmax()]]
+        places = [_place(row) for _, row in ends.iterrows()]
+        rows.append([*names, *ends["estimate"], *places, np.ptp(ends["estimate"])])
+    frame = pd.DataFrame(rows, columns=[*keys, "low", "high", "at_low", "at_high", "range"])
+    return frame.sort_values("range", ascending=False, kind="stable", ignore_index=True)
+
+
+def _place(row):
+    """Where a point of a curve is, as text."""
+    if "value_2" not in row or pd.isna(row["value_2"]):
+        return significant(row["value"])
+    return f"{significant(row['value'])}, {significant(row['value_2'])}"
+
+
+def _rug(feature):
+    """Values of a feature for a plot: some quantiles of a number, shares of levels."""
+    known = feature.values[np.isfinite(feature.values)]
+    if feature.levels is not None:
+        count = np.bincount(known.astype(int), minlength=len(feature.levels))
+        return dict(zip(feature.levels, count / max(count.sum(), 1), strict=True))
+    some = known[:: max(1, len(known) // (10 * RUG))]
+    return np.quantile(some, np.linspace(0.0, 1.0, RUG)) if known.size else known
+
+
+def _spread(feature, weight):
+    """Standard deviation of a number."""
+    known = np.isfinite(feature.values) & (weight > 0.0)
+    if feature.levels is not None or not known.any():
+        return 1.0
+    x, w = feature.values[known], weight[known]
+    return float(np.sqrt(np.average((x - np.average(x, weights=w)) ** 2, weights=w)))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Effects:
+    """Effects of the features of a fit on its predictions.
+
+    Attributes
+    ----------
+    fit : Fit
+    frame : DataFrame
+        As `tidy` returns it.
+    kind, type : str
+        As they were given.
+    by : str or None
+        Column of the groups.
+    level : float
+        Of the limits.
+    replicated : bool
+        Whether limits are those of a bootstrap.
+    n : int
+        Rows of the data.
+    rugs : dict
+        Of each number some of its quantiles, of each feature with levels their shares.
+    spreads : dict
+        Standard deviation of each number, 1 of levels.
+    """
+
+    fit: Any
+    frame: pd.DataFrame
+    kind: str
+    type: str
+    by: str | None
+    level: float
+    replicated: bool
+    n: int
+    rugs: dict[str, Any]
+    spreads: dict[str, float]
+
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
+    @as_given
+    def tidy(self) -> pd.DataFrame:
+        """A row a point of each effect.
+
+        Returns
+        -------
+        DataFrame
+            (group, the value of `by`,) term, value (of the feature; for slopes what is compared),
+            (value_2 of a pair,) (class, where there are more than two,) estimate, std_error,
+            conf_low and conf_high: of the replicates of `interval`, for "importance" without one by
+            the normal distribution, else NaN. In frames other than pandas' values are text where
+            there are numbers and levels.
+        """
+        frame = self.frame.copy()
+        if self._frame_kind != PANDAS and frame["value"].dtype == object:
+            frame["value"] = [str(value) for value in frame["value"]]
+        return frame
+
+    def ranges(self) -> pd.DataFrame:
+        """A row a term (group, class): how far its curve goes, the widest first.
+
+        Returns
+        -------
+        DataFrame
+            (group,) term, (class,) low and high, the least and the largest estimate, where they are
+            (at_low, at_high), and range, their difference.
+
+        Raises
+        ------
+        ArgumentError
+            The kind has no curves.
+        """
+        if self.kind not in CURVES:
+            raise ArgumentError(f"kind={self.kind!r} has no curves: tidy() has its estimates")
+        return _ranges(self.frame)
+
+    def summary(self, *, full: bool = False) -> Report:
+        """The printed report.
+
+        Parameters
+        ----------
+        full : bool
+            Whether the table is whole; else of more than 30 rows some are shown.
+
+        Returns
+        -------
+        Report
+        """
+        flag("full", full)
+        header = (
+            ("Model", self.fit.name), ("Response", self.fit.design.response.name),
+            ("Rows", str(self.n)), ("Of", self._scale),
+        )  # fmt: skip
+        title = KINDS[self.kind].capitalize()
+        return Report(title, header, [Table("", *self._table())], self._notes(), full)
+
+    def plot(self, term: Any = None, ax: Any = None, *, top: int = 9) -> Any:
+        """Draw curves with a rug of the data, or of slopes and importance a point for each.
+
+        Parameters
+        ----------
+        term : str, optional
+            A single term, by default a panel for each.
+        ax : Axes, optional
+            Of a single panel.
+        top : int
+            How many terms are drawn, those of the widest curves; of slopes and importance, how
+            many estimates.
+
+        Returns
+        -------
+        Axes, or an array of Axes
+
+        Raises
+        ------
+        ArgumentError
+            There is no such term, or `ax` is given for several panels.
+        """
+        from lodim.interpretation import plots
+
+        known = list(dict.fromkeys(self.frame["term"]))
+        if term is not None and term not in known:
+            raise ArgumentError(f"there is no term {term!r}; there are {first_names(known, NAMED)}")
+        top = whole("top", top)
+        if self.kind not in CURVES:
+            return plots.points(self, ax, term=term, top=top)
+        if term is None and len(known) > 1:
+            if ax is not None:
+                raise ArgumentError("ax is for one term: give term=")
+            return plots.panels(self, None, top=top)
+        return plots.curve(self, ax, term=known[0] if term is None else term)
+
+    # Shared by the above --------------------------------------------------------------------------
+
+    @property
+    def _scale(self):
+        """What the estimates are of, in words."""
+        if self.kind == "importance":
+            return "the mean deviance"
+        if self.type == "link":
+            return f"the {self.fit.family.link}"
+        return phrases.modelled(self.fit) if self._one else "the probability"
+
+    @property
+    def _one(self):
+        return "class" not in self.frame
+
+    def _table(self):
+        if self.kind in CURVES:
+            shown = self.ranges()
+        else:
+            shown = self.frame.dropna(axis=1, how="all")
+            keep = ["value"] if self.kind == "importance" else []
+            shown = shown.drop(columns=keep)
+        return (shown.set_index("term").rename_axis(None),)
+
+    def _notes(self):
+        notes = []
+        if self.kind == "ale":
+            notes.append("Changes along each feature among rows that are there; the mean is zero.")
+        elif self.kind == "pd":
+            notes.append("Mean predictions if all rows had the value, likely or not.")
+        if self.replicated:
+            notes.append(
+                f"{100.0 * self.level:g} % limits by the replicates of a bootstrap: they cover "
+                "what it covers."
+            )
+        elif self.kind == "importance":
+            notes.append(
+                "Standard errors over rows and permutations, of this fit; not over other fits."
+            )
+        return notes
+
+    def __repr__(self):
+        lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]
+        lines += [f"By {self.by}"] if self.by else []
+        table = Table("", *self._table(), notes=self._notes())
+        return listing(f"effects of {self.fit.call}", lines, table, whole="tidy()")

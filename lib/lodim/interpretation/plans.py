@@ -1,0 +1,172 @@
+"""What to ask of a fit for an effect: changed rows, and what becomes of the answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine import row_keys
+from lodim.errors import ArgumentError
+from lodim.interpretation import accumulated_local_effects as ale
+from lodim.interpretation.rows import Rows
+
+GRID = 20  # values of a number at which partial dependence is computed, beside the least
+SAMPLE = 500  # rows that it is averaged over
+STEP = 1e-3  # standard deviations between the two predictions of a slope
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An effect as a function of predictions.
+
+    values : names of its q points: numbers, levels, pairs of numbers, or what is compared
+    changed : Rows to predict
+    reduce : list of their predictions (n, K) -> (q, K)
+    """
+
+    values: list
+    changed: list[Rows]
+    reduce: Callable
+
+
+def local_effects(rows, feature, others):
+    """Accumulated local effects of one feature.
+
+    others : the other features, by which levels without an order are ordered
+    """
+    rows, x = known_rows(rows, feature)
+    if feature.levels is not None:
+        return _of_levels(rows, feature, x, others)
+    edges = ale.edges_of(x, rows.weight, ale.BINS)
+    if len(edges) < 2:
+        return Plan([*edges], [rows], lambda answers: np.zeros((1, answers[0].shape[1])))
+    at = ale.bins_of(x, edges)
+    ends = [rows.with_values(feature, edges[at + i]) for i in (0, 1)]
+    return Plan(
+        [*edges],
+        ends,
+        lambda answers: ale.accumulate(answers[1] - answers[0], at, rows.weight, len(edges) - 1),
+    )
+
+
+def _of_levels(rows, feature, x, others):
+    used, code = np.unique(x.astype(int), return_inverse=True)
+    L = len(used)
+    order = np.arange(L)
+    if not feature.ordered and L > 2:
+        order = ale.order_of_levels(code, L, others)
+    rank = np.argsort(order)[code]
+    around = [used[order][np.clip(rank + i, 0, L - 1)] for i in (-1, 0, 1)]
+
+    def reduce(answers):
+        before, own, after = answers
+        up = np.where((rank == L - 1)[:, None], np.nan, after - own)
+        down = np.where((rank == 0)[:, None], np.nan, own - before)
+        return ale.by_levels(up, down, rank, rows.weight, L)
+
+    changed = [rows.with_values(feature, codes) for codes in around]
+    return Plan([feature.levels[k] for k in used[order]], changed, reduce)
+
+
+def interaction(rows, features):
+    """Second-order accumulated local effect of two numbers."""
+    for feature in features:
+        if feature.levels is not None:
+            raise ArgumentError(
+                f"the effect of a pair is of two numbers, and {feature.name!r} has levels: give "
+                f"by={feature.name!r} for the effect of the other one at each"
+            )
+    at = np.flatnonzero(np.isfinite(features[0].values) & np.isfinite(features[1].values))
+    rows, xs = rows.take(at), [feature.values[at] for feature in features]
+    edges = [ale.edges_of(x, rows.weight, ale.PAIR_BINS) for x in xs]
+    if min(map(len, edges)) < 2:
+        flat = [f.name for f, e in zip(features, edges, strict=True) if len(e) < 2]
+        raise ArgumentError(f"{flat[0]!r} does not vary: it has no effect with another feature")
+    cell = np.stack([ale.bins_of(x, e) for x, e in zip(xs, edges, strict=True)], axis=1)
+    corners = [
+        rows.with_values(features[0], edges[0][cell[:, 0] + i]).with_values(
+            features[1], edges[1][cell[:, 1] + j]
+        )
+        for i in (0, 1)
+        for j in (0, 1)
+    ]
+    shape = len(edges[0]) - 1, len(edges[1]) - 1
+    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points with rows in a cell beside them
+    for i, j in np.ndindex(2, 2):
+        beside[cell[:, 0] + i, cell[:, 1] + j] = True
+
+    def reduce(answers):
+        low, left, right, high = answers
+        effect = ale.second_order(high - left - right + low, cell, rows.weight, shape)
+        effect[~beside] = np.nan
+        return effect.reshape(-1, effect.shape[2])
+
+    values = [(a, b) for a in edges[0] for b in edges[1]]
+    return Plan(values, corners, reduce)
+
+
+def dependence(rows, feature, drawn):
+    """Partial dependence: mean prediction of drawn rows, all with each value of a feature."""
+    known, x = known_rows(rows, feature)
+    values = np.arange(len(feature.levels or ()), dtype=float)
+    if feature.levels is None:
+        values = ale.edges_of(x, known.weight, GRID)
+    each = rows.take(np.tile(drawn, len(values)))
+    weight = rows.weight[drawn]
+
+    def reduce(answers):
+        cube = answers[0].reshape(len(values), len(drawn), -1)
+        W = np.where(np.isfinite(cube).all(axis=2), weight, 0.0)
+        return np.einsum("vn,vnk->vk", W, np.nan_to_num(cube)) / W.sum(axis=1, keepdims=True)
+
+    changed = [each.with_values(feature, np.repeat(values, len(drawn)))]
+    names = [*values] if feature.levels is None else list(feature.levels)
+    return Plan(names, changed, reduce)
+
+
+def slopes(rows, feature):
+    """Average slope of a number; differences of each level to the most frequent one."""
+    rows, x = known_rows(rows, feature)
+    if feature.levels is not None:
+        count = np.bincount(x.astype(int), rows.weight, len(feature.levels))
+        reference, *others = [k for k in np.argsort(-count, kind="stable") if count[k] > 0.0]
+        names = [f"{feature.levels[k]} - {feature.levels[reference]}" for k in others]
+        changed = [rows.with_values(feature, float(k)) for k in (reference, *others)]
+
+        def contrasts(answers):
+            each = [_mean(one - answers[0], rows.weight) for one in answers[1:]]
+            return np.array(each).reshape(-1, answers[0].shape[1])
+
+        return Plan(names, changed, contrasts)
+    share = rows.weight / rows.weight.sum()
+    step = STEP * np.sqrt(share @ (x - share @ x) ** 2) or 1.0
+    changed = [rows.with_values(feature, x + side * 0.5 * step) for side in (-1.0, 1.0)]
+    return Plan(
+        ["per unit"],
+        changed,
+        lambda answers: _mean((answers[1] - answers[0]) / step, rows.weight)[None],
+    )
+
+
+def known_rows(rows, feature):
+    """The rows of weight above zero in which a feature is known, and its values there."""
+    at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
+    if not at.size:
+        raise ArgumentError(f"no row of the data has a value of {feature.name!r}")
+    return rows.take(at), feature.values[at]
+
+
+def drawn_rows(fit, rows, seed):
+    """Positions of rows that stand for all, SAMPLE of them at most."""
+    batch = rows.batch(fit._reader)
+    at = batch.rows[rows.weight[batch.rows] > 0.0]
+    if len(at) <= SAMPLE:
+        return at
+    key = row_keys.of_batch(batch, 0)[0][rows.weight[batch.rows] > 0.0]
+    return at[row_keys.drawn(key, SAMPLE, seed)]
+
+
+def _mean(values, weight):
+    """Weighted mean (K,) of the rows of (n, K) that are known."""
+    known = np.isfinite(values).all(axis=1)
+    return weight[known] @ values[known] / weight[known].sum()

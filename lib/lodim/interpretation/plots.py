@@ -1,0 +1,154 @@
+"""What the plots of effects show."""
+
+import numpy as np
+
+from lodim.errors import ArgumentError
+from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, tidy
+from lodim.plot.forest import forest
+from lodim.plot.lettering import literal
+from lodim.text import shorten
+
+COLUMNS = 3  # panels beside each other
+LETTERS = 14  # of the name of a level
+SHADES = 22  # of a surface
+TURNED = 24  # letters of all levels, beyond which their names are turned
+
+
+@literal
+def panels(effects, ax=None, *, top):
+    """A panel for each of the terms whose curves go farthest, on one scale."""
+    terms = list(dict.fromkeys(effects.ranges()["term"]))[:top]
+    across = min(COLUMNS, len(terms))
+    down = -(-len(terms) // across)
+    first = ensure_axes(None, (3.3 * across + 0.6, 2.7 * down + 0.3))
+    figure = first.figure
+    first.remove()
+    axes = np.array([figure.add_subplot(down, across, k + 1) for k in range(len(terms))])
+    for k, (one, term) in enumerate(zip(axes, terms, strict=True)):
+        _draw(effects, one, term, explain=k == across - 1, label=k % across == 0)
+    flat = [one for one, term in zip(axes, terms, strict=True) if not _is_pair(effects, term)]
+    if len(flat) > 1:
+        low, high = (np.array([one.get_ylim() for one in flat])[:, i] for i in (0, 1))
+        for one in flat:
+            one.set_ylim(low.min(), high.max())
+    return axes
+
+
+@literal
+def curve(effects, ax=None, *, term):
+    """The curve of one term."""
+    ax = ensure_axes(ax)
+    _draw(effects, ax, term, explain=True, label=True)
+    return ax
+
+
+@literal
+def points(effects, ax=None, *, term, top):
+    """Slopes, or importance, with their intervals."""
+    frame = effects.frame
+    frame = frame if term is None else frame[frame["term"] == term]
+    of_number = frame["value"] == "per unit"
+    per_sd = np.where(of_number, frame["term"].map(effects.spreads), 1.0)
+    ends = ["estimate", "conf_low", "conf_high"]
+    frame = frame.assign(**{name: frame[name] * per_sd for name in ends})
+    largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
+    frame = frame.loc[largest].reset_index(drop=True)
+    if frame.empty:
+        raise ArgumentError("there is no estimate to draw")
+    names = frame["term"]
+    if effects.kind == "slope":
+        names = names.where(frame["value"] == "per unit", names + ": " + frame["value"].astype(str))
+    for key in ("class", "group"):
+        names = names + " (" + frame[key].astype(str) + ")" if key in frame else names
+    low = frame["conf_low"].fillna(frame["estimate"])
+    high = frame["conf_high"].fillna(frame["estimate"])
+    xlabel = "increase of the mean deviance"
+    if effects.kind == "slope":
+        xlabel = f"mean change of {effects._scale}, by numbers per SD"
+    if frame["conf_low"].notna().any():
+        xlabel += f", with {100.0 * effects.level:g} % interval"
+    return forest(list(names), frame["estimate"], low, high, xlabel, ax)
+
+
+def _is_pair(effects, term):
+    return "value_2" in effects.frame and _part(effects, term)["value_2"].notna().any()
+
+
+def _part(effects, term):
+    return effects.frame[effects.frame["term"] == term]
+
+
+def _draw(effects, ax, term, *, explain, label):
+    """A term on its Axes, with a key of classes and groups, and a label of the scale."""
+    part = _part(effects, term)
+    if _is_pair(effects, term):
+        _surface(effects, ax, part, term)
+        return
+    rug = effects.rugs[term]
+    keys = [name for name in ("group", "class") if name in part]
+    series = list(part.groupby(keys, sort=False)) if keys else [((), part)]
+    labels = [", ".join(map(str, names)) for names, _ in series]
+    if isinstance(rug, dict):
+        _levels(ax, [one for _, one in series], rug, labels)
+    else:
+        _lines(ax, [one for _, one in series], rug, labels)
+    if effects.kind == "ale":
+        ax.axhline(0.0, color="black", lw=0.5, zorder=0)
+    ax.set_xlabel(shorten([term], LONGEST)[0])
+    if label:
+        kind = "effect on" if effects.kind == "ale" else "mean of"
+        ax.set_ylabel(f"{kind} {effects._scale}")
+    if keys and explain:
+        ax.legend(**BESIDE)
+    tidy(ax)
+
+
+def _lines(ax, parts, rug, labels):
+    """A line for each part, with a band where there are limits, over a rug of the data."""
+    for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
+        x = part["value"].to_numpy(float)
+        ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
+        if part["conf_low"].notna().any():
+            band = {"color": colour(k), "alpha": 0.2, "lw": 0}
+            ax.fill_between(x, part["conf_low"], part["conf_high"], **band)
+    style = {"transform": ax.get_xaxis_transform(), "color": GREY, "lw": 0.5, "alpha": 0.6}
+    ax.vlines(np.unique(rug), 0.0, 0.03, **style)
+
+
+def _levels(ax, parts, shares, labels):
+    """A point for each level and part, the larger the more rows have the level."""
+    names = list(dict.fromkeys(value for part in parts for value in part["value"]))
+    for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
+        place = np.array([names.index(value) for value in part["value"]])
+        place = place + 0.16 * (k - 0.5 * (len(parts) - 1))
+        size = 12.0 + 90.0 * np.sqrt([shares[value] for value in part["value"]])
+        if part["conf_low"].notna().any():
+            ax.vlines(place, part["conf_low"], part["conf_high"], color=colour(k), lw=1.5)
+        ax.scatter(place, part["estimate"], s=size, color=colour(k), label=label, zorder=3)
+    turned = sum(len(str(name)) for name in names) > TURNED
+    style = {"rotation": 30, "ha": "right"} if turned else {}
+    ax.set_xticks(range(len(names)), shorten(names, LETTERS), fontsize=8, **style)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+
+
+def _surface(effects, ax, part, term):
+    for key in ("group", "class"):
+        if key in part and part[key].nunique() > 1:
+            raise ArgumentError(
+                f"the plot of a pair is of one {key}, and here are {part[key].nunique()}: "
+                "draw tidy() itself"
+            )
+    wide = part.pivot(index="value_2", columns="value", values="estimate")
+    most = np.nanmax(np.abs(wide.to_numpy())) or 1.0
+    style = {"cmap": "RdBu_r", "levels": np.linspace(-most, most, SHADES)}
+    x, y = wide.columns.to_numpy(float), wide.index.to_numpy(float)
+    drawn = ax.contourf(x, y, np.ma.masked_invalid(wide.to_numpy()), **style)
+    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}", format="%.3g")
+    first, second = _names(effects, term)
+    ax.set_xlabel(shorten([first], LONGEST)[0])
+    ax.set_ylabel(shorten([second], LONGEST)[0])
+
+
+def _names(effects, term):
+    """The two names of a pair."""
+    return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

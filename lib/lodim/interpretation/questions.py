@@ -1,0 +1,169 @@
+"""What is asked of a fit, and of the replicates of a bootstrap, for effects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.design.factors import Missing, Numeric, needs
+from lodim.interpretation import accumulated_local_effects as ale
+from lodim.interpretation import importance, plans
+
+MANY_ROWS = 10_000  # from here up gradients of rows stand for differences across their intervals
+
+
+@dataclass(frozen=True)
+class Found:
+    """Effects of one term: estimates (q, K), and of each replicate (R, q, K).
+
+    error : (q, K) standard errors that are known without replicates, or None
+    """
+
+    term: str
+    values: list
+    estimate: np.ndarray
+    replicates: np.ndarray
+    error: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Along:
+    """The way along a number, for gradients.
+
+    at : positions (n,) of the rows in which it is known; bin_of : (n,) their intervals
+    outer : (n,) bool, the rows of the two outermost intervals, which are wide and uneven: a mean
+        gradient says little of these, and `ends`, the rows at either end of them, all
+    """
+
+    at: np.ndarray
+    weight: np.ndarray
+    edges: np.ndarray
+    bin_of: np.ndarray
+    outer: np.ndarray
+    ends: tuple
+
+    @classmethod
+    def from_rows(cls, rows, feature):
+        """Of all rows of weight above zero."""
+        at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
+        x, weight = feature.values[at], rows.weight[at]
+        edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
+        if len(edges) < 2:
+            return cls(at, weight, edges, at, at, ())
+        bin_of = ale.bins_of(x, edges)
+        outer = (bin_of == 0) | (bin_of == len(edges) - 2)
+        part, lower = rows.take(at[outer]), bin_of[outer]
+        ends = tuple(part.with_values(feature, edges[lower + i]) for i in (0, 1))
+        return cls(at, weight, edges, bin_of, outer, ends)
+
+    def curve(self, gradient, fit, type):
+        """Accumulated local effect (E, K) by the gradients (N, K) of all rows."""
+        change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
+        low, high = (rows.answers(fit, type) for rows in self.ends)
+        change[self.outer] = high - low
+        return ale.accumulate(change, self.bin_of, self.weight, len(self.edges) - 1)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a fit and of its replicates, `fits`, the fit first."""
+
+    fits: list
+    kind: str
+    type: str
+    seed: int
+
+    def of(self, rows, features, terms):
+        """What is Found of each term."""
+        if self.kind == "importance":
+            return self._importance(rows, features, terms)
+        drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
+        by_gradient = self._by_gradients(rows, features, terms)
+        return [by_gradient.get(term) or self._planned(rows, features, term, drawn)
+                for term in terms]  # fmt: skip
+
+    def _planned(self, rows, features, term, drawn):
+        """Of one term, by predictions of changed rows."""
+        if isinstance(term, tuple):
+            plan = plans.interaction(rows, [features[name] for name in term])
+        elif self.kind == "ale":
+            others = [
+                (f.values, len(f.levels or ())) for name, f in features.items() if name != term
+            ]
+            plan = plans.local_effects(rows, features[term], others)
+        elif self.kind == "pd":
+            plan = plans.dependence(rows, features[term], drawn)
+        else:
+            plan = plans.slopes(rows, features[term])
+        each = np.array(
+            [plan.reduce([r.answers(fit, self.type) for r in plan.changed]) for fit in self.fits]
+        )
+        label = term if isinstance(term, str) else ":".join(term)
+        return Found(label, plan.values, each[0], each[1:])
+
+    def _by_gradients(self, rows, features, terms):
+        """Of the terms that gradients of many rows serve, all in one pass for each fit."""
+        design, fit = self.fits[0].design, self.fits[0]
+        if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
+            return {}
+        alone = _alone(design)
+        served = {}
+        for term in terms:
+            if isinstance(term, str) and term in alone and features[term].levels is None:
+                along = Along.from_rows(rows, features[term])
+                if len(along.edges) == ale.BINS + 1:  # a number of few values shows few slopes
+                    served[term] = along
+        curves = {term: [] for term in served}
+        for one in self.fits if served else ():
+            gradient = self._gradient(one, rows)
+            for term, along in served.items():
+                curves[term].append(along.curve(gradient[:, :, alone[term]], one, self.type))
+        return {
+            term: Found(term, [*served[term].edges], found[0], np.array(found[1:]))
+            for term, found in curves.items()
+        }
+
+    def _gradient(self, fit, rows):
+        """Derivatives (n, K, p) of predictions by the design's features; NaN without."""
+        batch = rows.batch(fit.design)
+        gradient = fit._predict(batch, "local")[0].reshape(batch.n, fit.family.n_scores, -1)
+        if self.type == "response" and fit.levels is not None:
+            p = fit.family.mean(fit._score(batch)).reshape(batch.n, -1)
+            if p.shape[1] == 1:
+                gradient = (p * (1.0 - p))[:, :, None] * gradient
+            else:
+                mean = np.einsum("nk,nkp->np", p, gradient)[:, None]
+                gradient = p[:, :, None] * (gradient - mean)
+        if batch.n == rows.n:
+            return gradient
+        full = np.full((rows.n, *gradient.shape[1:]), np.nan)
+        full[batch.rows] = gradient
+        return full
+
+    def _importance(self, rows, features, terms):
+        orders = importance.permutations(self.fits[0], rows, self.seed)
+        bases = [importance.losses(fit, rows) for fit in self.fits]
+        found = []
+        for term in terms:
+            each = np.array([
+                importance.mean_and_error(
+                    importance.increases(fit, rows, features[term], orders, base), rows.weight
+                )
+                for fit, base in zip(self.fits, bases, strict=True)
+            ])  # fmt: skip
+            mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
+            found.append(Found(term, ["permuted"], mean[0], mean[1:], error))
+        return found
+
+
+def _alone(design):
+    """Places in the design of the numbers that are a term of their own and in no other term.
+
+    But for that which says where they are missing: rows with a value have none of it.
+    """
+    parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
+    used = [name for part in parts for name in needs(part)]
+    place = {}
+    for t, term in enumerate(design.terms):
+        if len(term) == 1 and isinstance(term[0], Numeric) and used.count(term[0].name) == 1:
+            place[term[0].name] = int(np.flatnonzero(design.term_of == t)[0])
+    return place

@@ -1,0 +1,171 @@
+"""Rows of data as columns that can be changed, and what a fit answers to them."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from lodim.design import columns, factors
+from lodim.errors import ArgumentError, DataError
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of the data as a fit takes it.
+
+    values : (n,) float64, NaN where missing; codes in `levels` where it has some
+    levels : None of numbers
+    ordered : whether the levels were declared to be in an order
+    """
+
+    name: str
+    values: np.ndarray
+    levels: tuple | None = None
+    ordered: bool = False
+
+    def take(self, at):
+        """The feature of the rows at positions `at`."""
+        return replace(self, values=self.values[at])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns by name, what else counts, and a batch of the design that has read them last."""
+
+    columns: dict
+    weight: np.ndarray
+    offset: np.ndarray | None = None
+    _read: dict = field(default_factory=dict)
+
+    @property
+    def n(self):
+        """Number of rows."""
+        return len(self.weight)
+
+    def take(self, at):
+        """The rows at positions `at`, which may repeat."""
+        held = {name: values[at] for name, values in self.columns.items()}
+        offset = None if self.offset is None else self.offset[at]
+        return Rows(held, self.weight[at], offset)
+
+    def with_values(self, feature, values):
+        """The rows with other values of a feature, (n,) or one for all."""
+        values = np.broadcast_to(values, self.n)
+        columns = self.columns | {feature.name: _column(feature, values)}
+        return replace(self, columns=columns, _read={})
+
+    def batch(self, design, response=False):
+        """The rows as a design reads them."""
+        key = id(design), response
+        if key not in self._read:
+            self._read.clear()
+            offset = {} if self.offset is None else {"offset": self.offset}
+            self._read[key] = design.apply(self.columns, response=response, **offset)
+        return self._read[key]
+
+    def answers(self, fit, type):
+        """What a fit predicts, (n, K); NaN where it answers nothing."""
+        batch = self.batch(fit._reader)
+        values = fit._predict(batch, type)[0].reshape(batch.n, -1)
+        full = np.full((self.n, values.shape[1]), np.nan)
+        full[batch.rows] = values
+        return full
+
+
+def read_rows(fit, data, offset, response=False):
+    """The Rows of some data, the Feature of each column of the right side, and the kept columns."""
+    design, frame = fit._reader, columns.read_frame(data)
+    needed = list(design.features)
+    beside = list(factors.columns_of(design.response.key)) if response else []
+    beside += [design.offset] if isinstance(design.offset, str) and offset is None else []
+    beside += [design.weights] if design.weights in frame.names else []
+    read = {name: columns.read_column(frame, name) for name in dict.fromkeys([*needed, *beside])}
+    n = len(frame.index)
+    features = {name: _feature(read[name], design, n) for name in needed}
+    held = {name: _column(features[name], features[name].values) for name in needed}
+    held |= {name: _plain(read[name], n) for name in beside if name not in held}
+    weight = np.ones(n)
+    if design.weights in read:
+        weight = np.nan_to_num(columns.as_float(read[design.weights].values))
+    return Rows(held, weight, _offset(offset, frame, n)), features
+
+
+def _offset(offset, frame, n):
+    if isinstance(offset, str):
+        offset = columns.read_column(frame, offset).values
+    if offset is None:
+        return None
+    try:
+        offset = np.asarray(offset, float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"offset must be numbers or a column, not {offset!r:.80}") from None
+    offset = np.full(n, offset) if offset.ndim == 0 else offset
+    if len(offset) != n:
+        raise ArgumentError(f"offset has {len(offset)} entries, the data {n} rows")
+    return offset
+
+
+def _feature(column, design, n):
+    """A column as numbers, or as levels where all that takes it takes its levels."""
+    if column.kind == "empty":
+        return Feature(column.name, np.full(n, np.nan))
+    parts = [part for part in itertools.chain(*design.terms) if column.name in factors.needs(part)]
+    if column.kind == "number" and any(factors.is_read_as_number(p, column.name) for p in parts):
+        return Feature(column.name, columns.as_float(column.values))
+    column = columns.as_levels(column)
+    used, codes = np.unique(column.codes, return_inverse=True)
+    values = np.where(used < 0, np.nan, np.cumsum(used >= 0) - 1.0)[codes]
+    levels = tuple(column.levels[k] for k in used if k >= 0)
+    return Feature(column.name, values, levels, column.ordered)
+
+
+def _column(feature, values):
+    """Values of a feature as a column that designs read."""
+    if feature.levels is None:
+        return np.array(values, float)
+    codes = np.where(np.isfinite(values), values, -1).astype(int)
+    return _coded(codes, feature.levels, feature.ordered)
+
+
+def _plain(column, n):
+    """A column that is never changed."""
+    if column.kind == "level":
+        return _coded(column.codes, column.levels, column.ordered)
+    return np.full(n, np.nan) if column.kind == "empty" else np.asarray(column.values)
+
+
+def _coded(codes, levels, ordered):
+    """Levels by their codes, -1 where one is missing."""
+    if levels and all(isinstance(level, bool) for level in levels):
+        return pd.array([*levels, None], dtype="boolean")[codes]
+    if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
+        return np.array([*levels, np.nan], float)[codes]
+    return pd.Categorical.from_codes(codes, list(levels), ordered=ordered)
+
+
+def features_of(terms, features):
+    """The names that `terms` asks for: a list of names, and of pairs of names."""
+    if terms is None:
+        return list(features)
+    if isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2):
+        terms = [terms]
+    if not isinstance(terms, Iterable) or not (terms := list(terms)):
+        raise ArgumentError(f"terms must be names of columns, or pairs of them, not {terms!r:.80}")
+    return [_known(term, features) for term in terms]
+
+
+def _known(term, features):
+    """A name of a feature, or a pair of them."""
+    if isinstance(term, str) and term in features:
+        return term
+    pair = tuple(term.split(":")) if isinstance(term, str) else ()
+    pair = tuple(term) if isinstance(term, list | tuple) else pair
+    known = all(isinstance(name, str) and name in features for name in pair)
+    if len(pair) == 2 and known and pair[0] != pair[1]:
+        return pair
+    raise DataError(
+        f"{term!r:.80} is no column that the fit takes, nor two of them: it takes "
+        f"{', '.join(map(repr, features))}"
+    )

@@ -1,0 +1,343 @@
+"""Bootstrap by random weights, against sandwich errors, closed forms and scipy."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+import lodim as ld
+from lodim.uncertainty import intervals
+from lodim.uncertainty.random_weights import RandomWeights
+from lodim.uncertainty.refits import held_problem, reweighted
+
+FORMS = {
+    "a number": (lambda fit: fit.dev_ratio, ["statistic"]),
+    "an array": (lambda fit: fit.coef().to_numpy()[:2], ["[0]", "[1]"]),
+    "a dict": (lambda fit: {"r2": fit.dev_ratio}, ["r2"]),
+    "a Series": (lambda fit: fit.coef(), ["(Intercept)", "weight", "model_year"]),
+}
+
+
+@pytest.fixture(scope="module")
+def cars():
+    return ld.data("autompg").dropna()
+
+
+@pytest.fixture(scope="module")
+def heart():
+    return ld.data("heart").dropna()
+
+
+@pytest.fixture(scope="module")
+def line(cars):
+    return ld.glm("mpg ~ weight + model_year", cars)
+
+
+@pytest.mark.parametrize("data, formula", [
+    ("cars", "mpg ~ weight + horsepower + origin"), ("heart", "disease ~ age + sex + vessels"),
+])  # fmt: skip
+def test_standard_errors_are_those_of_the_sandwich(data, formula, request):
+    df = request.getfixturevalue(data)
+    boot = ld.bootstrap(ld.glm(formula, df), df, n=300)
+    robust = ld.glm(formula, df, covariance="HC0").tidy()
+    np.testing.assert_allclose(boot.tidy()["std_error"], robust["std_error"], rtol=0.1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_error_of_a_mean_in_closed_form(cars, weighted):
+    df = cars.assign(w=np.where(cars["origin"] == "USA", 2.0, 0.5) if weighted else 1.0)
+    fit = ld.glm("mpg ~ 1", df, weights="w")
+    boot = ld.bootstrap(fit, df, n=400)
+    share = df["w"] / df["w"].sum()
+    apart = df["mpg"] - share @ df["mpg"]
+    error = np.sqrt((share**2) @ apart**2)
+    assert boot.tidy()["std_error"][0] == pytest.approx(error, rel=0.06)
+    low, high = boot.tidy(level=0.9)[["conf_low", "conf_high"]].iloc[0]
+    assert high - low == pytest.approx(2 * 1.645 * error, rel=0.12)
+
+
+def test_rows_of_a_group_share_a_weight(cars):
+    df = cars.assign(g=cars["model_year"].astype(str) + cars["origin"])
+    fit = ld.glm("mpg ~ weight + horsepower", df)
+    boot = ld.bootstrap(fit, df, n=300, groups="g")
+    assert f"{df['g'].nunique()} groups" in repr(boot)
+    ols = sm.OLS(df["mpg"], sm.add_constant(df[["weight", "horsepower"]]))
+    options = {"groups": pd.factorize(df["g"])[0], "use_correction": False}
+    robust = ols.fit(cov_type="cluster", cov_kwds=options)
+    np.testing.assert_allclose(boot.tidy()["std_error"], robust.bse, rtol=0.12)
+    same = ld.bootstrap(ld.glm("mpg ~ weight + horsepower", df, clusters="g"), df, n=5)
+    np.testing.assert_allclose(same.values, boot.values[:5])
+
+
+def test_draws_do_not_depend_on_weight_zero_or_on_where_rows_stand(cars, line):
+    boot = ld.bootstrap(line, cars, n=6, threads=2)
+    shuffled = cars.sample(frac=1, random_state=1)
+    again = ld.bootstrap(ld.glm("mpg ~ weight + model_year", shuffled), shuffled, n=6, threads=1)
+    np.testing.assert_allclose(again.values, boot.values, rtol=1e-9)
+    np.testing.assert_array_equal(ld.bootstrap(line, cars, n=6, threads=1).values, boot.values)
+    assert not np.allclose(ld.bootstrap(line, cars, n=6, seed=1).values, boot.values)
+    padded = pd.concat([cars, cars[:50].assign(mpg=1e3)], ignore_index=True)
+    padded["w"] = np.r_[np.ones(len(cars)), np.zeros(50)]
+    held = ld.bootstrap(ld.glm("mpg ~ weight + model_year", padded, weights="w"), padded, n=6)
+    np.testing.assert_allclose(held.values.mean(axis=0), boot.values.mean(axis=0), rtol=0.2)
+    batch = held_problem(held.fit, padded, None, {}).batch
+    draws = RandomWeights.from_batch(batch, 0, 2, 0)
+    assert draws.n_units == len(cars) and (draws.of_rows(1)[len(cars) :] == 0).all()
+    assert draws.of_rows(1)[: len(cars)].mean() == pytest.approx(1.0)
+
+
+def test_bca_limits_are_those_of_resampling():
+    x = np.random.default_rng(0).lognormal(size=60)
+    draws = np.random.default_rng(1).exponential(size=(20_000, 60))
+    draws /= draws.mean(axis=1, keepdims=True)
+    values = (draws @ x / 60)[:, None]
+    a = intervals.accelerations(values[:4000], draws.__getitem__)
+    apart = x - x.mean()
+    assert a[0] == pytest.approx((apart**3).sum() / (6 * (apart**2).sum() ** 1.5), abs=0.01)
+    low, high = intervals.bca(values, np.array([x.mean()]), a, 0.95)[:, 0]
+    same = stats.bootstrap((x,), np.mean, n_resamples=20_000, method="BCa", rng=2)
+    ends, width = same.confidence_interval, np.ptp(same.confidence_interval)
+    assert abs(low - ends.low) < 0.02 * width and abs(high - ends.high) < 0.05 * width
+    # Without what exponential weights have more of skewness the upper limit is too far out.
+    z0, z = stats.norm.ppf((values[:, 0] < x.mean()).mean()), stats.norm.ppf(0.975)
+    place = stats.norm.cdf(z0 + (z0 + z) / (1 - a[0] * (z0 + z)))
+    assert np.quantile(values, place) > ends.high + 0.05 * width
+
+
+def test_many_rows_have_no_acceleration_that_is_noise():
+    assert intervals.accelerations(np.ones((50, 2)), lambda k: np.ones(10_000)).tolist() == [0, 0]
+
+
+def test_percentiles_and_errors_of_what_some_replicates_lack():
+    values = np.column_stack([np.arange(1.0, 40), np.full(39, np.nan)])
+    values[::2, 0] = np.nan
+    low, high = intervals.percentile(values, 0.9)
+    assert low[0] == 2 and high[0] == 38 and np.isnan([low[1], high[1]]).all()
+    errors = intervals.standard_errors(values)
+    assert errors[0] == pytest.approx(np.nanstd(values[:, 0], ddof=1)) and np.isnan(errors[1])
+    assert intervals.biases(values, np.zeros(2))[0] == 20
+
+
+MODELS = {
+    "gbmap": {"m": 3, "lambda_": 0.1}, "gbmap, joint": {"m": 3, "lambda_": 0.1, "refit": "joint"},
+    "proset": {"lambda_v": 0.01}, "melm": {"n_starts": 3}, "ripr": {"max_dim": 2},
+    "costnet": {"budget": 3, "n_lambda": 20}, "glm": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_weights_give_the_fit_itself_and_others_do_not(heart, name):
+    model = getattr(ld, name.partition(",")[0])
+    fit = model("disease ~ age + sex + chest_pain + vessels", heart, **MODELS[name])
+    problem = held_problem(fit, heart, None, {})
+    same = reweighted(problem, fit, np.ones(problem.batch.n))
+    np.testing.assert_allclose(same.predict(heart), fit.predict(heart), atol=1e-6)
+    boot = ld.bootstrap(fit, heart, n=3)
+    estimates = same._comparable(fit)["estimate"]
+    np.testing.assert_allclose(estimates, boot.estimate[: len(estimates)], rtol=1e-5, atol=1e-8)
+    assert boot.values.std(axis=0).max() > 0
+    settings = dataclasses.asdict(fit.settings) | {"threads": 1}
+    for one in boot.fits:
+        held = {k: v for k, v in dataclasses.asdict(one.settings).items() if k in ("lambda_", "m")}
+        assert held == {k: settings[k] for k in held}
+
+
+def test_a_view_is_turned_to_that_of_the_fit(heart):
+    view = ld.melm("disease ~ .", heart, gamma=2.0, n_starts=2).estimates
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]
+    covariance = view.correlation * view.deviation[:, None]
+    covariance = covariance * (view.V * covariance).sum(axis=0) @ turn
+    V = view.V @ turn
+    spread = np.sqrt((V * covariance).sum(axis=0))
+    correlation = covariance / spread / np.maximum(view.deviation[:, None], 1e-300)
+    turned = dataclasses.replace(view, V=V, correlation=correlation)
+    np.testing.assert_allclose(turned.turned_to(view), view.V, atol=1e-6)
+
+
+def test_no_level_vanishes(cars):
+    df = cars[:60].reset_index(drop=True)
+    df["kind"] = ["rare"] + ["usual", "other"] * 29 + ["usual"]
+    boot = ld.bootstrap(ld.glm("mpg ~ kind", df), df, n=50)
+    assert np.isfinite(boot.values).all()
+
+
+def test_a_band_of_the_mean_is_that_of_robust_errors(cars, line):
+    boot = ld.bootstrap(line, cars, n=200)
+    band = boot.predict(cars, level=0.9)
+    exact = line.update(cars, covariance="HC0").predict(cars, "interval", level=0.9)
+    np.testing.assert_allclose(band["fit"], exact["fit"])
+    ratio = (band["upper"] - band["lower"]) / (exact["upper"] - exact["lower"])
+    assert ratio.between(0.75, 1.25).all() and abs(ratio.mean() - 1) < 0.1
+    new = cars[:3].assign(weight=[np.nan, 2000, 3000])
+    assert boot.predict(new)["lower"].isna().tolist() == [True, False, False]
+
+
+def test_bands_of_classes(heart):
+    two = ld.glm("disease ~ age + vessels", heart)
+    boot = ld.bootstrap(two, heart, n=60)
+    mean, link = boot.predict(heart, level=0.9), boot.predict(heart, of="link", level=0.9)
+    np.testing.assert_allclose(1 / (1 + np.exp(-link["upper"])), mean["upper"], rtol=1e-2)
+    assert mean.to_numpy().min() >= 0 and (mean["lower"] < mean["upper"]).all()
+    iris = ld.data("iris")
+    boot = ld.bootstrap(ld.gbmap("species ~ .", iris, m=2, lambda_=0.1), iris, n=40)
+    band = boot.predict(iris, level=0.9)
+    assert list(band.columns[:4]) == [
+        ("setosa", "fit"), ("setosa", "lower"), ("setosa", "upper"), ("versicolor", "fit"),
+    ]  # fmt: skip
+    assert list(boot.tidy(level=0.9))[:2] == ["level", "term"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_statistic(cars, line, form):
+    statistic, names = FORMS[form]
+    boot = ld.bootstrap(line, cars, n=40, statistic=statistic)
+    assert boot.tidy()["term"].tolist() == names
+    np.testing.assert_allclose(boot.estimate, np.atleast_1d(list(np.ravel(
+        list(statistic(line).values()) if isinstance(statistic(line), dict) else statistic(line)
+    ))))  # fmt: skip
+
+
+def test_a_replicate_may_lack_a_term(cars):
+    cars = cars[::7]
+    fit = ld.costnet("mpg ~ .", cars, budget=3, n_lambda=15)
+    boot = ld.bootstrap(fit, cars, n=8)
+    names = [name for name in fit.design.names if name not in fit.inputs]
+    assert (boot.replicates[names] != 0).any(axis=None) and np.isfinite(boot.values).all()
+    assert "not chosen in every replicate" in str(boot.summary(level=0.7))
+    named = ld.bootstrap(fit, cars, n=8, statistic=lambda one: dict.fromkeys(one.inputs, 1.0))
+    missing = named.replicates.isna().any()
+    if missing.any():
+        assert "NaN in some replicates" in str(named.summary(level=0.7))
+
+
+def test_settings_are_chosen_anew_on_request(cars):
+    settings = {"threads": 1, "control": {"max_stages": 6}}
+    fit = ld.gbmap("mpg ~ weight + model_year + w", cars.assign(w=1.0), weights="w", **settings)
+    df = cars.assign(w=1.0)
+    anew = ld.bootstrap(fit, df, n=5, reselect=True)
+    chosen = {(one.settings.m, one.settings.lambda_) for one in anew.fits}
+    held = {(one.settings.m, one.settings.lambda_) for one in ld.bootstrap(fit, df, n=5).fits}
+    assert held == {(fit.settings.m, fit.settings.lambda_)} and len(chosen) > 1
+    assert anew.terms.tolist() == list(fit.design.names)
+    assert "reselect" not in str(anew.summary(level=0.5))
+    assert "held as cross-validation chose" in str(ld.bootstrap(fit, df, n=5).summary(level=0.5))
+
+
+def test_the_dot_stands_for_the_same_columns_when_chosen_anew(cars):
+    df = cars.assign(w=1.0)[["mpg", "weight", "model_year", "w"]]
+    fit = ld.glm("mpg ~ .", df, weights="w")
+    anew = ld.bootstrap(fit, df, n=3, reselect=True)
+    np.testing.assert_allclose(anew.values, ld.bootstrap(fit, df, n=3).values, rtol=1e-6)
+
+
+def test_what_it_says(cars):
+    fit = ld.gbmap("mpg ~ weight + model_year", cars, m=2, lambda_=0.1)
+    boot = ld.bootstrap(fit, cars, n=40)
+    assert "biased by the penalty lambda_" in repr(boot) and "40 replicates" in repr(boot)
+    assert "too seldom" in str(boot.summary(kind="bca")) and "392 rows" in str(boot.summary())
+    assert "too seldom" not in str(boot.summary())
+    assert boot.tidy(kind="bca")["conf_low"].lt(boot.tidy()["estimate"]).all()
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = boot.plot(top=1, level=0.9)
+    (label,) = [text.get_text() for text in ax.get_yticklabels()]
+    assert label == "weight" and "per SD, with 90 % interval" in ax.get_xlabel()
+    scale = dict(zip(fit.design.names, fit.design.scale, strict=True))["weight"]
+    drawn = ax.lines[0].get_xdata()[0]
+    assert drawn == pytest.approx(boot.estimate[0] * scale)
+
+
+def test_replicates_that_do_not_converge_are_counted(cars):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        fit = ld.gbmap("mpg ~ .", cars, m=2, lambda_=1e-4, control={"max_iter": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        boot = ld.bootstrap(fit, cars, n=40)
+    assert boot.n_failed > 0 and "did not converge" in repr(boot)
+
+
+REFUSED = {
+    "other rows": (lambda f, d: ld.bootstrap(f, d[:-1]), ld.DataError, "another mean or spread"),
+    "another response": (
+        lambda f, d: ld.bootstrap(f, d.assign(mpg=d["mpg"] ** 2)), ld.DataError, "the response",
+    ),
+    "rows that miss a value": (
+        lambda f, d: ld.bootstrap(f, d.assign(weight=d["weight"].mask(d["weight"] > 4000))),
+        ld.DataError, "rows miss a value",
+    ),
+    "no fit": (lambda f, d: ld.bootstrap(ld.glm, d), ld.ArgumentError, "fit must be a fit"),
+    "n": (lambda f, d: ld.bootstrap(f, d, n=1), ld.ArgumentError, "n must be"),
+    "statistic": (
+        lambda f, d: ld.bootstrap(f, d, n=2, statistic="mean"), ld.ArgumentError, "a function",
+    ),
+    "text": (
+        lambda f, d: ld.bootstrap(f, d, n=2, statistic=lambda one: "x"), ld.ArgumentError,
+        "must return a number",
+    ),
+    "level": (
+        lambda f, d: ld.bootstrap(f, d, n=20).tidy(level=0.95), ld.ArgumentError, "needs 39",
+    ),
+    "kind": (lambda f, d: ld.bootstrap(f, d, n=2).tidy(kind="t"), ld.ArgumentError, "kind"),
+    "of": (lambda f, d: ld.bootstrap(f, d, n=40).predict(d, of="new"), ld.ArgumentError, "of"),
+    "argument": (lambda f, d: ld.bootstrap(f, d, k=2), ld.ArgumentError, "no argument 'k'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(cars, line, name):
+    call, error, words = REFUSED[name]
+    with pytest.raises(error, match=words):
+        call(line, cars)
+
+
+def test_an_array_of_the_call_is_asked_for(cars):
+    w = np.linspace(0.5, 2, len(cars))
+    fit = ld.glm("mpg ~ weight", cars, weights=w)
+    with pytest.raises(ld.ArgumentError, match="weights was an array"):
+        ld.bootstrap(fit, cars, n=2)
+    boot = ld.bootstrap(fit, cars, n=2, weights=w)
+    named = ld.bootstrap(
+        ld.glm("mpg ~ weight", cars.assign(w=w), weights="w"), cars.assign(w=w), n=2
+    )
+    np.testing.assert_allclose(boot.values, named.values)
+
+
+def test_fits_of_several_responses_are_refused():
+    iris = ld.data("iris")
+    fits = ld.ripr("species + petal_width ~ sepal_length + sepal_width", iris, max_dim=1)
+    for fit in (fits, fits.fits["species"]):
+        with pytest.raises(ld.ArgumentError, match=r"of (several|one) response"):
+            ld.bootstrap(fit, iris, n=2)
+
+
+def test_views_and_clusters_without_a_response():
+    iris = ld.data("iris").drop(columns="species")
+    for fit in (ld.melm("~ .", iris), ld.ripr("~ .", iris, max_dim=2)):
+        boot = ld.bootstrap(fit, iris, n=40)
+        assert boot.values.std(axis=0).max() > 0 and str(boot.summary()) and repr(boot)
+        with pytest.raises(ld.ArgumentError, match="no response"):
+            boot.predict(iris)
+
+
+def test_replicates_of_principal_components_are_those_of_weighted_ones():
+    iris = ld.data("iris").drop(columns="species")
+    fit = ld.melm("~ .", iris, k=1)
+    boot = ld.bootstrap(fit, iris, n=5)
+    batch = held_problem(fit, iris, None, {}).batch
+    draws, Z = RandomWeights.from_batch(batch, 0, 5, 0), (iris - iris.mean()) / iris.std(ddof=0)
+    for k, found in enumerate(boot.values * fit.design.scale):
+        first = np.linalg.eigh(np.cov(Z.T, aweights=draws.of_rows(k)))[1][:, -1]
+        assert abs(first @ found / np.linalg.norm(found)) == pytest.approx(1, abs=1e-9)
+        assert found @ (boot.estimate * fit.design.scale) > 0
+
+
+def test_large_fits_are_not_kept(cars, line, monkeypatch):
+    monkeypatch.setattr("lodim.uncertainty.bootstrap.MOST_BYTES", 100)
+    boot = ld.bootstrap(line, cars, n=40)
+    assert boot.fits == () and len(boot.tidy()) == 3
+    with pytest.raises(ld.ArgumentError, match="not kept"):
+        boot.predict(cars)
