@@ -123,6 +123,8 @@ class ModelSpec:
     combine : callable(list of (part, log)) -> (estimates, log)
     assemble : callable(problem, estimates, log, selection, for_path) -> Fit
         A fit of a path leaves out what takes time and a path does not show.
+    choose : callable(problem) -> Fit, or None
+        The fit with the settings that are open chosen, where the model does so before it fits.
     penalties : dict of str to Penalty
         Settings that shrink the model; path() and cv() walk along the first unless told otherwise.
     stage_setting : str or None
@@ -156,6 +158,8 @@ class ModelSpec:
     options, plots : tuples of Option and of kinds of plot, for the command line
     without : tuple of str
         Arguments that other models have, and this one lacks.
+    selects : callable(settings) -> bool
+        Whether a fit may leave features out, and says which: `Fit._selected_features`.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     """
@@ -170,6 +174,7 @@ class ModelSpec:
     stage_setting: str | None = None
     shared_setting: str | None = None
     warm_start: bool = False
+    choose: Callable | None = None
     validate: Callable | None = None
     auto_settings: Callable | None = None
     patience: int = 15
@@ -183,6 +188,11 @@ class ModelSpec:
     plots: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     after_stages: tuple[str, ...] = ()
+    selects: Callable = lambda settings: False
+
+    def fit(self, problem):
+        """The fit of a problem; settings that are open are chosen, as a call of the model does."""
+        return self.choose(problem) if self.choose else self.run(problem)
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """The fit of a problem whose settings are all chosen.

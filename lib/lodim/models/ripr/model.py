@@ -315,4 +315,5 @@ SPEC = ModelSpec(
     ),
     plots=("data", "shares"),
     without=("offset", "groups"),
+    selects=lambda settings: True,
 )
