@@ -510,9 +510,8 @@ class Conformal:
             -self.held_out.upper(-low, step, level),
             self.held_out.upper(high, step, level),
         )
-        middle = 0.5 * (lower + upper)  # of a low level the limits may have passed each other
-        crossed = lower > upper
-        lower, upper = np.where(crossed, middle, lower), np.where(crossed, middle, upper)
+        crossed = lower > upper  # of a low level the limits may have passed each other
+        lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
         least = LEAST.get(self.fit.family.name, -np.inf)
         return np.maximum(lower, least), np.maximum(upper, least)
 

@@ -15,7 +15,7 @@ LONGEST = 28  # characters of a group's name
 def draw(conformal, kind=None, ax=None, **arguments):
     """A kind of plot by its name; see `Conformal.plot`."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
-    if kind in kinds and arguments.get("data") is None:
+    if kind in (None, *kinds) and arguments.get("data") is None:
         raise ArgumentError("plot() needs data, new rows with known responses: plot(data=new)")
     return axes.draw(kinds, kind, conformal, ax, {"data": None} | arguments)
 
