@@ -343,6 +343,17 @@ def test_a_response_that_varies_in_one_fold_alone(model):
     assert (shown["lower"] <= 3.01).all() and (shown["upper"] >= 2.99).all()
 
 
+def test_what_fits_to_parts_warn_of_is_said_once():
+    df = frame()
+    with pytest.warns(ld.ConvergenceWarning) as said:
+        ld.conformal(ld.gbmap, "y ~ a + b", df, m=2, lambda_=0.01, control={"max_iter": 1}, folds=4)
+    texts = [str(each.message) for each in said]
+    assert len(texts) == 2 and texts[1].startswith(
+        "4 of 4 fits to parts of the rows say: gbmap did"
+    )
+    assert {each.filename for each in said} == {__file__}
+
+
 # Coverage -----------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,10 @@ def groups_of(data, by, batch):
         values = as_float(column.values)[batch.rows]
         if len(np.unique(values[~np.isnan(values)])) > FEW_VALUES:
             parts = pd.qcut(values, 4, duplicates="drop")
-            return {str(one): np.flatnonzero(parts == one) for one in parts.categories}
+            return {
+                f"{one.left:.4g} to {one.right:.4g}": np.flatnonzero(parts == one)
+                for one in parts.categories
+            }
     column = as_levels(column)
     codes = column.codes[batch.rows]
     found = {one: np.flatnonzero(codes == k) for k, one in enumerate(column.levels)}

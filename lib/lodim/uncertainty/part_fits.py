@@ -1,5 +1,6 @@
 """Fits to parts of the rows, with the settings of a fit to all of them or with their own."""
 
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from lodim import progress
 from lodim.design.batch import split_and_scaling, subset
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
+from lodim.errors import warn
 
 
 def settled(problem, fit):
@@ -57,13 +59,20 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         bar.update(1)
         return use(fit, as_read(fit, rest))
 
-    with (
-        single_blas(),
-        progress.showing(problem.progress),
-        progress.bar(len(held_out), what) as bar,
-    ):
-        work = (delayed(one)(out, bar) for out in held_out)
-        return Parallel(n_jobs=jobs, backend="threading")(work)
+    with warnings.catch_warnings(record=True) as said, progress.showing(problem.progress):
+        warnings.simplefilter("always")
+        with single_blas(), progress.bar(len(held_out), what) as bar:
+            work = (delayed(one)(out, bar) for out in held_out)
+            found = Parallel(n_jobs=jobs, backend="threading")(work)
+    _warn_once(said, len(held_out))
+    return found
+
+
+def _warn_once(said, n_fits):
+    """One warning of each kind that fits to parts of the rows have given."""
+    for category in dict.fromkeys(each.category for each in said):
+        texts = [str(each.message) for each in said if each.category is category]
+        warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
 
 
 def as_read(fit, batch):
