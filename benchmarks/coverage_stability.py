@@ -4,8 +4,8 @@
 
 Synthetic samples of n rows and p standard normal features, correlated rho^|i - j|, of which `s`
 have an effect of one on the response (noise of one; classes: its sign); the others, the null
-features, are independent of it. Bounded are stable features of a chance at most q / p; counted are null
-features that are stable, and whose share over all halves of all samples is at most q / p.
+features, are independent of it. Bounded are stable features of a chance at most q / p; counted are
+null features that are stable, and whose share of all halves of all samples is at most q / p.
 
 A row for each design, model and cutoff: mean number of features that a half selects, mean number of
 null features that are stable and its standard error, of those whose chance is at most q / p, the

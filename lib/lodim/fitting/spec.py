@@ -23,6 +23,7 @@ SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
 )  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
+SPREAD = "spread"  # what a fit of a path has beside its means
 LONG = 60  # characters of a dict that a printed call shows
 
 
@@ -122,7 +123,8 @@ class ModelSpec:
         Yields after each stage (part, log, scores of the rows of `eval_batch`).
     combine : callable(list of (part, log)) -> (estimates, log)
     assemble : callable(problem, estimates, log, selection, for_path) -> Fit
-        A fit of a path leaves out what takes time and a path does not show.
+        A fit of a path leaves out what takes time and a path does not show; where `for_path` is
+        SPREAD, not how responses spread, up to a factor that all rows share.
     choose : callable(problem) -> Fit, or None
         The fit with the settings that are open chosen, where the model does so before it fits.
     penalties : dict of str to Penalty

@@ -14,7 +14,7 @@ from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting import storage
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.spec import SPREAD, prepare, spec_of
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign, count_units
@@ -205,7 +205,7 @@ def _fits(problem, fold, method, score, choose):
         found = fit_parts(problem, held_out, light=False, jobs=1, **how)
         return found[0][0], *zip(*found, strict=True)
     full = problem.spec.fit(problem)
-    light = _known_score(full, score) not in FROM_SPREAD
+    light = SPREAD if _known_score(full, score) in FROM_SPREAD else True
     asked = problem if choose else settled(problem, full)
     found = fit_parts(asked, held_out, light=light, jobs=side_by_side(problem), **how)
     return full, *zip(*found, strict=True)

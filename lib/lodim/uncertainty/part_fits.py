@@ -43,8 +43,8 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         Of a fit, and of the rows that were left out of it as it reads them.
     choose : bool
         Whether each fit chooses the settings that are open; else they are all known.
-    light : bool
-        Whether fits leave out what a path does not show; of those that choose nothing.
+    light : bool or SPREAD
+        What fits that choose nothing leave out: `for_path` of `ModelSpec.run`.
     jobs : int
         Fits made at a time, each by a thread of its own.
     what : str
