@@ -31,11 +31,11 @@ DESIGNS = {  # n, p, s, rho, classes
 }
 MODELS = {
     "costnet": {"lambda_": 0.25},
-    "gbmap": {"m": 1, "lambda_": 0.25, "l1_ratio": 1.0, "n_starts": 1},
-    "proset": {"lambda_v": 0.02},
+    "gbmap": {"m": 1, "lambda_": 6.0, "l1_ratio": 1.0, "n_starts": 1},
+    "proset": {"lambda_v": 0.1},
     "ripr": {"max_dim": 1},
 }
-OF_CLASSES = {"costnet": {"lambda_": 0.1}, "gbmap": {"lambda_": 0.1}, "proset": {"lambda_v": 0.01}}
+OF_CLASSES = {"costnet": {"lambda_": 0.1}, "gbmap": {"lambda_": 2.0}, "proset": {"lambda_v": 0.05}}
 CUTOFFS = (0.6, 0.75, 0.9)
 
 

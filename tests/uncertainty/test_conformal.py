@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.fitting import storage
 from lodim.uncertainty.scores import HeldOut, adaptive, weights
 
 N = 60
@@ -205,6 +206,41 @@ def test_every_model_and_its_file(model, tmp_path):
     pd.testing.assert_frame_equal(again.predict(new), shown)
     pd.testing.assert_frame_equal(again.coverage(new), covered)
     assert str(again) == str(found)
+
+
+@pytest.mark.parametrize(
+    "keys, value",
+    [
+        (("model",), "lm"),
+        (("fits",), lambda v: v[:1]),
+        (("fits", 0, "design", "scale"), lambda v: -v),
+        (("held_out", "fold"), lambda v: v + 5),
+        (("held_out", "weight"), lambda v: -v),
+        (("held_out", "weight"), lambda v: v * 0.0),
+        (("held_out", "score"), lambda v: v[:-1]),
+        (("held_out", "score"), lambda v: v * np.nan),
+        (("says", "score"), "lac"),
+        (("says", "level"), 1.0),
+        (("says", "seed"), "x"),
+        (("guarantee", "method"), "cv"),
+        (("guarantee", "n_fits"), 0),
+        (("guarantee", "unit"), 3),
+        (("guarantee", "chosen"), [3]),
+        (("table", "width"), lambda v: v[1:]),
+        (("table",), {}),
+    ],
+    ids=str,
+)
+def test_forged_files_are_refused(keys, value, tmp_path):
+    ld.conformal(ld.glm, "y ~ a", frame(), folds=3).save(tmp_path / "file")
+    kind, state = storage.read(tmp_path / "file")
+    inner = state
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value(inner[keys[-1]]) if callable(value) else value
+    storage.write(tmp_path / "file", kind, state)
+    with pytest.raises(ld.StoreError, match="does not hold a whole conformal"):
+        ld.load(tmp_path / "file")
 
 
 def test_a_split_in_a_file_has_its_fit_once(tmp_path):

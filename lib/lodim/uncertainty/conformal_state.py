@@ -49,7 +49,8 @@ def from_state(state):
 def _check(state, fit, fits):
     """Raise ValueError unless what a file says beside the fits fits these."""
     number = forms.real(least=-float("inf"), most=float("inf"))
-    held = {"fold": forms.whole("n", most=len(fits) - 1), "weight": forms.real("n", least=0)}
+    held = {"fold": forms.whole("n", most=len(fits) - 1)}
+    held["weight"] = forms.real("n", least=forms.TINY)
     held["score"] = forms.real("n", least=-float("inf"), most=float("inf"))
     scores = OF_NUMBERS if fit.levels is None else OF_CLASSES
     between = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
