@@ -362,6 +362,10 @@ def test_missing_inputs_new_levels_and_frames_of_other_kinds():
     odd = new.assign(g="zzz")
     with pytest.raises(ld.DataError, match="zzz"):
         found.predict(odd)
+    with pytest.raises(ld.DataError, match="zzz"):
+        found.coverage(odd)
+    some = new.assign(g=["zzz", *new["g"][1:]])
+    assert found.coverage(some, new_levels="missing")["n"][0] == 4
     assert found.predict(odd, new_levels="missing").isna().all(axis=None)
     sets = ld.conformal(ld.glm, "k ~ a", df)
     shown = sets.predict(new)

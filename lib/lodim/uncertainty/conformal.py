@@ -326,7 +326,13 @@ class Conformal:
 
     @as_given
     def coverage(
-        self, data: Any, by: Any = None, *, level: float | None = None, offset: Any = None
+        self,
+        data: Any,
+        by: Any = None,
+        *,
+        level: float | None = None,
+        offset: Any = None,
+        new_levels: str = "error",
     ) -> pd.DataFrame:
         """How many responses of some rows are covered, and how much is left open.
 
@@ -340,6 +346,8 @@ class Conformal:
         level : float, optional
             By default that of the call.
         offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}
+            What a level that training had not is: refused, or rows with it are left out.
 
         Returns
         -------
@@ -354,7 +362,7 @@ class Conformal:
             No row is complete, or there is no such column.
         """
         level = self._checked(level)
-        answers, batch = self._answers(data, offset, "error", response=True)
+        answers, batch = self._answers(data, offset, new_levels, response=True)
         y = batch.y
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)

@@ -50,6 +50,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     what : str
         Of the progress bar.
     """
+    shown, problem = problem.progress, replace(problem, progress=False)
     if jobs > 1 and hasattr(problem.settings, "threads"):
         problem = replace(problem, settings=replace(problem.settings, threads=1))
 
@@ -59,7 +60,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         bar.update(1)
         return use(fit, as_read(fit, rest))
 
-    with warnings.catch_warnings(record=True) as said, progress.showing(problem.progress):
+    with warnings.catch_warnings(record=True) as said, progress.showing(shown):
         warnings.simplefilter("always")
         with single_blas(), progress.bar(len(held_out), what) as bar:
             work = (delayed(one)(out, bar) for out in held_out)
