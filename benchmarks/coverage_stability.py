@@ -26,7 +26,7 @@ RESULTS = Path(__file__).resolve().parent / "results/coverage_stability.csv"
 DESIGNS = {  # n, p, s, rho, classes
     "independent": (100, 50, 4, 0.0, False),
     "correlated": (100, 50, 4, 0.7, False),
-    "null": (100, 50, 0, 0.0, False),
+    "noise": (100, 50, 0, 0.0, False),
     "classes": (150, 40, 4, 0.5, True),
 }
 MODELS = {
