@@ -5,7 +5,7 @@ from importlib import import_module
 from lodim.fitting.registry import MODELS
 
 # Public names and where they live; a module is imported when its name is first used. Fits and what
-# path(), cv() and active() return are there for annotations.
+# path(), cv(), active(), conformal() and stability() return are there for annotations.
 _FITS = {f"{name.capitalize()}Fit": f"lodim.models.{name}.fit" for name in MODELS}
 _PUBLIC = (
     MODELS
@@ -16,6 +16,8 @@ _PUBLIC = (
         "CV": "lodim.selection.cv",
         "Learner": "lodim.active_learning.learner",
         "LearningCurves": "lodim.active_learning.learning_curves",
+        "Conformal": "lodim.uncertainty.conformal",
+        "Stability": "lodim.uncertainty.stability_selection",
         "Report": "lodim.report.tables",
         "Bootstrap": "lodim.uncertainty.bootstrap",
         "Effects": "lodim.interpretation.effects",
@@ -26,6 +28,8 @@ _PUBLIC = (
         "cv": "lodim.selection.cv",
         "effects": "lodim.interpretation.effects",
         "bootstrap": "lodim.uncertainty.bootstrap",
+        "conformal": "lodim.uncertainty.conformal",
+        "stability": "lodim.uncertainty.stability_selection",
         "load": "lodim.fitting.fit",
         "cite": "lodim.fitting.citation",
         "data": "lodim.datasets.files",

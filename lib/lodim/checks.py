@@ -85,6 +85,17 @@ def numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
+def shares(name: str, values: Any) -> np.ndarray:
+    """An argument that is one number or several between 0 and 1, and neither, as floats (n,)."""
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
+    if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
+        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r}")
+    return array
+
+
 def flag(name: str, value: Any) -> bool:
     """An argument that is True or False."""
     if not isinstance(value, bool | np.bool_):

@@ -186,6 +186,11 @@ CLAIMS = {
     "production": {
         "answered all patients as `predict` did, to 1e-9": "max(gap_sql, gap_onnx) < 1e-9",
     },
+    "uncertainty": {
+        "the heaviest quarter is always covered, the lightest less often":
+            "intervals.coverage(new, 'weight').query('coverage == 1').index[-1] == 3"
+            " and intervals.coverage(new, 'weight')['coverage'][0] < 1",
+    },
     "ripr": {
         "Of thirty measurements the model needs less than half":
             "fit.df < len(fit.design.names) / 2",

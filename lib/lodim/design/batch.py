@@ -69,12 +69,18 @@ def split(batch, held_out, standardize):
 
     Features are centred (and scaled, if `standardize`) anew by the training rows alone.
     """
+    return split_and_scaling(batch, held_out, standardize)[0]
+
+
+def split_and_scaling(batch, held_out, standardize):
+    """What `split` returns, and the means (p,) and scales (p,) of the training rows."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
     # A column that varies in the held-out rows alone says nothing here: its scale stays one.
     scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
-    return tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+    parts = tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+    return parts, mean, scale
 
 
 def _moments(X, weight):

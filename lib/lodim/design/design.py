@@ -259,6 +259,20 @@ class Design:
         )
         return restricted, kept
 
+    def rescaled(self, mean, scale):
+        """The design that centres and scales anew what this one has centred and scaled.
+
+        Parameters
+        ----------
+        mean, scale : (p,) float64
+            Of the features in units of this design, as `batch.split_and_scaling` returns them.
+
+        Returns
+        -------
+        Design
+        """
+        return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
+
     def _require_response(self):
         if self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")

@@ -21,7 +21,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import maketables
 from lodim.fitting import storage as store
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import MODELS, RESULTS
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
 from lodim.report import phrases
@@ -103,6 +103,32 @@ class Fit(WrittenOut):
     @abstractmethod
     def _to_state(self) -> dict[str, Any]:
         """Everything `from_state` needs, as plain values and arrays."""
+
+    @property
+    def _reader_columns(self):
+        """Positions (q,) among the features of the design of those that `_reader` has."""
+        return np.arange(len(self.design.names))
+
+    @property
+    def _conformity(self):
+        """Scores that lodim.conformal knows for the fit, its default first."""
+        return ("absolute",) if self.levels is None else ("lac", "aps")
+
+    def _spread_of_rows(self, batch):
+        """Standard deviation (n,) of the responses of rows, up to a factor, for "normalized"."""
+        raise NotImplementedError
+
+    def _quantiles_of_rows(self, batch, shares):
+        """Quantiles (n, L) of the responses of rows at shares (L,), for "quantile"."""
+        raise NotImplementedError
+
+    def _selected_features(self):
+        """Positions (s,) among the features of the design of those that the model has selected."""
+        raise NotImplementedError
+
+    def _selected_views(self):
+        """Positions, as `_selected_features`, for each view that the model has selected."""
+        return []
 
     # What all models share ---------------------------------------------------------------------
 
@@ -483,8 +509,8 @@ def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def load(path: str | PathLike) -> Fit:
-    """Read a fit that `Fit.save` wrote. Runs no code from the file.
+def load(path: str | PathLike) -> Any:
+    """Read a fit that `Fit.save` wrote, or what lodim.conformal made. Runs no code from the file.
 
     Parameters
     ----------
@@ -492,7 +518,7 @@ def load(path: str | PathLike) -> Fit:
 
     Returns
     -------
-    Fit
+    Fit or Conformal
         Of the class that was saved.
 
     Raises
@@ -501,10 +527,11 @@ def load(path: str | PathLike) -> Fit:
         The file is missing, corrupt, not a fit, or from a newer lodim.
     """
     kind, state = store.read(path)
-    if kind not in MODELS:
+    homes = MODELS | RESULTS
+    if kind not in homes:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
-        return import_module(MODELS[kind]).from_state(state)
+        return import_module(homes[kind]).from_state(state)
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error

@@ -8,3 +8,7 @@ MODELS = {  # the module of each model's function, which has its name, and of fr
     "ripr": "lodim.models.ripr.model",
     "glm": "lodim.models.glm.model",
 }
+
+RESULTS = {  # what else a file may hold, and the module of its from_state
+    "conformal": "lodim.uncertainty.conformal_state",
+}

@@ -23,6 +23,7 @@ SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
 )  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
+SPREAD = "spread"  # what a fit of a path has beside its means
 LONG = 60  # characters of a dict that a printed call shows
 
 
@@ -124,7 +125,10 @@ class ModelSpec:
         Yields after each stage (part, log, scores of the rows of `eval_batch`).
     combine : callable(list of (part, log)) -> (estimates, log)
     assemble : callable(problem, estimates, log, selection, for_path) -> Fit
-        A fit of a path leaves out what takes time and a path does not show.
+        A fit of a path leaves out what takes time and a path does not show; where `for_path` is
+        SPREAD, not how responses spread, up to a factor that all rows share.
+    choose : callable(problem) -> Fit, or None
+        The fit with the settings that are open chosen, where the model does so before it fits.
     penalties : dict of str to Penalty
         Settings that shrink the model; path() and cv() walk along the first unless told otherwise.
     stage_setting : str or None
@@ -163,6 +167,8 @@ class ModelSpec:
         Arguments that other models have, and this one lacks.
     compiled_stages : bool
         Whether a stage of few rows too is nearly all compiled, so that threads share fits of them.
+    selects : callable(settings) -> bool
+        Whether a fit may leave features out, and says which: `Fit._selected_features`.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     """
@@ -179,6 +185,7 @@ class ModelSpec:
     shared_setting: str | None = None
     warm_start: bool = False
     reweigh: Callable | None = None
+    choose: Callable | None = None
     validate: Callable | None = None
     auto_settings: Callable | None = None
     patience: int = 15
@@ -193,6 +200,11 @@ class ModelSpec:
     without: tuple[str, ...] = ()
     compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
+    selects: Callable = lambda settings: False
+
+    def fit(self, problem):
+        """The fit of a problem; settings that are open are chosen, as a call of the model does."""
+        return self.choose(problem) if self.choose else self.run(problem)
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """The fit of a problem whose settings are all chosen.

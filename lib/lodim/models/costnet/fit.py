@@ -64,6 +64,13 @@ class CostnetFit(Fit):
     def _restricted(self):
         return self.design.restrict(self.step.used)
 
+    @property
+    def _reader_columns(self):
+        return self._restricted[1]
+
+    def _selected_features(self):
+        return self.step.used
+
     def _score(self, batch):
         score = self.step.score(self._restricted[1], batch.X, batch.n)
         return score + batch.offset_matrix(self.family.n_scores)

@@ -298,4 +298,5 @@ SPEC = ModelSpec(
         Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
     ),
     plots=("cost", "graph"),
+    selects=lambda settings: True,
 )

@@ -145,6 +145,9 @@ class GbmapFit(Fit):
             known = self._spread(batch, batch.offset_matrix(1)[:, 0], values.name)
         return (values - known).clip(*self.response_range) + known
 
+    def _selected_features(self):
+        return np.flatnonzero((self.estimates.theta[:, 2:] != 0.0).any(axis=0))
+
     def _predict(self, batch, type):
         if type in ("response", "link") and self.response_range is not None:
             score = self._score(batch)

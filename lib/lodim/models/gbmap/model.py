@@ -197,10 +197,14 @@ def gbmap(
     [14.0, 13.6]
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = prepare(gbmap, formula, data, arguments)
-    selection = None
-    if m is None or lambda_ is None:
-        problem, selection = _choose(problem, lambda_ is None)
+    return SPEC.fit(prepare(gbmap, formula, data, arguments))
+
+
+def _fit(problem):
+    """The fit of a problem, m and lambda_ chosen where they are open."""
+    open_, selection = problem.settings.lambda_ is None, None
+    if open_ or problem.settings.m is None:
+        problem, selection = _choose(problem, open_)
     return SPEC.run(problem, selection)
 
 
@@ -239,6 +243,7 @@ SPEC = ModelSpec(
     fit_stages=boost.fit_stages,
     combine=boost.combine,
     assemble=assemble,
+    choose=_fit,
     penalties={"lambda_": Penalty(boost.lambda_max)},
     stage_setting="m",
     warm_start=True,
@@ -251,4 +256,5 @@ SPEC = ModelSpec(
     plots=("loss", "effects", "embedding"),
     compiled_stages=True,
     after_stages=("refit",),
+    selects=lambda settings: settings.l1_ratio > 0.0,
 )

@@ -80,6 +80,15 @@ class GlmFit(Fit):
             )
         return score + batch.offset_matrix(self.family.n_scores)
 
+    @property
+    def _conformity(self):
+        constant = self.levels is not None or self.family.name == "gaussian"
+        return super()._conformity if constant else ("normalized", "absolute")
+
+    def _spread_of_rows(self, batch):
+        mean = self.family.mean(self._score(batch))
+        return np.sqrt(mean) if self.family.name == "poisson" else mean
+
     def _expressions(self, features, offset):
         return equation.scores(self.estimates, self.family, features, offset)
 

@@ -214,10 +214,14 @@ def melm(
     ['setosa', 'versicolor', 'versicolor']
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = prepare(melm, formula, data, arguments)
-    if gamma is not None or problem.family.name == "none":
+    return SPEC.fit(prepare(melm, formula, data, arguments))
+
+
+def _fit(problem):
+    """The fit of a problem, gamma and covariance chosen where they are open."""
+    if problem.settings.gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    problem, tried = _chosen(problem, covariance is None)
+    problem, tried = _chosen(problem, problem.arguments["covariance"] is None)
     found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
     return SPEC.run(problem, tried, found=found)
 
@@ -252,6 +256,7 @@ SPEC = ModelSpec(
     fit_stages=estimate.fit_stages,
     combine=estimate.combine,
     assemble=assemble,
+    choose=_fit,
     shared_setting="gamma",
     reweigh=estimate.reweigh,
     penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},

@@ -8,6 +8,7 @@ from lodim import forms
 from lodim.engine.blocks import available_threads
 from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
+from lodim.fitting.spec import SPREAD
 from lodim.fitting.storage import plain_label
 from lodim.models.proset.calibration import Calibration, calibrate
 from lodim.models.proset.explain.reference import Typical
@@ -27,6 +28,8 @@ def assemble(problem, prototypes, log, selection, for_path):
             "raise control={'max_iter': ...} or lambda_v"
         )
     calibration = typical = None
+    if for_path == SPREAD:
+        calibration = calibrate(problem, prototypes, widen=False)
     if not for_path:
         seed, threads = problem.settings.seed, problem.settings.threads or available_threads()
         calibration = calibrate(problem, prototypes)

@@ -37,14 +37,14 @@ class Calibration:
     null_variance: float
 
 
-def calibrate(problem, prototypes):
-    """The Calibration of a fit on its own rows."""
+def calibrate(problem, prototypes, widen=True):
+    """The Calibration of a fit on its own rows; widened as errors of new rows are, or not."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
     if state.loss == CLASSES:
         return Calibration(familiarity, none, none, 0.0)
-    growth = _growth(problem)
+    growth = _growth(problem) if widen else 1.0
     if state.loss == DENSITY:
         z = growth * ndtri(_cdf_at_response(state, prototypes))
         return Calibration(familiarity, ndtr(_percentiles(z, state.weight)), none, 1.0)

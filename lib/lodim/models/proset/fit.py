@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import numbers, one_of
+from lodim.checks import numbers, one_of, shares
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
@@ -122,25 +122,21 @@ class ProsetFit(Fit):
             if value is not None and type != of:
                 raise ArgumentError(f"{name} is for type={of!r}, not {type!r}")
         if type == "interval":
-            (level,) = _shares([LEVEL if level is None else level], "level")
-            shares, names = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), ["lower", "upper"]
+            (level,) = shares("level", LEVEL if level is None else level)
+            at, names = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), ["lower", "upper"]
         elif type == "quantile":
-            shares = _shares(QUANTILES if quantiles is None else quantiles, "quantiles")
-            names = [f"q{q:g}" for q in shares]
+            at = shares("quantiles", QUANTILES if quantiles is None else quantiles)
+            names = [f"q{q:g}" for q in at]
         else:
             return super().predict(data, type, offset=offset, new_levels=new_levels)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
-        t, known = self.estimates, self._calibrated()
-        z = distribution.quantiles(t, known, batch.X, batch.n, shares, self._threads)
-        return self._spread(batch, self._centre(batch)[:, None] + t.scale * z, names)
+        return self._spread(batch, self._quantiles_of_rows(batch, at), names)
 
     def _predict(self, batch, type):
         if type == "familiarity":
             return self._familiarity(batch), "familiarity"
         if type == "variance":
-            t, known = self.estimates, self._calibrated()
-            moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
-            return t.scale**2 * moments[1], f"variance of {self.design.response.name}"
+            return self._variance(batch), f"variance of {self.design.response.name}"
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
@@ -561,6 +557,30 @@ class ProsetFit(Fit):
         """The null model's mean of a numeric response, (n,)."""
         return (batch.offset_matrix(1) + self.estimates.level)[:, 0]
 
+    @property
+    def _conformity(self):
+        if self.levels is not None:
+            return super()._conformity
+        own = ("normalized", "quantile")
+        return (*(own[::-1] if self.estimates.loss == DENSITY else own), "absolute")
+
+    def _spread_of_rows(self, batch):
+        return np.sqrt(self._variance(batch))
+
+    def _variance(self, batch):
+        """Variance of the response of each row, (n,)."""
+        t, known = self.estimates, self._calibrated()
+        moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
+        return t.scale**2 * moments[1]
+
+    def _quantiles_of_rows(self, batch, shares):
+        t, known = self.estimates, self._calibrated()
+        z = distribution.quantiles(t, known, batch.X, batch.n, shares, self._threads)
+        return self._centre(batch)[:, None] + t.scale * z
+
+    def _selected_features(self):
+        return self.estimates.features
+
     def _density(self, batch, y):
         """Density of each row's numeric response at y, a number or (n,)."""
         t = self.estimates
@@ -574,15 +594,3 @@ class ProsetFit(Fit):
                 "intervals and quantiles"
             )
         return self.calibration
-
-
-def _shares(values, name):
-    """Numbers between 0 and 1, (q,); an ArgumentError if they are not."""
-    try:
-        shares = np.atleast_1d(np.asarray(values, dtype=float))
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
-    if shares.ndim != 1 or not shares.size or not ((shares > 0) & (shares < 1)).all():
-        shown = values[0] if name == "level" else values
-        raise ArgumentError(f"{name} must be between 0 and 1, not {shown!r}")
-    return shares

@@ -208,13 +208,18 @@ def proset(
     features.
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    problem = prepare(proset, formula, data, arguments)
-    few = len(problem.batch.positive_weight) <= FEW_ROWS
-    given = n_batches is not None and lambda_w is not None
-    if lambda_v == "auto" and loss != "density" and few and given:
+    return SPEC.fit(prepare(proset, formula, data, arguments))
+
+
+def _fit(problem):
+    """The fit of a problem, penalties and number of batches chosen where they are open."""
+    settings, few = problem.settings, len(problem.batch.positive_weight) <= FEW_ROWS
+    given = settings.n_batches is not None and settings.lambda_w is not None
+    auto = problem.arguments["lambda_v"] == "auto"
+    if auto and settings.loss != "density" and few and given:
         return _with_chosen_penalty(problem)
-    to_choose = [name for name in GRIDS if getattr(problem.settings, name) is None]
-    if not to_choose and n_batches is not None:
+    to_choose = [name for name in GRIDS if getattr(settings, name) is None]
+    if not to_choose and settings.n_batches is not None:
         return SPEC.run(problem)
     return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
@@ -273,6 +278,7 @@ SPEC = ModelSpec(
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,
+    choose=_fit,
     penalties={
         "lambda_v": Penalty(largest_v),
         "lambda_w": Penalty(largest_w, ratio=1e-9),
@@ -288,4 +294,5 @@ SPEC = ModelSpec(
         Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
     ),
     plots=("weights",),
+    selects=lambda settings: True,
 )

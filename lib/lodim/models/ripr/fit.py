@@ -72,6 +72,15 @@ class RiprFit(Fit):
     def _score(self, batch):
         return self._answers(batch).score
 
+    def _selected_features(self):
+        t = self.estimates
+        return np.flatnonzero(np.isin(t.axis_of, t.features[np.unique(t.views[t.views >= 0])]))
+
+    def _selected_views(self):
+        t = self.estimates
+        axes = [t.features[view[view >= 0]] for view in t.views]
+        return [np.flatnonzero(np.isin(t.axis_of, on)) for on in axes]
+
     def _expressions(self, features, offset):
         raise ArgumentError(
             "a fit of ripr cannot be written out: each row is answered by its neighbours among all "

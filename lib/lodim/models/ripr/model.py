@@ -324,4 +324,5 @@ SPEC = ModelSpec(
     ),
     plots=("data", "shares"),
     without=("offset", "groups"),
+    selects=lambda settings: True,
 )

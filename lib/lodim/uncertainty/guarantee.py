@@ -1,0 +1,69 @@
+"""What conformal prediction promises, in numbers and in words."""
+
+from dataclasses import dataclass
+
+from lodim.text import counted, join_words
+
+METHODS = ("cv+", "split", "jackknife+")
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """How intervals or sets were made, and what follows from it.
+
+    method : one of METHODS
+    n_fits : fits with rows left out
+    n_units : rows, or groups, that were held out
+    unit : "row" or "group"
+    chosen : names of the settings that were open, and were chosen
+    within : whether each fit chose them by its own rows
+    weighted : whether rows have weights
+    """
+
+    method: str
+    n_fits: int
+    n_units: int
+    unit: str
+    chosen: tuple[str, ...]
+    within: bool
+    weighted: bool
+
+    def least(self, level):
+        """The coverage that the theorem holds for (Barber et al. 2021, Theorems 1 and 4)."""
+        alpha, n, K = 1.0 - level, self.n_units, self.n_fits
+        if self.method == "split":
+            return level
+        slack = 0.0
+        if self.method == "cv+":
+            slack = min(2.0 * (1.0 - 1.0 / K) / (n / K + 1.0), (1.0 - K / n) / (K + 1.0))
+        return max(0.0, 1.0 - 2.0 * alpha - slack)
+
+    def made(self):
+        """How it was made, in a line."""
+        rows = counted(self.n_units, self.unit)
+        return {
+            "cv+": f"cv+: {self.n_fits} folds of {rows}, a fit without each",
+            "jackknife+": f"jackknife+: a fit without each of {rows}",
+            "split": f"split: one fit, and {rows} held out of it",
+        }[self.method]
+
+    def words(self, level):
+        """What is promised at a level, as a list of lines."""
+        new = "new rows" if self.unit == "row" else "rows of new groups"
+        least = f"at least {_percent(self.least(level))} by theorem"
+        about = "" if self.method == "split" else f", about {_percent(level)} as a rule"
+        drawn = f"{self.unit}s" if self.unit == "row" else "whole groups"
+        lines = [
+            f"Coverage at level {level:g}: {least}{about}, of all {new} together (not of each kind "
+            f"of row), if they are drawn as the {drawn} of the data were"
+        ]
+        if self.chosen and self.method != "split":
+            how = "by each fit" if self.within else "once, on all rows, and held in the folds"
+            lines.append(f"Chosen {how}: {join_words(self.chosen)}")
+        if self.weighted:
+            lines.append("Rows count as they weigh, and a new row as their mean")
+        return lines
+
+
+def _percent(share):
+    return f"{100.0 * share:.1f}".removesuffix(".0") + " %"

@@ -1,0 +1,144 @@
+"""Conformity scores: how far a response is from what a fit says, and what new rows may have.
+
+A fit says of a row, of a numeric response, a band low - t step to high + t step that grows with t;
+the score of a response is the t at which the band reaches it. Of classes, the score of each class.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine.row_keys import WAVES
+
+TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
+CHUNK = 2**21  # numbers that are put in order at a time
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of the rows that were held out, with which those of new rows are compared.
+
+    fold : (n,) int64, the fit that a row was held out of
+    score : (n,) float64, infinite where that fit has no answer
+    weight : (n,) float64, above zero; a new row weighs one
+    """
+
+    fold: np.ndarray
+    score: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def most(self):
+        """The highest level that can be reached: above it nothing is ruled out."""
+        return self.weight.sum() / (self.weight.sum() + 1.0)
+
+    def quantile(self, level):
+        """The score that a share `level` of the rows, a new one among them, does not exceed."""
+        return float(self._quantiles(self.score[:, None], level)[0])
+
+    def upper(self, base, step, level):
+        """Upper limits (m,) of m new rows: Barber et al. (2021), Sect. 3.
+
+        Parameters
+        ----------
+        base, step : (K, m) float64
+            What each fit says of the new rows; the limit of score t is base + t step.
+        level : float
+        """
+        if len(base) == 1:
+            return base[0] + step[0] * self.quantile(level)
+        out = np.empty(base.shape[1])
+        size = max(1, CHUNK // len(self.fold))
+        for lo in range(0, len(out), size):
+            at = slice(lo, lo + size)
+            reached = base[self.fold, at] + step[self.fold, at] * self.score[:, None]
+            out[at] = self._quantiles(reached, level)
+        return out
+
+    def below(self, scores):
+        """Weight of the held-out rows whose score is below that of a new row, by class.
+
+        scores : (K, m, C) float64, of each class by the fit of each fold -> (m, C)
+        """
+        out = np.zeros(scores.shape[1:])
+        for k, of_fold in enumerate(scores):
+            rows = np.flatnonzero(self.fold == k)
+            rows = rows[np.argsort(self.score[rows], kind="stable")]
+            total = np.append(0.0, np.cumsum(self.weight[rows]))
+            out += total[np.searchsorted(self.score[rows], of_fold - TIE)]
+        return out
+
+    def sets(self, scores, level):
+        """Whether a class is in the set of each new row, (K, m, C) -> (m, C): see `below`."""
+        return self.below(scores) < self._needed(level)
+
+    def _needed(self, level):
+        """Weight that the rows within must reach."""
+        return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
+
+    def _quantiles(self, values, level):
+        """Weighted quantiles of the columns, (n, m) -> (m,)."""
+        needed = self._needed(level)
+        if self.weight.sum() < needed:
+            return np.full(values.shape[1], np.inf)
+        if np.ptp(self.weight) == 0.0:
+            k = int(np.ceil(needed / self.weight[0])) - 1
+            return np.partition(values, max(k, 0), axis=0)[max(k, 0)]
+        order = np.argsort(values, axis=0, kind="stable")
+        first = (np.cumsum(self.weight[order], axis=0) >= needed).argmax(axis=0)
+        return np.take_along_axis(values, order[first, np.arange(len(first))][None], axis=0)[0]
+
+
+def weights(given, units):
+    """Weights (n,) of held-out rows, in units of a new row.
+
+    Rows of a group share the weight of one row, which a new group then has (Lee, Barber and Willett
+    2023); else the mean weight is one.
+
+    Parameters
+    ----------
+    given : (n,) float64, above zero
+    units : (n,) codes of groups; None without
+    """
+    if units is None:
+        return given / given.mean()
+    code = np.unique(units, return_inverse=True)[1]
+    return given / np.bincount(code, given)[code]
+
+
+def of_band(low, high, step, y):
+    """Score (n,) of responses y: how many steps they are outside of a band, below zero within."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
+    return np.where(np.isfinite(high), score, np.inf)
+
+
+def least_ambiguous(p):
+    """Score (n, C) of classes of probabilities p: one minus these (Sadinle et al. 2019)."""
+    return 1.0 - p
+
+
+def adaptive(p, u):
+    """Score (n, C) of classes: the probability of those more probable, and a share u of its own.
+
+    Romano, Sesia and Candes (2020), Sect. 2; u (n,) between 0 and 1.
+    """
+    above = p[:, None, :] > p[:, :, None] + TIE
+    return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
+
+
+def row_uniforms(X, seeds):
+    """A number between 0 and 1 for each row (n,), of its features X (n, q) alone.
+
+    A wave along a random direction: rows apart have unlike numbers, and copies the same one.
+
+    Parameters
+    ----------
+    X : in units of their spread, NaN where missing
+    seeds : (q + 1,) whole numbers, one a feature and one more
+    """
+    *of_features, last = seeds
+    direction = np.array([np.random.default_rng(s).normal() for s in of_features])
+    along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))
+    phase = np.random.default_rng(last).uniform(0.0, 2.0)
+    return np.abs((along * WAVES + phase) % 2.0 - 1.0)

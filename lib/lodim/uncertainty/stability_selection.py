@@ -1,0 +1,305 @@
+"""Stability selection: which features are selected in most halves of the rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.checks import whole
+from lodim.design.frames import as_given
+from lodim.errors import ArgumentError, DataError
+from lodim.fitting.spec import prepare, spec_of
+from lodim.report.tables import Report, Table, listing, significant
+from lodim.selection.cv import side_by_side
+from lodim.selection.folds import assign_draws, count_units
+from lodim.text import counted
+from lodim.uncertainty import false_selections
+from lodim.uncertainty.part_fits import fit_parts, settled
+
+SELECTING = "costnet, proset, ripr, and gbmap with l1_ratio above 0"
+
+
+def stability(
+    model: Callable,
+    formula: str,
+    data: Any,
+    *,
+    cutoff: float = 0.9,
+    n: int = 50,
+    groups: Any = None,
+    seed: int = 0,
+    progress: bool = False,
+    **arguments: Any,
+) -> "Stability":
+    """Say how often each term is selected in halves of the rows, and how many may be so by chance.
+
+    The rows are halved at random `n` times, and the model is fitted to both halves: complementary
+    pairs (Shah and Samworth 2013). A term of which a share `cutoff` of the fits makes use is called
+    stable. This is no p-value: what is bounded is how many terms are expected to be stable though
+    their chance to be selected in a half is below the average.
+
+    Parameters
+    ----------
+    model : model function
+        That leaves features out: `costnet` (what its model reads), `proset` (features of weight
+        above zero), `ripr` (features of its views, and the views), `gbmap` with l1_ratio above 0
+        (features that some learner weighs).
+    formula, data, **arguments
+        As the model takes them. Settings that are open are chosen once, on all rows, and held. How
+        many terms are selected is up to them, and with it the bound: give a larger penalty, or a
+        smaller budget, for a lower one. `costnet` with a lambda_ is quick; with a budget each half
+        makes its whole search.
+    cutoff : float
+        Share of the fits from which a term is stable, above 0.5, at most 1.
+    n : int
+        Number of pairs: 2 n fits.
+    groups : column name or array (n,), optional
+        Rows of equal values, such as those of a patient, are in one half.
+    seed : int
+        Of the halves (stratified by class), and of the model where it has one.
+    progress : bool
+        Show a progress bar (needs tqdm).
+
+    Returns
+    -------
+    Stability
+
+    Raises
+    ------
+    ArgumentError
+        The model selects nothing, or an argument is out of range.
+    FormulaError, DataError
+        As of the model.
+
+    Notes
+    -----
+    With q the mean number of terms that a half selects of p, tau the cutoff and B = n, terms whose
+    chance is at most q / p are expected among the stable ones at most q^2 / (p (2 tau - 1)) times
+    (Theorem 1, whatever the model). If the share of pairs that select such a term twice has a
+    unimodal distribution, Theorem 2 is sharper; if the shares are r-concave, as they are nearly in
+    practice, Section 3.3. Where few terms have an effect nearly all others are below the average;
+    where most have one, the bound says little.
+
+    References
+    ----------
+    Meinshausen & Buhlmann (2010). Stability selection. JRSS B 72.
+    Shah & Samworth (2013). Variable selection with error control: another look at stability
+    selection. JRSS B 75.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=10)
+    >>> found.stable
+    ['weight', 'model_year']
+    >>> round(found.bounds["worst case"], 2)
+    1.75
+    """
+    cutoff = _checked_cutoff(cutoff)
+    n, seed = whole("n", n), whole("seed", seed, least=0)
+    if any(f.name == "seed" for f in fields(spec_of(model).settings)):
+        arguments["seed"] = seed
+    problem = prepare(model, formula, data, arguments | {"progress": progress}, groups=groups)
+    spec = problem.spec
+    if not spec.selects(problem.settings):
+        raise ArgumentError(
+            f"{spec.name} makes use of all features, and so selects none: stability is of "
+            f"{SELECTING}"
+        )
+    if count_units(problem.batch) < 2:
+        raise DataError("a single row or group counts: there are no halves")
+    full = spec.fit(problem)
+    halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
+    selected = fit_parts(
+        settled(problem, full),
+        [half == k for half in halves for k in (0, 1)],
+        lambda fit, rows: (_terms(fit), _views(fit)),
+        choose=False,
+        light=True,
+        jobs=side_by_side(problem),
+        what="stability",
+    )
+    frame = _frame(problem.design, selected, _terms(full), cutoff)
+    q = sum(len(terms) for terms, _ in selected) / len(selected)
+    return Stability(full, frame, cutoff, n, q, _views_frame(problem.design, selected, full))
+
+
+def _checked_cutoff(cutoff):
+    right = isinstance(cutoff, int | float | np.number) and not isinstance(cutoff, bool)
+    if not right or not 0.5 < cutoff <= 1.0:
+        raise ArgumentError(f"cutoff must be above 0.5 and at most 1, not {cutoff!r}")
+    return float(cutoff)
+
+
+def _terms(fit):
+    """Positions of the terms that a fit makes use of."""
+    return np.unique(fit.design.term_of[fit._selected_features()])
+
+
+def _views(fit):
+    """The terms of each view that a fit has, a set of tuples."""
+    return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
+
+
+def _frame(design, selected, full, cutoff):
+    """A row a term, those selected most often first, and of equal ones as in the formula."""
+    names = design.term_names
+    count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
+    share = count / len(selected)
+    frame = pd.DataFrame({"term": list(names), "share": share, "stable": _reach(share, cutoff)})
+    frame["in_fit"] = np.isin(np.arange(len(names)), full)
+    return frame.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
+
+
+def _views_frame(design, selected, full):
+    """A row a view, those selected most often first; None of models without views."""
+    counts: dict = {}
+    for _, views in selected:
+        for view in views:
+            counts[view] = counts.get(view, 0) + 1
+    if not counts:
+        return None
+    order = sorted(counts, key=lambda view: (-counts[view], view))
+    rows = [
+        (", ".join(design.term_names[t] for t in view), counts[view] / len(selected),
+         view in _views(full))
+        for view in order
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["view", "share", "in_fit"])
+
+
+def _reach(share, cutoff):
+    return share >= cutoff - false_selections.ROUNDING
+
+
+@dataclass(frozen=True, repr=False)
+class Stability:
+    """How often terms are selected in halves of the rows.
+
+    Attributes
+    ----------
+    fit : Fit
+        To all rows; halves have its settings.
+    frame : DataFrame
+        What tidy() returns.
+    cutoff : float
+    n : int
+        Number of pairs of halves.
+    n_selected : float
+        Mean number of terms that the fit to a half makes use of.
+    views : DataFrame or None
+        Of ripr, a row a view: view, the terms of its features; share; in_fit.
+    """
+
+    fit: Any
+    frame: pd.DataFrame
+    cutoff: float
+    n: int
+    n_selected: float
+    views: pd.DataFrame | None
+
+    @property
+    def stable(self) -> list[str]:
+        """The terms that are stable, those selected most often first."""
+        return self.frame["term"][self.frame["stable"]].tolist()
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Bounds on the expected number of terms that are stable by chance.
+
+        By what is assumed: "worst case" (nothing), "unimodal", "r-concave"; NaN where the cutoff is
+        too low, or too many terms are selected, for the theorem.
+        """
+        q, p = self.n_selected, len(self.frame)
+        return {
+            "worst case": false_selections.worst_case(q, p, self.cutoff),
+            "unimodal": false_selections.unimodal(q, p, self.cutoff, self.n),
+            "r-concave": false_selections.r_concave(q, p, self.cutoff, self.n),
+        }
+
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
+    @as_given
+    def tidy(self) -> pd.DataFrame:
+        """How often each term is selected.
+
+        Returns
+        -------
+        DataFrame
+            term; share of the halves; stable, whether that is `cutoff` or more; in_fit, whether the
+            fit to all rows makes use of it. Those selected most often first.
+        """
+        return self.frame.copy()
+
+    def plot(self, ax=None, *, top: int = 30):
+        """Draw the share of the halves that select each term, with the cutoff.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+        top : int
+            How many terms are drawn, those selected most often.
+
+        Returns
+        -------
+        Axes
+        """
+        from lodim.uncertainty.stability_plots import shares
+
+        return shares(self, ax, top)
+
+    def summary(self) -> Report:
+        """The printed report: settings, shares and bounds.
+
+        Returns
+        -------
+        Report
+        """
+        header = [
+            ("Model", self.fit.name), ("Response", self._response()),
+            ("Pairs of halves", str(self.n)), ("Cutoff", f"{self.cutoff:g}"),
+            ("Terms", str(len(self.frame))), ("Stable", str(len(self.stable))),
+        ]  # fmt: skip
+        notes = tuple(f"{line}." for line in (self.fit.call, *self._words()))
+        return Report("Stability selection", header, self._tables(), notes, full=False)
+
+    def __repr__(self):
+        made = f"{counted(self.n, 'complementary pair')} of halves; stable from {self.cutoff:g} on"
+        lines = [made, *self._words()]
+        return listing(f"stability of {self.fit.call}", lines, self._tables()[0], whole="tidy()")
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+    def _response(self):
+        response = self.fit.design.response
+        return "none" if response is None else response.name
+
+    def _words(self):
+        """What a half selects, and the bounds, as a list of lines."""
+        q, p, bounds = self.n_selected, len(self.frame), self.bounds
+        more = [f"{significant(bounds[k])} if shares are {k}" for k in ("unimodal", "r-concave")
+                if np.isfinite(bounds[k])]  # fmt: skip
+        return [
+            f"A half selects {significant(q)} of {counted(p, 'term')} on average, with the "
+            "settings of the fit to all rows",
+            f"Of the terms whose chance is below that average at most "
+            f"{significant(bounds['worst case'])} are expected to be stable"
+            + "".join(f", {text}" for text in more),
+        ]
+
+    def _tables(self):
+        shown = self.frame.set_index("term").rename_axis(None)
+        shown.columns = ["Share", "Stable", "In fit"]
+        yes = dict.fromkeys(("Stable", "In fit"), lambda v: "yes" if v else "")
+        tables = [Table("", shown, {"Share": ".2f"} | yes)]
+        if self.views is not None:
+            views = self.views.set_index("view").rename_axis(None)
+            views.columns = ["Share", "In fit"]
+            tables.append(Table("Views", views, {"Share": ".2f", "In fit": yes["In fit"]}))
+        return tables
