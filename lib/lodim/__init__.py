@@ -16,6 +16,8 @@ _PUBLIC = (
         "CV": "lodim.selection.cv",
         "Learner": "lodim.active_learning.learner",
         "LearningCurves": "lodim.active_learning.learning_curves",
+        "Comparison": "lodim.comparison.comparison",
+        "compare": "lodim.comparison.comparison",
         "Report": "lodim.report.tables",
         "active": "lodim.active_learning.learner",
         "learning_curves": "lodim.active_learning.learning_curves",

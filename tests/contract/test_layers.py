@@ -61,6 +61,7 @@ MAY["page"] = BASE | {"design", "report", "export"}
 MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report", "export", "page"}
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]
+MAY["comparison"] = MAY["selection"] | {"selection"}
 MAY["models"] = MAY["selection"] | {"selection", "solve"}
 SOLVED = ("estimate", "boost", "lbfgs", "solvers")  # modules that fit, and what they call
 
@@ -164,7 +165,7 @@ def test_the_scan_sees():
         ("duckdb", []),
         ("onnxruntime", []),
         ("pickle", []),
-        ("sklearn", ["sklearn.py"]),
+        ("sklearn", ["sklearn.py", "comparison/peers.py"]),
         ("statsmodels", ["models/glm/solvers.py"]),
     ],
 )

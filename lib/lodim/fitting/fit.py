@@ -319,7 +319,7 @@ class Fit(WrittenOut):
     @property
     def model(self) -> Callable[..., "Fit"]:
         """The function that fits this model, such as `lodim.gbmap`."""
-        return _function(self.name)
+        return model_function(self.name)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
@@ -391,6 +391,13 @@ class Fit(WrittenOut):
             raise ArgumentError("marginal effects are of a response, and the formula has none")
         return marginaleffects.wrap(self, data, type)
 
+    @abstractmethod
+    def _needs(self) -> dict[str, Any]:
+        """What the fit is made of: number of `features`, and where it has some of `parts`.
+
+        With parts goes their noun, `part`; `price` is that of a model with prices.
+        """
+
     def _linear(self):
         """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
         return None
@@ -458,7 +465,7 @@ def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
         "selection": forms.modest, "chosen": forms.modest,
     }  # fmt: skip
     forms.check(state, known)
-    parameters = signature(_function(kind)).parameters.values()
+    parameters = signature(model_function(kind)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
     arguments = dict(state["arguments"])
     for name, value in {"missing": design.missing, "groups": None, **later}.items():
@@ -503,7 +510,7 @@ def load(path: str | PathLike) -> Fit:
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
-def _function(kind):
+def model_function(kind):
     """The function that fits a kind of model."""
     return getattr(import_module(MODELS[kind]), kind)
 

@@ -337,6 +337,9 @@ class GlmFit(Fit):
         """Rows of weight above zero."""
         return self.log["n"]
 
+    def _needs(self):
+        return {"features": len(self._kept_terms) - 1}
+
     @property
     def df(self):
         """Number of coefficients that are estimated, intercepts among them."""
