@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lodim.checks import one_of
@@ -35,10 +35,11 @@ class Candidate:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-def candidates(models, baselines, family):
+def candidates(models, baselines, family, has_gaps=False):
     """The candidates of a call of compare(), in its order.
 
     family : name of the response's family, which a model of the default must know
+    has_gaps : whether rows miss features, which glm alone would leave out
     """
     chosen = [*_default(family)] if models is None else _given(models)
     if baselines:
@@ -49,7 +50,7 @@ def candidates(models, baselines, family):
         chosen += [c for c in more if c.label not in named]
     if len(chosen) < 2:
         raise ArgumentError(f"there is one model to compare ({chosen[0].label}): give two or more")
-    return [_complete(c) for c in chosen]
+    return [_filling(c) if has_gaps else c for c in chosen]
 
 
 def _default(family):
@@ -59,12 +60,11 @@ def _default(family):
             yield Candidate(name, "model", function)
 
 
-def _complete(candidate):
-    """Of glm, whose rows have no gaps by default, that it fills them as the other models do."""
-    if candidate.kind == "model" and candidate.function is model_function(LINEAR):
-        arguments = {"missing": "indicator"} | candidate.arguments
-        return Candidate(candidate.label, "model", candidate.function, arguments)
-    return candidate
+def _filling(candidate):
+    """The candidate, glm with missing="indicator", so that it answers all rows as the others do."""
+    if candidate.function is not model_function(LINEAR):
+        return candidate
+    return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
 
 
 def _given(models):

@@ -51,9 +51,9 @@ def compare(
     Parameters
     ----------
     formula, data
-        As the models take them. Rows without a response, a weight or a group are left out; what
-        misses a feature is filled in by each model as it does by default (by glm and the models of
-        scikit-learn with missing="indicator").
+        As the models take them. Rows without a response, a weight or a group are left out; those
+        that miss a feature stay, and are treated by each model as in a default call (by glm, where
+        there are some, and the models of scikit-learn with missing="indicator").
     models : list or dict, optional
         A list of model functions or of their names. Or a dict by label of these, of pairs
         (function, dict of arguments), and of functions (formula, data) that return a fit of lodim;
@@ -133,7 +133,7 @@ def compare(
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"
         )
-    chosen = candidates(models, baselines, design.family)
+    chosen = candidates(models, baselines, design.family, design.n_incomplete > 0)
     fold = assign(batch, folds, design.levels, seed)
     task = Task(
         formula, data, **kept, design=design, batch=batch, fold=fold,
