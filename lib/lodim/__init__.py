@@ -18,6 +18,8 @@ _PUBLIC = (
         "LearningCurves": "lodim.active_learning.learning_curves",
         "Comparison": "lodim.comparison.comparison",
         "compare": "lodim.comparison.comparison",
+        "Checks": "lodim.diagnostics.findings",
+        "Finding": "lodim.diagnostics.findings",
         "Report": "lodim.report.tables",
         "active": "lodim.active_learning.learner",
         "learning_curves": "lodim.active_learning.learning_curves",

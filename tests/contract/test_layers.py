@@ -58,7 +58,10 @@ MAY = {  # what each block may import beside itself, from the bottom up
 MAY["plot"] = BASE | {"report"}
 MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export"}
-MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report", "export", "page"}
+MAY["diagnostics"] = BASE | {"engine", "design", "report"}
+MAY["fitting"] = BASE | {
+    "formula", "engine", "design", "family", "report", "export", "page", "diagnostics"
+}  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]
 MAY["comparison"] = MAY["selection"] | {"selection"}

@@ -21,6 +21,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import maketables
 from lodim.fitting import storage as store
+from lodim.fitting.checked import Checked
 from lodim.fitting.registry import MODELS
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
@@ -31,7 +32,7 @@ OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 
 
-class Fit(WrittenOut):
+class Fit(Checked, WrittenOut):
     """A fitted model.
 
     Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,

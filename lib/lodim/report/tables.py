@@ -199,6 +199,24 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
     return "\n".join(parts)
 
 
+def paragraphs(call: str, lines: Sequence[str]) -> str:
+    """A print without a table: the call, and paragraphs below it.
+
+    Parameters
+    ----------
+    call : str
+    lines : sequence of str
+
+    Returns
+    -------
+    str
+    """
+    parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7)]
+    for line in lines:
+        parts += ["", *_wrap(line, WIDTH, hang=2)]
+    return "\n".join(parts)
+
+
 # The grid: strings, once for all three ways to show them
 
 

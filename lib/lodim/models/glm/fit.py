@@ -410,6 +410,19 @@ class GlmFit(Fit):
         return list(compress(self._kept_terms, self._infinite.any(axis=1)))
 
     @property
+    def _separates(self):
+        return self.levels is not None
+
+    @property
+    def _separated(self):
+        return self.separated
+
+    @property
+    def _cooks_distance(self):
+        kept = self._diagnostics
+        return None if kept is None else (kept.label, kept.cook)
+
+    @property
     def _infinite(self):
         return self.estimates.infinite(self.design.mean, self.design.scale)
 
