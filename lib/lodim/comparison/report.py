@@ -13,7 +13,7 @@ from lodim.text import counted, join_words
 LONG = 60  # characters of an argument that a printed call shows
 SHOWN = {  # columns of tidy() in the short print, and their heads
     "deviance": "Dev.", "deviance_se": "SE", "difference": "Diff.", "difference_se": "SE ",
-    "p_value": "p", "accuracy": "Acc.", "auc": "AUC", "features": "Feat.",
+    "accuracy": "Acc.", "auc": "AUC", "features": "Feat.",
 }  # fmt: skip
 
 
@@ -23,7 +23,7 @@ def listing_of(comparison):
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)
     if "Acc." not in table:
-        table.insert(5, "R2", frame["dev_ratio"])
+        table.insert(4, "R2", frame["dev_ratio"])
     if frame["parts"].notna().any():
         table["Parts"] = _parts(frame)
     if _has_prices(comparison):
@@ -38,7 +38,7 @@ def listing_of(comparison):
 def _formats(table):
     losses = f".{_decimals(table['Dev.'].min())}f"
     digits = dict.fromkeys(("Dev.", "SE", "Diff.", "SE "), losses)
-    digits |= {"Acc.": ".3f", "AUC": ".3f", "R2": ".3f", "p": _p_value, "Feat.": _mean_count,
+    digits |= {"Acc.": ".3f", "AUC": ".3f", "R2": ".3f", "Feat.": _mean_count,
               "Parts": str, "Price": _mean_count, "Sec.": _seconds}  # fmt: skip
     return {name: f for name, f in digits.items() if name in table}
 

@@ -6,18 +6,19 @@ SHARE = 0.25  # of the deviance that a single row makes
 LEAST = 40  # rows of which one can stand out, or be recalibrated
 GAIN = 0.02  # share of the deviance that a better calibration would take away
 LOST = 0.5  # share of what a fit explains that is not there in other rows
-ERRORS = 3.0  # standard errors that it is beyond
+ERRORS = 4.0  # standard errors that it is beyond
 LEAST_EXPLAINED = 0.05  # of the deviance: below there is nothing to lose
 COOK = 1.0  # Cook's distance
 NEARLY_ALL = 0.95  # of the deviance of classes: what is left is that of a few rows in any case
 FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
-def recalibration(residual, predictor, variance=None):
-    """Deviance that an intercept and a slope on a predictor would take away, and its p-value.
+def recalibration(residual, predictor, n_training):
+    """Whether an intercept and a slope on a predictor would make answers better: a score test.
 
-    A score test, two degrees of freedom: of numbers (variance None) by the residuals' own squares,
-    of probabilities p by p (1 - p).
+    With the residuals' own squares as their variances, which no single surprise can carry (Davidson
+    and MacKinnon 1993, Sect. 13.7), and divided by 1 + n / n_training: the predictions themselves
+    vary with the training rows.
 
     Parameters
     ----------
@@ -25,33 +26,31 @@ def recalibration(residual, predictor, variance=None):
         Response less the mean.
     predictor : array (n,)
         Mean of a number, logit of a probability.
-    variance : array (n,), optional
+    n_training : int
 
     Returns
     -------
     float, float
-        The statistic, which for probabilities is the deviance gained, for numbers n times the share
-        of the squares; and its p-value.
+        The statistic, chi-square of two degrees of freedom, and its p-value. Of probabilities the
+        statistic is about the deviance gained, of numbers n times the share of the squares.
     """
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
-    A = np.stack([np.ones(len(residual)), centred / size if size > 1e-12 else 0 * centred], axis=1)
-    spread = residual**2 if variance is None else variance
-    score = A.T @ residual
-    statistic = float(score @ np.linalg.pinv((A * spread[:, None]).T @ A) @ score)
+    slope = centred / size if size > 1e-12 else np.zeros_like(centred)
+    parts = residual[:, None] * np.stack([np.ones(len(residual)), slope], axis=1)
+    score = parts.sum(axis=0)
+    statistic = float(score @ np.linalg.pinv(parts.T @ parts) @ score)
+    statistic /= 1.0 + len(residual) / n_training
     return statistic, float(np.exp(-0.5 * statistic))
 
 
-def gain_of_numbers(residual, predictor):
-    """Share of the squared error that an intercept and a slope would take away."""
-    A = np.stack([np.ones(len(residual)), predictor - predictor.mean()], axis=1)
-    left = residual - A @ np.linalg.lstsq(A, residual, rcond=None)[0]
-    total = residual @ residual
-    return float(1.0 - left @ left / total) if total > 0 else 0.0
-
-
-def worst_fifth(y, predicted):
+def worst_fifth(y, predicted, variance):
     """Means of predictions and of responses in the fifth of the predictions that is farthest off.
+
+    Parameters
+    ----------
+    y, predicted, variance : arrays (n,)
+        How far is measured by the standard error of the mean that the variances give.
 
     Returns
     -------
@@ -59,9 +58,9 @@ def worst_fifth(y, predicted):
         And which fifth it is, one of FIFTHS.
     """
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
-    means = [(predicted[part].mean(), y[part].mean()) for part in parts]
-    k = int(np.argmax([abs(a - b) for a, b in means]))
-    return *means[k], FIFTHS[k]
+    off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
+    worst = int(np.argmax(off))
+    return predicted[parts[worst]].mean(), y[parts[worst]].mean(), FIFTHS[worst]
 
 
 def dominant(deviance, weight):

@@ -100,7 +100,8 @@ class Checks:
 
     def __repr__(self):
         found = [f"{f.code} ({f.severity}): {f.sentence} {f.hint}" for f in self]
-        return paragraphs(f"checks of {self.call}", [*(found or ["No findings."]), *self._looked()])
+        parts = [[line] for line in found or ["No findings."]]
+        return paragraphs(f"checks of {self.call}", [*parts, self._looked()])
 
     def _repr_html_(self):
         return self.summary().as_html()

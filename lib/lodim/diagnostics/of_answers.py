@@ -20,7 +20,7 @@ def overfit(subject):
         return "the response does not vary"
     before = 1.0 - row["deviance"] / row["null_deviance"]
     if subject.answered is not None and not subject.training:
-        what, found = "the rows of data", _explained(subject)
+        what, found = "the rows of data", _explained(subject, before)
     else:
         what, found = "rows that its cross-validation held out", _held_out(fit, row)
     if found is None:
@@ -41,15 +41,20 @@ def overfit(subject):
 def _held_out(fit, row):
     """Share of the null deviance explained where rows were held out, and its error; else None."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
-        return 1.0 - row["held_deviance"] / row["null_deviance"], 0.0
+        # Its error is not kept: a row's deviance varies by about as much as its mean is.
+        return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
     if fit.selection is None:
         return None
     best = fit.selection.loc[fit.selection["mean"].idxmin()]
     return 1.0 - best["mean"] / row["null_deviance"], best["se"] / row["null_deviance"]
 
 
-def _explained(subject):
-    """Share of the null deviance of the rows that is explained, and its standard error."""
+def _explained(subject, before):
+    """Share of the null deviance of the rows that is explained, and the error of what it lacks.
+
+    The share of the training rows, `before`, has one too: that of the rows in proportion to what is
+    not explained, and to the root of their numbers.
+    """
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -59,7 +64,9 @@ def _explained(subject):
     if batch.n < answers.LEAST or not total > 0 or fit.family.name == "none":
         return None
     share = 1.0 - weight @ loss / total
-    return share, float(np.sqrt((weight**2) @ ((1.0 - share) * null - loss) ** 2) / total)
+    error = np.sqrt((weight**2) @ ((1.0 - share) * null - loss) ** 2) / total
+    of_training = (1.0 - before) / (1.0 - share) * np.sqrt(batch.n / fit.n)
+    return share, float(error * np.hypot(1.0, of_training))
 
 
 def influence(subject):
@@ -113,10 +120,10 @@ def _numbers(fit, y, score):
     """Where means are farthest off, as a list of one text; nothing where they are right."""
     mean = fit.family.mean(score)
     residual = y - mean
-    _, p = answers.recalibration(residual, mean)
-    if p >= CHANCE or answers.gain_of_numbers(residual, mean) < answers.GAIN:
+    gain, chance = answers.recalibration(residual, mean, fit.n)
+    if chance >= CHANCE or gain < answers.GAIN * len(y):
         return []
-    predicted, seen, which = answers.worst_fifth(y, mean)
+    predicted, seen, which = answers.worst_fifth(y, mean, residual**2)
     told = f"{significant(predicted, 3)} predicted, {significant(seen, 3)} seen"
     return [f"means of the {which} fifth of the predictions: {told}"]
 
@@ -129,9 +136,9 @@ def _classes(fit, y, score):
     deviance, wrong = fit.family.deviance(y, score).sum(), []
     for k, (code, level) in enumerate(classes):
         q = np.clip(p[:, k], EDGE, 1.0 - EDGE)
-        gain, chance = answers.recalibration((y == code) - q, logit(q), q * (1.0 - q))
+        gain, chance = answers.recalibration((y == code) - q, logit(q), fit.n)
         if chance < CHANCE / len(classes) and gain > answers.GAIN * deviance:
-            predicted, seen, which = answers.worst_fifth(y == code, q)
+            predicted, seen, which = answers.worst_fifth(y == code, q, q * (1.0 - q))
             told = f"{100 * predicted:.0f} % predicted, {100 * seen:.0f} % seen"
             wrong.append(f"{level}, in the {which} fifth of its probabilities: {told}")
     return wrong

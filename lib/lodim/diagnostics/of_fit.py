@@ -23,7 +23,7 @@ def separation(subject):
     """Whether coefficients are infinite."""
     fit = subject.fit
     if not fit._separates:
-        return "the penalty of this model keeps estimates finite"
+        return "is for glm with classes: other models have finite estimates"
     if not fit._separated:
         return []
     return [

@@ -55,7 +55,7 @@ class Checked:
                                                 that was tried
         overfit        (new rows with the       more than half of what the fit explains of the
                        response)                training rows is not explained of rows held out (or
-                                                new ones), by more than three standard errors
+                                                new ones), by more than four standard errors
         leak           rows with the response   one feature has a correlation of .995 with a number
                                                 (of values or ranks), an area under the curve of
                                                 .995 between all classes; or the levels of one tell
