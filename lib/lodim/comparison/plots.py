@@ -22,10 +22,8 @@ def differences(comparison, ax=None):
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     y, near = np.arange(len(frame))[::-1], _near(frame["difference"].to_numpy())
     apart = ~frame["model"].isin(comparison.not_told_apart).to_numpy()
-    center, half = (
-        frame["difference"].to_numpy(),
-        (frame["conf_high"] - frame["difference"]).to_numpy(),
-    )
+    center = frame["difference"].to_numpy()
+    half = frame["conf_high"].to_numpy() - center
     for on, color, label in ((~apart, BLUE, "not told apart"), (apart, GREY, "worse")):
         at = on & near
         style = {"fmt": "o", "ms": 6, "lw": 1.2, "capsize": 3, "color": color}
@@ -36,10 +34,11 @@ def differences(comparison, ax=None):
     right = ax.get_xlim()[1]
     for k in np.flatnonzero(~near):
         text = f"+{significant(center[k], 3)}"
-        style = {"ha": "right", "va": "center", "fontsize": 8, "color": GREY}
+        color = GREY if apart[k] else BLUE
+        style = {"ha": "right", "va": "center", "fontsize": 8, "color": color}
         place = {"xytext": (-8, 0), "textcoords": "offset points"}
         ax.annotate(text, (right, y[k]), **place, **style)
-        ax.plot(right, y[k], marker=">", color=GREY, ms=6, clip_on=False)
+        ax.plot(right, y[k], marker=">", color=color, ms=6, clip_on=False)
     ax.set_yticks(y, shorten(frame["model"], LONGEST))
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_xlabel("held-out deviance beyond that of the best, 95 % intervals for all pairs")

@@ -46,7 +46,8 @@ class Subject:
     fit : Fit
     design : Design, of all features where the data have them, else of those that the fit reads
     data : the frame, or None
-    rows : Batch of the rows, without the response
+    rows : Batch of the rows by `design`, without the response
+    read : Batch of the rows by the design of the features that the fit reads
     answered : Batch of the rows whose response is known, or None
     score : (n, K) link scores of `answered`
     training : whether the rows are those that the fit was made from
@@ -56,6 +57,7 @@ class Subject:
     design: Design
     data: Any = None
     rows: Batch | None = None
+    read: Batch | None = None
     answered: Batch | None = None
     score: np.ndarray | None = None
     training: bool = False
@@ -113,12 +115,15 @@ def _subject(fit, data, offset):
     rows = _counted(design.apply(data, offset=offset, new_levels="missing"))
     if rows.n == 0:
         raise DataError("no complete row to check")
+    read = rows
+    if design is not fit._reader:
+        read = _counted(fit._reader.apply(data, offset=offset, new_levels="missing"))
     answered, score = (None, None) if own is None else own
     among = rows if answered is None else _counted(
         design.apply(data, offset=offset, response=True, new_levels="missing")
     )  # fmt: skip
     training = _is_training(fit, design, among)
-    return Subject(fit, design, data, rows, answered, score, training)
+    return Subject(fit, design, data, rows, read, answered, score, training)
 
 
 def _counted(batch):

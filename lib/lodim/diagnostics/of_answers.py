@@ -31,11 +31,15 @@ def overfit(subject):
         Finding(
             "overfit", "problem",
             f"The fit explains {100 * before:.0f} % of the deviance of the training rows, and "
-            f"{100 * found[0]:.0f} % of that of {what}.",
-            "A larger penalty or fewer features; judge the fit by other rows alone (ld.cv, "
-            "ld.compare).",
+            f"{_percent(found[0])} of that of {what}.",
+            "A larger penalty or fewer features, unless these rows are of another kind; judge the "
+            "fit by rows held out alone (ld.cv, ld.compare).",
         )
     ]  # fmt: skip
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %" if share > 0 else "nothing (the null model is better)"
 
 
 def _held_out(fit, row):

@@ -132,7 +132,7 @@ def _columns_of_levels(design):
 
 def extrapolation(subject):
     """Whether new rows are farther out than any training row, or have a level that none had."""
-    design, batch, found = subject.design, subject.rows, []
+    design, batch, found = subject.fit._reader, subject.read, []
     X = subject.X(batch)
     far = features.beyond(X, subject.fit.n) & ~_is_binary(design, X)
     if far.any():
@@ -170,7 +170,7 @@ def _is_binary(design, X):
 
 def drift(subject):
     """Whether means of features have moved since training."""
-    design, batch = subject.design, subject.rows
+    design, batch = subject.fit._reader, subject.read
     if batch.n < features.LEAST_NEW:
         return f"fewer than {features.LEAST_NEW} rows"
     if subject.fit.arguments.get("standardize") is False:

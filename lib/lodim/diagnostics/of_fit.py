@@ -26,10 +26,11 @@ def separation(subject):
         return "is for glm with classes: other models have finite estimates"
     if not fit._separated:
         return []
+    have = "has" if len(fit._separated) == 1 else "have"
     return [
         Finding(
             "separation", "problem",
-            f"The classes are separated: {few(fit._separated)} have no finite estimate.",
+            f"The classes are separated: {few(fit._separated)} {have} no finite estimate.",
             "Probabilities of 0 and 1 are not to be believed; a penalized model such as costnet "
             "has finite ones, or leave the terms out.", tuple(fit._separated),
         )
