@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 TREES = 500  # of a forest, as in R's randomForest
 LEAST = 1e-15  # of a probability, whose logarithm counts
@@ -38,10 +39,11 @@ def scores(name, X, y, weights, new, n_classes, seed, threads):
         Means, log-odds of the second of two classes, or logarithms of the probabilities.
     """
     estimator = _estimator(name, n_classes, seed, threads)
-    estimator.fit(X, y, sample_weight=weights)
+    with threadpool_limits(threads):
+        estimator.fit(X, y, sample_weight=weights)
+        p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
     if not n_classes:
-        return estimator.predict(new)[:, None]
-    p = estimator.predict_proba(new)
+        return p
     if name == "forest":
         share = np.bincount(y.astype(int), weights, n_classes)
         p = (TREES * p + share / share.sum()) / (TREES + 1)
@@ -56,4 +58,4 @@ def _estimator(name, n_classes, seed, threads):
     if name == "boosting":
         return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed)
     forest = getattr(ensemble, f"RandomForest{kind}")
-    return forest(TREES, random_state=seed, n_jobs=threads)
+    return forest(TREES, random_state=seed, n_jobs=threads or -1)
