@@ -253,12 +253,17 @@ def test_without_scikit_learn(monkeypatch):
 
 
 def test_plots():
-    noise = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"])
-    ax = ld.compare("y ~ a", noise, GLMS, folds=FOLD).plot()
-    assert [t.get_text() for t in ax.get_yticklabels()] == [
-        "all", "one", "forest", "boosting", "null"
-    ] or len(ax.get_yticklabels()) == 6  # fmt: skip
-    assert any(t.get_text().startswith("+") for t in ax.texts)
+    clear = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"] + FRAME["b"])
+    models = {"all": GLMS["all"], "two": lambda _, data: ld.glm("y ~ a + b", data),
+              "one": GLMS["one"]}  # fmt: skip
+    table = ld.compare("y ~ a + b + c", clear, models, folds=FOLD)
+    ax = table.plot()
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    assert names == table.tidy()["model"].tolist() and names[-1] == "null"
+    written = [float(t.get_text()) for t in ax.texts]  # the far ones: "+168", "+3086"
+    expected = table.tidy()["difference"].to_numpy()[-len(written) :]
+    np.testing.assert_allclose(written, expected, rtol=0.01)
+    assert ax.get_xlim()[1] < min(expected)
 
 
 def test_rows_of_any_frame():

@@ -8,7 +8,7 @@ from lodim.plot.lettering import literal
 from lodim.report.numbers import significant
 from lodim.text import shorten
 
-FAR = 3.0  # times the farthest of the others: a difference beyond is written, not drawn
+FAR = 2.0  # times the ends of the others' intervals: a difference beyond is written, not drawn
 LONGEST = 36  # characters of a label
 
 
@@ -20,17 +20,16 @@ def differences(comparison, ax=None):
     """
     frame = comparison.tidy().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
-    y, near = np.arange(len(frame))[::-1], _near(frame["difference"].to_numpy())
+    center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
+    y, near, half = np.arange(len(frame))[::-1], _near(center, high), high - center
     apart = ~frame["model"].isin(comparison.not_told_apart).to_numpy()
-    center = frame["difference"].to_numpy()
-    half = frame["conf_high"].to_numpy() - center
     for on, color, label in ((~apart, BLUE, "not told apart"), (apart, GREY, "worse")):
         at = on & near
         style = {"fmt": "o", "ms": 6, "lw": 1.2, "capsize": 3, "color": color}
         if at.any():
             ax.errorbar(center[at], y[at], xerr=half[at], label=label, **style)
     ax.axvline(0.0, color=INK, lw=0.6)
-    ax.set_xlim(right=1.08 * max((center + half)[near].max(), 1e-12))
+    ax.set_xlim(right=1.08 * max(high[near].max(), 1e-12))
     right = ax.get_xlim()[1]
     for k in np.flatnonzero(~near):
         text = f"+{significant(center[k], 3)}"
@@ -46,11 +45,14 @@ def differences(comparison, ax=None):
     return tidy(ax)
 
 
-def _near(values):
-    """Which of increasing values (n,) are drawn: up to the first that is FAR times the last."""
-    near = np.ones(len(values), bool)
-    for k in range(2, len(values)):
-        if values[k] > FAR * values[k - 1] and k >= len(values) / 2:
+def _near(center, high):
+    """Which of increasing differences (n,) are drawn, not written.
+
+    Up to the first beyond FAR times the ends of the intervals before it, and half of them at least.
+    """
+    near = np.ones(len(center), bool)
+    for k in range((len(center) + 1) // 2, len(center)):
+        if center[k] > FAR * high[:k].max():
             near[k:] = False
             break
     return near
