@@ -99,7 +99,7 @@ def _record(candidate, task, n_folds, bar):
         except Exception as error:  # of any model: it is listed with its reason
             bar.update(n_folds - k)
             return Record(reason=_reason(error, k, n_folds))
-        known = np.isfinite(found).all(axis=1)
+        known = ~np.isnan(found).any(axis=1)
         scores[test] = np.where(known[:, None], found, _null(task, train))
         unanswered += int((~known).sum())
         failed_to_converge += not converged
