@@ -94,6 +94,17 @@ def test_recalibration_is_the_score_test_by_the_regression_of_ones():
     assert statistic == pytest.approx(expected)
     assert chance == pytest.approx(stats.chi2.sf(expected, 2))
     assert answers.recalibration(y - p, f, 300)[0] == pytest.approx(expected / 2)
+    fit = sm.GLM(y, np.stack([np.ones(300), f], axis=1), sm.families.Binomial(), offset=f)
+    score = fit.score(np.zeros(2))
+    by_model = score @ np.linalg.solve(-fit.hessian(np.zeros(2)), score)
+    both = answers.recalibration(y - p, f, 10**12, p * (1 - p))[0]
+    assert both == pytest.approx(min(expected, by_model))
+
+
+def test_what_is_surely_right_is_no_surprise():
+    p = np.full(30, 0.96)
+    assert answers.recalibration(1 - p, p, 10**6)[1] < 1e-3
+    assert answers.recalibration(1 - p, p, 10**6, p * (1 - p))[1] > 0.1
 
 
 def test_numbers_that_are_calibrated_and_not():

@@ -13,12 +13,13 @@ NEARLY_ALL = 0.95  # of the deviance of classes: what is left is that of a few r
 FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
-def recalibration(residual, predictor, n_training):
+def recalibration(residual, predictor, n_training, variance=None):
     """Whether an intercept and a slope on a predictor would make answers better: a score test.
 
     With the residuals' own squares as their variances, which no single surprise can carry (Davidson
-    and MacKinnon 1993, Sect. 13.7), and divided by 1 + n / n_training: the predictions themselves
-    vary with the training rows.
+    and MacKinnon 1993, Sect. 13.7). Of probabilities p also with p (1 - p), as small residuals that
+    all have one sign are no surprise where p is near 0 or 1: the smaller statistic counts. It is
+    divided by 1 + n / n_training: the predictions themselves vary with the training rows.
 
     Parameters
     ----------
@@ -27,6 +28,8 @@ def recalibration(residual, predictor, n_training):
     predictor : array (n,)
         Mean of a number, logit of a probability.
     n_training : int
+    variance : array (n,), optional
+        Of a probability p (1 - p).
 
     Returns
     -------
@@ -37,10 +40,13 @@ def recalibration(residual, predictor, n_training):
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
-    parts = residual[:, None] * np.stack([np.ones(len(residual)), slope], axis=1)
-    score = parts.sum(axis=0)
-    statistic = float(score @ np.linalg.pinv(parts.T @ parts) @ score)
-    statistic /= 1.0 + len(residual) / n_training
+    A = np.stack([np.ones(len(residual)), slope], axis=1)
+    score = A.T @ residual
+    statistics = [
+        score @ np.linalg.pinv((A * v[:, None]).T @ A) @ score
+        for v in (residual**2, variance) if v is not None
+    ]  # fmt: skip
+    statistic = float(min(statistics)) / (1.0 + len(residual) / n_training)
     return statistic, float(np.exp(-0.5 * statistic))
 
 

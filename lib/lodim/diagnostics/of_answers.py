@@ -140,7 +140,7 @@ def _classes(fit, y, score):
     deviance, wrong = fit.family.deviance(y, score).sum(), []
     for k, (code, level) in enumerate(classes):
         q = np.clip(p[:, k], EDGE, 1.0 - EDGE)
-        gain, chance = answers.recalibration((y == code) - q, logit(q), fit.n)
+        gain, chance = answers.recalibration((y == code) - q, logit(q), fit.n, q * (1.0 - q))
         if chance < CHANCE / len(classes) and gain > answers.GAIN * deviance:
             predicted, seen, which = answers.worst_fifth(y == code, q, q * (1.0 - q))
             told = f"{100 * predicted:.0f} % predicted, {100 * seen:.0f} % seen"
