@@ -26,7 +26,7 @@ from lodim.comparison import inference
 
 FOLDS, LEVEL = 10, 0.05
 FIELDS = ("case", "n", "models", "samples", "separated", "usual")
-SLOW = {"forest seeds": 10, "glm copies": 10}  # by which samples are fewer
+SLOW = {"forest seeds": 25, "glm copies": 10}  # by which samples are fewer
 
 
 def least_squares(X, y, new):
