@@ -87,10 +87,10 @@ def compare(
     Raises
     ------
     FormulaError, DataError
-        The data cannot be read, or a fold holds out all rows of a class.
+        The data cannot be read, a fold holds out all rows of a class, or no model could be fitted.
     ArgumentError
-        An argument is out of range, `models` has a fit (it has seen the rows that would be held
-        out), or no model could be fitted.
+        An argument is out of range, or `models` has a fit (it has seen the rows that would be held
+        out).
 
     Notes
     -----
