@@ -58,11 +58,15 @@ MAY = {  # what each block may import beside itself, from the bottom up
 MAY["plot"] = BASE | {"report"}
 MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export"}
-MAY["fitting"] = BASE | {"formula", "engine", "design", "family", "report", "export", "page"}
+MAY["diagnostics"] = BASE | {"engine", "design", "report"}
+MAY["fitting"] = BASE | {
+    "formula", "engine", "design", "family", "report", "export", "page", "diagnostics"
+}  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]
 MAY["uncertainty"] = MAY["selection"] | {"selection"}
 MAY["interpretation"] = MAY["uncertainty"] | {"uncertainty"}
+MAY["comparison"] = MAY["selection"] | {"selection"}
 MAY["models"] = MAY["selection"] | {"selection", "solve"}
 SOLVED = ("estimate", "boost", "lbfgs", "solvers")  # modules that fit, and what they call
 
@@ -166,7 +170,7 @@ def test_the_scan_sees():
         ("duckdb", []),
         ("onnxruntime", []),
         ("pickle", []),
-        ("sklearn", ["sklearn.py"]),
+        ("sklearn", ["sklearn.py", "comparison/peers.py"]),
         ("statsmodels", ["models/glm/solvers.py"]),
     ],
 )

@@ -386,6 +386,22 @@ def test_active_learning(value):
             learner.plot(against=value)
 
 
+@odd
+def test_comparisons_and_checks(value):
+    df = frame()
+    for name in ("folds", "groups", "seed", "threads", "progress", "baselines"):
+        with pytest.raises(ld.LodimError):
+            ld.compare("k ~ a + b", df, ["glm"], **{name: value})
+    for models in (value, [value], {"x": value}, {"x": ("glm", value)}):
+        if not callable(value) and not (isinstance(value, dict) and models is not value):
+            with pytest.raises(ld.LodimError):
+                ld.compare("k ~ a + b", df, models)
+    for call in (lambda: fit_of(ld.glm).check(value), lambda: fit_of(ld.glm).check(ignore=value)):
+        if np.size(value) and not isinstance(value, dict):
+            with pytest.raises(ld.LodimError):
+                call()
+
+
 def test_a_replay_needs_a_label_for_every_row():
     df = frame()
     learner = ld.active(ld.gbmap, "k ~ a + b + c", df[:20], df[20:], m=1, lambda_=0.1)

@@ -21,6 +21,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import maketables
 from lodim.fitting import storage as store
+from lodim.fitting.checked import Checked
 from lodim.fitting.registry import MODELS, RESULTS
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
@@ -31,7 +32,7 @@ OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the 
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 
 
-class Fit(WrittenOut):
+class Fit(Checked, WrittenOut):
     """A fitted model.
 
     Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
@@ -348,7 +349,7 @@ class Fit(WrittenOut):
     @property
     def model(self) -> Callable[..., "Fit"]:
         """The function that fits this model, such as `lodim.gbmap`."""
-        return _function(self.name)
+        return model_function(self.name)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
@@ -419,6 +420,13 @@ class Fit(WrittenOut):
         if self.design.response is None:
             raise ArgumentError("marginal effects are of a response, and the formula has none")
         return marginaleffects.wrap(self, data, type)
+
+    @abstractmethod
+    def _needs(self) -> dict[str, Any]:
+        """What the fit is made of: number of `features`, and where it has some of `parts`.
+
+        With parts goes their noun, `part`; `price` is that of a model with prices.
+        """
 
     def _linear(self):
         """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
@@ -491,7 +499,7 @@ def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
         "selection": forms.modest, "chosen": forms.modest,
     }  # fmt: skip
     forms.check(state, known)
-    parameters = signature(_function(kind)).parameters.values()
+    parameters = signature(model_function(kind)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
     arguments = dict(state["arguments"])
     for name, value in {"missing": design.missing, "groups": None, **later}.items():
@@ -537,7 +545,7 @@ def load(path: str | PathLike) -> Any:
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
-def _function(kind):
+def model_function(kind):
     """The function that fits a kind of model."""
     return getattr(import_module(MODELS[kind]), kind)
 

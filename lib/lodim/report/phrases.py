@@ -107,22 +107,30 @@ def choice(fit, detail=""):
     ]
 
 
-def _at_end(fit):
-    """That the least loss is where the values end that were tried, as text, empty if it is not.
+def at_smallest(fit):
+    """Penalties whose least loss is at the smallest value that was tried: (name, value) of each.
 
     Of penalties alone, which are listed in decreasing order: at the largest a model is nearly the
     null one, and of other settings the ends are those of what there is.
     """
-    points, text = fit.selection, ""
+    if fit.selection is None:
+        return []
+    points, found = fit.selection, []
     for name in fit.chosen:
         values = points[name].dropna().to_numpy() if name in points else ()
         best = len(values) and points[name][points["mean"].idxmin()]
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
-            text += (
-                f" It is at the smallest {name} that was tried, {significant(float(best))}: "
-                f"ld.cv with a grid of {name} tries smaller ones."
-            )
-    return text
+            found.append((name, float(best)))
+    return found
+
+
+def _at_end(fit):
+    """That the least loss is where the values end that were tried, as text, empty if it is not."""
+    return "".join(
+        f" It is at the smallest {name} that was tried, {significant(value)}: "
+        f"ld.cv with a grid of {name} tries smaller ones."
+        for name, value in at_smallest(fit)
+    )
 
 
 def _by_draw(fit):

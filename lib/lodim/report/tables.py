@@ -199,6 +199,26 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
     return "\n".join(parts)
 
 
+def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
+    """A print without a table: the call, and below it parts of some lines each, set apart.
+
+    Parameters
+    ----------
+    call : str
+    parts : sequence of sequences of str
+
+    Returns
+    -------
+    str
+    """
+    text = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7)]
+    for part in parts:
+        text += [""]
+        for line in part:
+            text += _wrap(line, WIDTH, hang=2)
+    return "\n".join(text)
+
+
 # The grid: strings, once for all three ways to show them
 
 

@@ -419,6 +419,9 @@ class CostnetFit(Fit):
         # A row that gives its class less has this deviance or more by itself.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
+    def _needs(self):
+        return {"features": self.df, "price": self.cost}
+
     @property
     def df(self):
         """Number of columns with a coefficient in the model that predict() uses."""

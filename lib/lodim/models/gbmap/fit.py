@@ -275,6 +275,10 @@ class GbmapFit(Fit):
 
     # What only gbmap has -----------------------------------------------------------------------
 
+    def _needs(self):
+        used = np.abs(self.estimates.w).max(axis=0, initial=0.0) > 0
+        return {"features": int(used.sum()), "parts": len(self.estimates), "part": "learners"}
+
     @property
     def df(self):
         """Number of nonzero weights of all projections."""

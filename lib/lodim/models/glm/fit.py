@@ -347,6 +347,9 @@ class GlmFit(Fit):
         """Rows of weight above zero."""
         return self.log["n"]
 
+    def _needs(self):
+        return {"features": len(self._kept_terms) - 1}
+
     @property
     def df(self):
         """Number of coefficients that are estimated, intercepts among them."""
@@ -415,6 +418,19 @@ class GlmFit(Fit):
     def separated(self):
         """Terms without a finite maximum likelihood estimate."""
         return list(compress(self._kept_terms, self._infinite.any(axis=1)))
+
+    @property
+    def _separates(self):
+        return self.levels is not None
+
+    @property
+    def _separated(self):
+        return self.separated
+
+    @property
+    def _cooks_distance(self):
+        kept = self._diagnostics
+        return None if kept is None else (kept.label, kept.cook)
 
     @property
     def _infinite(self):

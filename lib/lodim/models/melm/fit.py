@@ -307,6 +307,10 @@ class MelmFit(Fit):
         """Renyi's quadratic entropy of a view without classes (Eq. 1), None with classes."""
         return -float(self.estimates.potential[0, 0]) if self.levels is None else None
 
+    def _needs(self):
+        features = len(self.design.names) - len(self.design.constant)
+        return {"features": features, "parts": len(self.axes), "part": "dimensions"}
+
     @property
     def df(self):
         """Number of parameters of a k-dimensional subspace."""

@@ -262,6 +262,9 @@ class ProsetFit(Fit):
 
     # What only proset has ----------------------------------------------------------------------
 
+    def _needs(self):
+        return {"features": self.df, "parts": len(self.estimates), "part": "prototypes"}
+
     @property
     def df(self):
         """Number of features with a weight above zero."""

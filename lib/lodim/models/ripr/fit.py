@@ -311,6 +311,9 @@ class RiprFit(Fit):
         """Training rows."""
         return self.record.n
 
+    def _needs(self):
+        return {"features": self.df, "parts": len(self.estimates), "part": "views"}
+
     @property
     def df(self):
         """Number of features that the views use."""

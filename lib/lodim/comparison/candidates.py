@@ -1,0 +1,128 @@
+"""What is compared: the models of lodim, a user's own calls, and the baselines."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lodim.checks import one_of
+from lodim.comparison import peers
+from lodim.errors import ArgumentError
+from lodim.fitting.fit import Fit, model_function
+from lodim.fitting.registry import MODELS
+from lodim.fitting.spec import spec_of
+
+LINEAR = "glm"  # the model of lodim that is a baseline
+NULL = "null"
+OF_ROWS = ("weights", "groups", "offset", "order", "clusters")  # what an array cannot be given for
+ALLOWED = (
+    "a list of model functions or their names, or a dict of these by label, of pairs (function, "
+    "dict of arguments), or of functions (formula, data) that return a fit"
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row of a comparison.
+
+    kind : 'model', a model function with arguments; 'call', a function (formula, data) -> Fit;
+        'peer', a name of `peers.PEERS`; or 'null'
+    """
+
+    label: str
+    kind: str
+    function: Callable | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def candidates(models, baselines, family, has_gaps=False):
+    """The candidates of a call of compare(), in its order.
+
+    family : name of the response's family, which a model of the default must know
+    has_gaps : whether rows miss features, which glm alone would leave out
+    """
+    chosen = [*_default(family)] if models is None else _given(models)
+    if baselines:
+        named = {c.label for c in chosen}
+        more = [Candidate(NULL, "null"), Candidate(LINEAR, "model", model_function(LINEAR))]
+        if peers.available():
+            more += [Candidate(name, "peer") for name in peers.PEERS]
+        chosen += [c for c in more if c.label not in named]
+    if len(chosen) < 2:
+        raise ArgumentError(f"there is one model to compare ({chosen[0].label}): give two or more")
+    return [_filling(c) if has_gaps else c for c in chosen]
+
+
+def _default(family):
+    for name in MODELS:
+        function = model_function(name)
+        if name != LINEAR and family in spec_of(function).families:
+            yield Candidate(name, "model", function)
+
+
+def _filling(candidate):
+    """The candidate, glm with missing="indicator", so that it answers all rows as the others do."""
+    if candidate.function is not model_function(LINEAR):
+        return candidate
+    return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
+
+
+def _given(models):
+    """Candidates that a user has listed."""
+    if isinstance(models, Mapping):
+        pairs = list(models.items())
+        for label, _ in pairs:
+            if not isinstance(label, str) or not label:
+                raise ArgumentError(f"models must have texts as labels, not {label!r:.80}")
+    elif isinstance(models, list | tuple):
+        pairs = [(None, model) for model in models]
+    else:
+        raise ArgumentError(f"models must be {ALLOWED}, not {models!r:.80}")
+    if not pairs:
+        raise ArgumentError(f"models is empty: it must be {ALLOWED}")
+    found = [_one(label, model) for label, model in pairs]
+    labels = [c.label for c in found]
+    repeated = next((label for label in labels if labels.count(label) > 1), None)
+    if repeated is not None:
+        raise ArgumentError(f"two models are called {repeated!r}: give a dict with a label of each")
+    return found
+
+
+def _one(label, model):
+    if isinstance(model, Fit):
+        raise ArgumentError(
+            f"models has a fit of {model.name}: it has seen the rows that would be held out. Give "
+            f"the model function, lodim.{model.name}, or its name"
+        )
+    function, arguments = model, {}
+    if isinstance(model, tuple):
+        if len(model) != 2 or not isinstance(model[1], Mapping):
+            raise ArgumentError(f"models must be {ALLOWED}; {model!r:.80} is no such pair")
+        function, arguments = model[0], dict(model[1])
+    if isinstance(function, str):
+        one_of("models", function, tuple(MODELS))
+        function = model_function(function)
+    if not callable(function):
+        raise ArgumentError(f"models must be {ALLOWED}; {function!r:.80} is none of them")
+    name = getattr(function, "__name__", "")
+    if name in MODELS and function is model_function(name):
+        _check_arguments(function, arguments)
+        return Candidate(label or name, "model", function, arguments)
+    if isinstance(model, tuple):
+        raise ArgumentError(f"arguments go with a model function of lodim, not with {function!r}")
+    if label is None and not name.isidentifier():
+        raise ArgumentError("a function without a name needs a label: give models as a dict")
+    return Candidate(label or name, "call", function)
+
+
+def _check_arguments(function, arguments):
+    """Raise where a model has no such argument, or one is of all rows."""
+    known = inspect.signature(function).parameters
+    for name in arguments:
+        if name not in known or name in ("formula", "data"):
+            raise ArgumentError(f"{function.__name__} has no argument {name!r}")
+        if name in OF_ROWS and not isinstance(arguments[name], str | None):
+            raise ArgumentError(
+                f"{name} is an array of all rows, which are split: give compare() itself weights "
+                f"and groups, others as a column's name"
+            )

@@ -1,0 +1,179 @@
+"""Held-out losses of several models on the same rows: means, standard errors, and who is best.
+
+Rows (or groups of rows) are the units of chance. The folds' training rows overlap, so means of
+folds are not independent, and the usual variance is too small: it is multiplied by
+1 + sum_k W_k / (1 - W_k), W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10: of J
+splits (1/J + n_test/n_train) in the place of 1/J). Of ten folds standard errors are 1.45 times the
+usual ones.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.05  # of what is told apart
+DRAWS = 20_000  # of the joint distribution of all differences
+EQUAL = 1e-9  # of the losses' size: a difference that is rounding
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How rows enter a mean.
+
+    weight : (n,) of sum one; fold : (n,) int; units : (n,) codes of groups, None of single rows
+    """
+
+    weight: np.ndarray
+    fold: np.ndarray
+    units: np.ndarray | None = None
+
+    @property
+    def inflation(self):
+        """What overlapping training rows add to a variance, as a factor."""
+        share = np.bincount(self.fold, self.weight)
+        return 1.0 + (share / (1.0 - share)).sum()
+
+    @property
+    def degrees(self):
+        """Number of units of weight above zero, less one."""
+        counted = self.weight > 0
+        n = counted.sum() if self.units is None else len(np.unique(self.units[counted]))
+        return max(int(n) - 1, 1)
+
+    def covariance(self, parts):
+        """Covariance (q, q) of statistics, of what each row adds to them, (n, q)."""
+        if self.units is not None:
+            code = np.unique(self.units, return_inverse=True)[1]
+            parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
+        return self.inflation * (self.degrees + 1) / self.degrees * (parts.T @ parts)
+
+
+def means(losses, rows):
+    """Means (q,) of losses (n, q), and their covariance (q, q)."""
+    mean = rows.weight @ losses
+    return mean, rows.covariance(rows.weight[:, None] * (losses - mean))
+
+
+def explained(losses, null, rows):
+    """Share of the null losses (n,) that is explained (q,), and its standard errors (q,)."""
+    total = rows.weight @ null
+    if total <= 0:
+        return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
+    share = 1.0 - (rows.weight @ losses) / total
+    parts = ((1.0 - share) * null[:, None] - losses) * (rows.weight[:, None] / total)
+    return share, np.sqrt(np.diag(rows.covariance(parts)))
+
+
+def auc(positive, score, rows):
+    """Share of the pairs of a row of each class, held out together, that a score puts in order.
+
+    Pairs weigh the product of their rows' weights; equal scores are half in order.
+
+    Parameters
+    ----------
+    positive : (n,) bool
+    score : (n,)
+    rows : Rows
+
+    Returns
+    -------
+    float, array (n,)
+        The share, and what each row adds to it (Hoeffding's projection, as in DeLong, DeLong and
+        Clarke-Pearson 1988); NaN where no fold has rows of both classes.
+    """
+    wins, pairs = np.zeros(len(score)), np.zeros(len(score))
+    for k in range(rows.fold.max() + 1):
+        at = np.flatnonzero(rows.fold == k)
+        for here, others in ((at[positive[at]], at[~positive[at]]),
+                             (at[~positive[at]], at[positive[at]])):  # fmt: skip
+            below, ties = _shares_below(score[others], rows.weight[others], score[here])
+            total = rows.weight[others].sum()
+            in_order = below if positive[here].all() else total - below - ties
+            wins[here] = rows.weight[here] * (in_order + 0.5 * ties)
+            pairs[here] = rows.weight[here] * total
+    all_pairs = pairs[positive].sum()
+    if all_pairs <= 0:
+        return np.nan, np.full(len(score), np.nan)
+    share = wins[positive].sum() / all_pairs
+    return share, (wins - share * pairs) / all_pairs
+
+
+def _shares_below(values, weight, at):
+    """Weight of the values below each of `at`, and of those equal to it."""
+    order = np.argsort(values, kind="stable")
+    sums = np.append(0.0, np.cumsum(weight[order]))
+    low = np.searchsorted(values[order], at, "left")
+    high = np.searchsorted(values[order], at, "right")
+    return sums[low], sums[high] - sums[low]
+
+
+def confidence_set(mean, covariance, degrees, seed=0):
+    """Of each model, the level at which it is told apart from the best, (q,): its p-value.
+
+    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1): of the models left, all
+    pairs are compared, and the largest of the t statistics is judged by its distribution if all
+    were equal, drawn with the correlations that the losses have. Where it is too large the model
+    that is farthest behind another one goes. All models that are as good as the best are left
+    together with a probability of at least 1 - p. The best one has 1.
+
+    Parameters
+    ----------
+    mean : array (q,)
+        Mean losses.
+    covariance : array (q, q)
+    degrees : int
+        Of freedom of the variances.
+    seed : int
+        Of the draws.
+    """
+    spread = pair_errors(covariance, mean)
+    draws = joint_draws(covariance, degrees, seed)
+    left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
+    while len(left) > 1:
+        gap = np.array([[ratio(mean[i] - mean[j], spread[i, j]) for j in left] for i in left])
+        behind = gap.max(axis=1)
+        worst = int(np.argmax(behind))
+        last = max(last, float(np.mean(_largest(draws, spread, left) >= behind[worst])))
+        p[left.pop(worst)] = last
+    return p
+
+
+def joint_quantile(mean, covariance, degrees, seed=0):
+    """Standard errors that all differences of pairs are within together, at 1 - LEVEL."""
+    draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
+    return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
+
+
+def _largest(draws, spread, left):
+    """The largest difference of a pair of those left, in standard errors, of each draw."""
+    largest = np.zeros(len(draws))
+    for i in left:
+        for j in left:
+            if j < i and spread[i, j] > 0:
+                apart = np.abs(draws[:, i] - draws[:, j]) / spread[i, j]
+                largest = np.maximum(largest, apart)
+    return largest
+
+
+def pair_errors(covariance, mean):
+    """Standard errors (q, q) of the differences of means; zero where they are rounding."""
+    variance = np.diag(covariance)
+    errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
+    size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
+    return np.where(errors > EQUAL * size, errors, 0.0)
+
+
+def ratio(difference, error):
+    """A difference in standard errors: of no error zero if it is none, else without bound."""
+    if error > 0:
+        return difference / error
+    return 0.0 if abs(difference) < 1e-12 else np.sign(difference) * np.inf
+
+
+def joint_draws(covariance, degrees, seed):
+    """Draws (DRAWS, q) of means of that covariance about zero, as t of `degrees` of freedom."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal((DRAWS, len(covariance))) @ root
+    return draws / np.sqrt(rng.chisquare(degrees, DRAWS) / degrees)[:, None]

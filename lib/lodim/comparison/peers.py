@@ -1,0 +1,61 @@
+"""Models of scikit-learn that a comparison is held against, where that package is installed."""
+
+from importlib.util import find_spec
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+TREES = 500  # of a forest, as in R's randomForest
+LEAST = 1e-15  # of a probability, whose logarithm counts
+PEERS = ("boosting", "forest")
+
+
+def available():
+    """Whether scikit-learn is installed."""
+    return find_spec("sklearn") is not None
+
+
+def scores(name, X, y, weights, new, n_classes, seed, threads):
+    """Link scores of new rows by a peer that training rows have fitted.
+
+    Parameters
+    ----------
+    name : {"boosting", "forest"}
+        Histogram gradient boosting with scikit-learn's defaults; a forest of 500 trees. A class
+        share of zero among the trees' leaves would have an infinite deviance: the shares are mixed
+        with one tree of the classes' shares in all.
+    X, new : arrays (n, p), (m, p)
+    y : array (n,)
+        Numbers, or codes of all classes.
+    weights : array (n,) or None
+    n_classes : int
+        0 of a numeric response.
+    seed : int
+    threads : int or None
+
+    Returns
+    -------
+    array (m, 1) or (m, n_classes)
+        Means, log-odds of the second of two classes, or logarithms of the probabilities.
+    """
+    estimator = _estimator(name, n_classes, seed, threads)
+    with threadpool_limits(threads):
+        estimator.fit(X, y, sample_weight=weights)
+        p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
+    if not n_classes:
+        return p
+    if name == "forest":
+        share = np.bincount(y.astype(int), weights, n_classes)
+        p = (TREES * p + share / share.sum()) / (TREES + 1)
+    logs = np.log(np.maximum(p, LEAST))
+    return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
+
+
+def _estimator(name, n_classes, seed, threads):
+    from sklearn import ensemble
+
+    kind = "Classifier" if n_classes else "Regressor"
+    if name == "boosting":
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed)
+    forest = getattr(ensemble, f"RandomForest{kind}")
+    return forest(TREES, random_state=seed, n_jobs=threads or -1)

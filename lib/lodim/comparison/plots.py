@@ -1,0 +1,58 @@
+"""What the plot of a comparison shows."""
+
+import numpy as np
+
+from lodim.plot.axes import BLUE, GREY, ensure_axes, tidy
+from lodim.plot.legend import INK
+from lodim.plot.lettering import literal
+from lodim.report.numbers import significant
+from lodim.text import shorten
+
+FAR = 2.0  # times the ends of the others' intervals: a difference beyond is written, not drawn
+LONGEST = 36  # characters of a label
+
+
+@literal
+def differences(comparison, ax=None):
+    """Differences of the held-out deviance to the best, with an interval each, the best on top.
+
+    A difference so large that the others could not be told apart on its scale is written.
+    """
+    frame = comparison.tidy().dropna(subset=["deviance"])
+    ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
+    center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
+    y, near, half = np.arange(len(frame))[::-1], _near(center, high), high - center
+    apart = ~frame["model"].isin(comparison.not_told_apart).to_numpy()
+    for on, color, label in ((~apart, BLUE, "not told apart"), (apart, GREY, "worse")):
+        at = on & near
+        style = {"fmt": "o", "ms": 6, "lw": 1.2, "capsize": 3, "color": color}
+        if at.any():
+            ax.errorbar(center[at], y[at], xerr=half[at], label=label, **style)
+    ax.axvline(0.0, color=INK, lw=0.6)
+    ax.set_xlim(right=1.08 * max(high[near].max(), 1e-12))
+    right = ax.get_xlim()[1]
+    for k in np.flatnonzero(~near):
+        text = f"+{significant(center[k], 3)}"
+        color = GREY if apart[k] else BLUE
+        style = {"ha": "right", "va": "center", "fontsize": 8, "color": color}
+        place = {"xytext": (-8, 0), "textcoords": "offset points"}
+        ax.annotate(text, (right, y[k]), **place, **style)
+        ax.plot(right, y[k], marker=">", color=color, ms=6, clip_on=False)
+    ax.set_yticks(y, shorten(frame["model"], LONGEST))
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    ax.set_xlabel("held-out deviance beyond that of the best, 95 % intervals for all pairs")
+    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return tidy(ax)
+
+
+def _near(center, high):
+    """Which of increasing differences (n,) are drawn, not written.
+
+    Up to the first beyond FAR times the ends of the intervals before it, and half of them at least.
+    """
+    near = np.ones(len(center), bool)
+    for k in range((len(center) + 1) // 2, len(center)):
+        if center[k] > FAR * high[:k].max():
+            near[k:] = False
+            break
+    return near

@@ -1,0 +1,187 @@
+"""What a Comparison prints."""
+
+import numpy as np
+import pandas as pd
+
+from lodim.comparison import peers
+from lodim.comparison.inference import LEVEL
+from lodim.report import phrases
+from lodim.report.numbers import significant
+from lodim.report.tables import Report, Table, listing
+from lodim.text import counted, join_words
+
+LONG = 60  # characters of an argument that a printed call shows
+SHOWN = {  # columns of tidy() in the short print, and their heads
+    "deviance": "Dev.", "deviance_se": "SE", "difference": "Diff.", "difference_se": "SE ",
+    "accuracy": "Acc.", "auc": "AUC", "features": "Feat.",
+}  # fmt: skip
+
+
+def listing_of(comparison):
+    """What print() shows."""
+    frame = comparison._frame
+    shown = {old: new for old, new in SHOWN.items() if old in frame}
+    table = frame[list(shown)].rename(columns=shown)
+    if "Acc." not in table:
+        table.insert(4, "R2", frame["dev_ratio"])
+    if frame["parts"].notna().any():
+        table["Parts"] = _parts(frame)
+    if _has_prices(comparison):
+        table["Price"] = frame["price"]
+    table["Sec."] = frame["seconds"]
+    table.index = pd.Index(frame["model"])
+    return listing(
+        comparison.call, _lines(comparison), Table("", table.rename_axis(None), _formats(table))
+    )
+
+
+def _formats(table):
+    losses = f".{_decimals(table['Dev.'].min())}f"
+    digits = dict.fromkeys(("Dev.", "SE", "Diff.", "SE "), losses)
+    digits |= {"Acc.": ".3f", "AUC": ".3f", "R2": ".3f", "Feat.": _mean_count,
+              "Parts": str, "Price": _mean_count, "Sec.": _seconds}  # fmt: skip
+    return {name: f for name, f in digits.items() if name in table}
+
+
+def summary(comparison):
+    """Measures with their standard errors, differences, needs, and how all this was made."""
+    frame = comparison._frame.set_index("model").rename_axis(None)
+    task = comparison._task
+    measures = [name for name in ("deviance", "dev_ratio", "accuracy", "auc") if name in frame]
+    columns = [c for name in measures for c in (name, f"{name}_se")]
+    needs = frame[["features", "parts", "part", "price", "seconds"]]
+    needs = needs.assign(part=[v if isinstance(v, str) else "" for v in needs["part"]])
+    tables = (
+        Table("Held-out losses and measures", frame[columns]),
+        Table("Differences of the deviance to the best", frame[
+            ["difference", "difference_se", "p_value"]], {"p_value": _p_value}),
+        Table("What the fits need (means over the folds)", needs, {"features": _mean_count,
+              "parts": _mean_count, "price": _mean_count, "seconds": _seconds}),
+    )  # fmt: skip
+    header = (
+        ("Response", phrases.modelled(task)),
+        ("No. observations", str(task.batch.n)),
+        ("Family", task.family.name),
+        ("Rows dropped (NA)", str(task.design.n_dropped)),
+        ("Loss", task.family.loss),
+        ("Folds", f"{_n_folds(task)}{_of_groups(task)}"),
+        ("Call", comparison.call),
+    )
+    notes = (
+        sentence(comparison),
+        f"Variances are multiplied by {comparison._rows.inflation:.3g} for the training rows that "
+        "folds share (Nadeau and Bengio 2003). p: the model confidence set (Hansen, Lunde and "
+        "Nason 2011), which compares all pairs at once.",
+        *_failures(comparison),
+        *_remarks(comparison),
+    )
+    return Report("Comparison of Models on Held-out Rows", header, tables, notes)
+
+
+def sentence(comparison):
+    """Which models cannot be told apart from the best, in one sentence."""
+    best, *others = comparison.not_told_apart
+    known = len(comparison._known)
+    of = f"at {100 * LEVEL:.0f} %, all pairs of models allowed for"
+    if known == 1:
+        return f"{best} alone could be fitted."
+    if not others:
+        return f"{best} has the least held-out deviance, and all others are worse ({of})."
+    if len(others) == known - 1:
+        return f"No model can be told apart from the best, {best} ({of})."
+    return f"{join_words(others)} cannot be told apart from the best, {best} ({of})."
+
+
+def _lines(comparison):
+    task = comparison._task
+    dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
+    return [
+        f"Rows: {task.batch.n}{dropped}, held out in {_n_folds(task)} folds{_of_groups(task)}; "
+        f"loss: {task.family.loss}",
+        sentence(comparison),
+        *_failures(comparison),
+        *_remarks(comparison),
+    ]
+
+
+def _decimals(value):
+    """Decimals that show three digits of a number."""
+    return 3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))
+
+
+def _n_folds(task):
+    return int(task.fold.max()) + 1
+
+
+def _of_groups(task):
+    return "" if task.groups is None else " of whole groups"
+
+
+def _failures(comparison):
+    return [f"{label} was not fitted: {why}" for label, why in comparison.failed.items()]
+
+
+def _remarks(comparison):
+    """Rows without an answer, fits that did not converge, and what is not installed."""
+    found = []
+    if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
+        found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")
+    for label, record in comparison._records.items():
+        if record.unanswered:
+            rows = counted(record.unanswered, "row")
+            found.append(f"{label} has no answer to {rows}: the null model's stands for it")
+        if record.not_converged:
+            fits = counted(record.not_converged, "fit")
+            found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")
+    return found
+
+
+def _has_prices(comparison):
+    """Whether prices were given to some model: else each column costs one."""
+    return any(c.arguments.get("costs") is not None for c in comparison._candidates)
+
+
+def _parts(frame):
+    return [
+        f"{_mean_count(n)} {noun}" if isinstance(noun, str) and noun else ""
+        for n, noun in zip(frame["parts"], frame["part"], strict=True)
+    ]
+
+
+def _mean_count(value):
+    """A mean of counts: a decimal where it is small."""
+    if np.isnan(value):
+        return ""
+    return significant(value) if value == int(value) else f"{value:.{1 if value < 100 else 0}f}"
+
+
+def _p_value(value):
+    return "NaN" if np.isnan(value) else "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _seconds(value):
+    return "NaN" if np.isnan(value) else f"{value:.{2 if value < 1 else 1}f}"
+
+
+# The call, as a user would write it
+
+
+def quoted(formula):
+    """The formula as a literal, in double quotes where it has none itself."""
+    return f'"{formula}"' if '"' not in formula and "\\" not in formula else repr(formula)
+
+
+def short(value):
+    """An argument as it would be typed; three dots for an array."""
+    plain = isinstance(value, str | int) and len(repr(value)) <= LONG
+    return repr(value) if plain else "..."
+
+
+def listed(models):
+    """The models of a call as they would be typed, shortened."""
+    if isinstance(models, dict):
+        text = "{" + ", ".join(f"{label!r}: ..." for label in models) + "}"
+    else:
+        names = [getattr(model, "__name__", model) for model in models]
+        text = f"[{', '.join(map(str, names))}]"
+    return text if len(text) <= LONG else "..."

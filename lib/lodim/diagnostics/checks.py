@@ -1,0 +1,151 @@
+"""The checks of a fit: which there are, what each needs, and the way from data to findings."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lodim.design import columns
+from lodim.design.batch import Batch, subset
+from lodim.design.design import Design
+from lodim.diagnostics import of_answers, of_features, of_fit
+from lodim.diagnostics.findings import Checks
+from lodim.engine import tiles
+from lodim.errors import ArgumentError, DataError
+
+CENTRED = 1e-4  # standard deviations: the means of the training rows' features are zero
+CHECKS = {  # what each code needs, and what looks at it
+    "convergence": ("fit", of_fit.convergence),
+    "separation": ("fit", of_fit.separation),
+    "dropped-rows": ("fit", of_fit.dropped_rows),
+    "constant": ("fit", of_fit.constant),
+    "grid-end": ("fit", of_fit.grid_end),
+    "overfit": ("fit", of_answers.overfit),
+    "leak": ("answers", of_features.leak),
+    "copies": ("rows", of_features.copies),
+    "rare-level": ("training", of_features.rare_level),
+    "influence": ("training answers", of_answers.influence),
+    "extrapolation": ("new", of_features.extrapolation),
+    "drift": ("new", of_features.drift),
+    "calibration": ("new answers", of_answers.calibration),
+}
+NEEDS = {
+    "rows": "needs data: check(data)",
+    "answers": "needs data with the response",
+    "training": "needs the training rows: check(training)",
+    "training answers": "needs the training rows: check(training)",
+    "new": "needs new rows: check(new)",
+    "new answers": "needs new rows with the response",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked.
+
+    fit : Fit
+    design : Design, of all features where the data have them, else of those that the fit reads
+    data : the frame, or None
+    rows : Batch of the rows by `design`, without the response
+    read : Batch of the rows by the design of the features that the fit reads
+    answered : Batch of the rows whose response is known, or None
+    score : (n, K) link scores of `answered`
+    training : whether the rows are those that the fit was made from
+    """
+
+    fit: Any
+    design: Design
+    data: Any = None
+    rows: Batch | None = None
+    read: Batch | None = None
+    answered: Batch | None = None
+    score: np.ndarray | None = None
+    training: bool = False
+
+    @property
+    def has(self):
+        """What there is, in words of NEEDS."""
+        found = {"fit"}
+        if self.rows is not None:
+            age = "training" if self.training else "new"
+            found |= {"rows", age}
+            if self.answered is not None:
+                found |= {"answers", f"{age} answers"}
+        return found
+
+    def X(self, batch):
+        """Standardized features of a batch, (n, p); what is missing is the training mean."""
+        return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
+
+
+def run(fit, data, offset, ignore):
+    """The Checks of a fit; see `Fit.check`."""
+    ignore = _ignored(ignore)
+    subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
+    findings, looked_at, not_looked_at = [], [], {}
+    for code, (needs, look) in CHECKS.items():
+        if code in ignore:
+            continue
+        found = look(subject) if needs in subject.has else NEEDS[needs]
+        if isinstance(found, str):
+            not_looked_at[code] = found
+        else:
+            looked_at.append(code)
+            findings += found
+    findings.sort(key=lambda finding: finding.severity != "problem")
+    parts = tuple(findings), tuple(looked_at), not_looked_at, ignore
+    return Checks(fit.call, *parts, _frame_kind=fit.design.frame_kind)
+
+
+def _ignored(ignore):
+    """Codes that are not looked at, in the order of CHECKS."""
+    given = (ignore,) if isinstance(ignore, str) else ignore
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
+    for code in given:
+        if not isinstance(code, str) or code not in CHECKS:
+            raise ArgumentError(f"ignore must be among {', '.join(CHECKS)}, not {code!r:.80}")
+    return tuple(code for code in CHECKS if code in given)
+
+
+def _subject(fit, data, offset):
+    names = set(columns.read_frame(data).names)
+    design = fit.design if set(fit.design.features) <= names else fit._reader
+    own = None if design.response is None else _known(fit, data, offset)
+    rows = _counted(design.apply(data, offset=offset, new_levels="missing"))
+    if rows.n == 0:
+        raise DataError("no complete row to check")
+    read = rows
+    if design is not fit._reader:
+        read = _counted(fit._reader.apply(data, offset=offset, new_levels="missing"))
+    answered, score = (None, None) if own is None else own
+    among = rows if answered is None else _counted(
+        design.apply(data, offset=offset, response=True, new_levels="missing")
+    )  # fmt: skip
+    training = _is_training(fit, design, among)
+    return Subject(fit, design, data, rows, read, answered, score, training)
+
+
+def _counted(batch):
+    """The rows of weight above zero."""
+    at = batch.positive_weight
+    return batch if len(at) == batch.n else subset(batch, at)
+
+
+def _known(fit, data, offset):
+    """The rows with a response and an answer, and their scores; None of none."""
+    if not fit._reader.has_response(data):
+        return None
+    batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
+    batch, score = fit._answered(_counted(batch))
+    return (batch, score) if batch.n else None
+
+
+def _is_training(fit, design, batch):
+    """Whether rows are those of training: as many, and features of mean zero, as they made them."""
+    if batch.n != fit.n:
+        return False
+    if fit.arguments.get("weights") is not None and design.weights is None:
+        return True  # an array of weights is not known: as many rows are taken for the same
+    X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
+    return bool((np.abs(batch.weight @ X) < CENTRED).all())

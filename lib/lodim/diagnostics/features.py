@@ -1,0 +1,103 @@
+"""What may be wrong with features, as functions of arrays."""
+
+import numpy as np
+from scipy.special import gammaln, ndtr
+
+CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
+SAME = 0.995  # correlation of two features, or of a feature and the response
+FEW = 5  # rows: fewer are missing from one of five folds
+SHIFT = 0.25  # standard deviations by which a mean moves
+LEAST_NEW = 20  # rows whose mean is compared
+
+
+def near_copies(X, sources):
+    """Pairs of columns (n, p) that are correlated by SAME or more, as (i, j, correlation).
+
+    sources : for each column the set of columns of the data that it is made of: columns of common
+        origin are not compared (powers, splines, levels); None leaves a column out
+    """
+    spread = X.std(axis=0)
+    use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
+    Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
+    found = []
+    for a in range(len(use)):
+        r = Z[:, a] @ Z[:, a + 1 :] / len(Z)
+        for b in np.flatnonzero(np.abs(r) >= SAME) + a + 1:
+            i, j = int(use[a]), int(use[b])
+            if not sources[i] & sources[j]:
+                found.append((i, j, float(r[b - a - 1])))
+    return found
+
+
+def tells_number(x, y):
+    """The larger of Pearson's and Spearman's correlation of a column and a response, (n,), (n,)."""
+    return max(abs(_correlation(x, y)), abs(_correlation(ranks(x), ranks(y))))
+
+
+def tells_classes(x, code, n_classes):
+    """The least area under the curve of a column over all pairs of classes: 1 tells all apart.
+
+    0 where a pair has so few rows that chance could tell them apart, of a thousand columns.
+    """
+    least = 1.0
+    for a in range(n_classes):
+        for b in range(a):
+            one, other = x[code == a], x[code == b]
+            n, m = len(one), len(other)
+            if gammaln(n + m + 1) - gammaln(n + 1) - gammaln(m + 1) < np.log(2e3 / CHANCE):
+                return 0.0
+            rank = ranks(np.concatenate([one, other]))[:n].sum()
+            area = (rank - 0.5 * n * (n + 1)) / (n * m)
+            least = min(least, max(area, 1.0 - area))
+    return least
+
+
+def purity(level, code):
+    """Share of the rows whose class is the most frequent of their level, (n,) codes of both."""
+    counts = np.zeros((level.max() + 1, code.max() + 1))
+    np.add.at(counts, (level, code), 1.0)
+    return counts.max(axis=1).sum() / len(level)
+
+
+def ranks(x):
+    """Ranks of values (n,) from 1, equal ones by their mean."""
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - 0.5 * (counts - 1))[inverse]
+
+
+def _correlation(x, y):
+    x, y = x - x.mean(), y - y.mean()
+    size = np.sqrt((x @ x) * (y @ y))
+    return x @ y / size if size > 0 else 0.0
+
+
+def moved(X, n_training):
+    """Columns whose mean has moved from zero, in training standard deviations: (shifts, which).
+
+    By SHIFT or more, and by more than chance: both sets of rows vary, new ones by their own
+    standard deviation or that of training, whichever is larger.
+
+    Parameters
+    ----------
+    X : array (m, p)
+        New rows, standardized by the training rows.
+    n_training : int
+
+    Returns
+    -------
+    array (p,), array (p,) of bool
+    """
+    shift = X.mean(axis=0)
+    error = np.sqrt(np.maximum(1.0, X.var(axis=0)) / len(X) + 1.0 / n_training)
+    p = 2.0 * ndtr(-np.abs(shift) / error)
+    return shift, (np.abs(shift) >= SHIFT) & (p < CHANCE / X.shape[1])
+
+
+def beyond(X, n_training):
+    """Where new rows, (m, p) standardized, are farther out than any of n training rows can be.
+
+    Of n numbers none is farther from their mean than sqrt(n - 1) standard deviations (Samuelson
+    1968).
+    """
+    return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -1,0 +1,129 @@
+"""Findings of a check, and what was looked at."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from lodim.design.frames import PANDAS, as_given
+from lodim.report.tables import Report, paragraphs
+from lodim.text import counted, join_words
+
+MOST = 5  # names in a sentence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check has found.
+
+    Attributes
+    ----------
+    code : str
+        One of the table in help(Fit.check).
+    severity : {"problem", "note"}
+        A problem makes answers wrong or their quality unknown; a note is worth knowing.
+    sentence, hint : str
+        What was found, and what to do.
+    terms : tuple of str
+        Features, levels or settings that it is about.
+    rows : tuple
+        Labels of the rows that it is about.
+    """
+
+    code: str
+    severity: str
+    sentence: str
+    hint: str
+    terms: tuple[str, ...] = ()
+    rows: tuple = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Checks:
+    """The findings of a check; an iterable of them, the problems first.
+
+    Attributes
+    ----------
+    call : str
+        Of the fit.
+    findings : tuple of Finding
+    looked_at : tuple of str
+        Codes of what was looked at.
+    not_looked_at : dict of str to str
+        Why other codes were not, by code.
+    ignored : tuple of str
+    """
+
+    call: str
+    findings: tuple[Finding, ...]
+    looked_at: tuple[str, ...]
+    not_looked_at: dict[str, str]
+    ignored: tuple[str, ...] = ()
+    _frame_kind: str = field(default=PANDAS)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the findings, each once."""
+        return tuple(dict.fromkeys(finding.code for finding in self.findings))
+
+    @as_given
+    def tidy(self) -> pd.DataFrame:
+        """A row a finding.
+
+        Returns
+        -------
+        DataFrame
+            code, severity, sentence, hint, terms (joined by commas), n_rows.
+        """
+        names = ["code", "severity", "sentence", "hint", "terms", "n_rows"]
+        rows = [
+            (f.code, f.severity, f.sentence, f.hint, ", ".join(f.terms), len(f.rows)) for f in self
+        ]
+        return pd.DataFrame(rows, columns=names)
+
+    def summary(self) -> Report:
+        """The findings as a report: text, HTML in notebooks, LaTeX.
+
+        Returns
+        -------
+        Report
+        """
+        header = (("Call", self.call), ("Findings", str(len(self))))
+        notes = [f"{f.code}: {f.sentence} {f.hint}" for f in self]
+        return Report("Checks of a Fit", header, (), [*notes, *self._looked()])
+
+    def __repr__(self):
+        found = [f"{f.code} ({f.severity}): {f.sentence} {f.hint}" for f in self]
+        parts = [[line] for line in found or ["No findings."]]
+        return paragraphs(f"checks of {self.call}", [*parts, self._looked()])
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+    def _looked(self):
+        lines = [f"Looked at: {', '.join(self.looked_at) or 'nothing'}."]
+        why = {}
+        for code, reason in self.not_looked_at.items():
+            why.setdefault(reason, []).append(code)
+        lines += [f"Not looked at: {', '.join(codes)} ({reason})." for reason, codes in why.items()]
+        lines += [f"Ignored: {', '.join(self.ignored)}."] if self.ignored else []
+        return lines
+
+
+def few(names):
+    """The first few names of many, in words."""
+    names = [str(name) for name in names]
+    if len(names) <= MOST:
+        return join_words(names)
+    return f"{', '.join(names[:MOST])} and {len(names) - MOST} more"
+
+
+def rows_in_words(labels):
+    """How many rows, and the labels of the first."""
+    return f"{counted(len(labels), 'row')} ({few(labels)})"

@@ -1,0 +1,196 @@
+"""What rows say of the features of a fit."""
+
+import itertools
+
+import numpy as np
+
+from lodim.design import columns, factors
+from lodim.diagnostics import features
+from lodim.diagnostics.findings import Finding, few, rows_in_words
+from lodim.report.numbers import significant
+from lodim.text import counted
+
+MOST_ROWS = 20_000  # whose columns are compared, evenly from first to last
+MOST_COLUMNS = 3000  # of which all pairs are compared
+LEAST = 20  # rows of which two columns are compared
+
+
+def leak(subject):
+    """Whether a feature nearly is the response."""
+    batch, design = subject.answered, subject.fit._reader
+    if batch.n < LEAST:
+        return f"fewer than {LEAST} rows"
+    at = _thinned(batch.n)
+    X, y = subject.X(batch)[at], batch.y[at]
+    levels = subject.fit.levels
+    found = []
+    for j, name in enumerate(design.names):
+        if levels is None:
+            strength = features.tells_number(X[:, j], y)
+        else:
+            strength = features.tells_classes(X[:, j], y.astype(int), len(levels))
+        if strength >= features.SAME:
+            found.append(name)
+    if levels is not None:
+        found += _pure_factors(design, X, y.astype(int))
+    return [
+        Finding(
+            "leak", "problem", f"{name} by itself nearly is the response.",
+            "See whether it is known before the response is; else leave it out.", (name,),
+        )
+        for name in dict.fromkeys(found)
+    ]  # fmt: skip
+
+
+def _pure_factors(design, X, code):
+    """Names of the terms of several columns whose levels tell the class."""
+    found, most = [], np.bincount(code).max() / len(code)
+    for t, name in enumerate(design.term_names):
+        at = np.flatnonzero(design.term_of == t)
+        if len(at) < 2 or len(at) > 100 or not isinstance(design.terms[t][0], factors.Levels):
+            continue
+        levels = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
+        many = features.FEW * (levels.max() + 1) <= len(code)
+        if many and features.purity(levels, code) >= max(features.SAME, 0.5 * (1.0 + most)):
+            found.append(name)
+    return found
+
+
+def copies(subject):
+    """Whether features of different columns are next to the same."""
+    design, batch = subject.design, subject.rows
+    if batch.n < LEAST:
+        return f"fewer than {LEAST} rows"
+    if len(design.names) > MOST_COLUMNS:
+        return f"more than {MOST_COLUMNS:,} features"
+    X = subject.X(batch)[_thinned(batch.n)]
+    pairs = features.near_copies(X, _sources(design))
+    if not pairs:
+        return []
+    names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
+    return [
+        Finding(
+            "copies", "note",
+            f"{counted(len(pairs), 'pair')} of features correlated by {features.SAME} or more: "
+            f"{few([f'{a} with {b}' for a, b in names])}.",
+            "Which of two the fit uses is chance: read their effects together, or leave one out.",
+            tuple(dict.fromkeys(itertools.chain.from_iterable(names))),
+        )
+    ]  # fmt: skip
+
+
+def _sources(design):
+    """Of each feature the columns of the data that it is made of; None of marks of missing ones."""
+    marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
+    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
+    return [None if marks[t] else needs[t] for t in design.term_of]
+
+
+def rare_level(subject):
+    """Whether levels or classes have few rows."""
+    batch, found = subject.rows, []
+    for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
+        found += [
+            f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < features.FEW
+        ]
+    fit = subject.fit
+    if fit.levels is not None and subject.answered is not None:
+        counts = np.bincount(subject.answered.y.astype(int), minlength=len(fit.levels))
+        response = fit.design.response.name
+        found += [
+            f"{response} = {level}" for level, n in zip(fit.levels, counts, strict=True)
+            if n < features.FEW
+        ]  # fmt: skip
+    if not found:
+        return []
+    return [
+        Finding(
+            "rare-level", "note",
+            f"{counted(len(found), 'level')} with fewer than {features.FEW} rows: {few(found)}.",
+            "Join levels that mean much the same; what is said of these rests on few rows.",
+            tuple(found),
+        )
+    ]  # fmt: skip
+
+
+def _level_counts(design, data, rows):
+    """(column, levels that training had, rows of each level there is) of columns with levels."""
+    frame = columns.read_frame(data)
+    for name, levels in _columns_of_levels(design).items():
+        column = columns.as_levels(columns.read_column(frame, name))
+        codes = column.codes[rows]
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
+        yield name, levels, dict(zip(column.levels, counts.tolist(), strict=True))
+
+
+def _columns_of_levels(design):
+    """Levels that training had, by column."""
+    parts = itertools.chain.from_iterable(design.terms)
+    named = [(factors.column_with_levels(part), part) for part in parts]
+    return {name: part.levels for name, part in named if name is not None}
+
+
+def extrapolation(subject):
+    """Whether new rows are farther out than any training row, or have a level that none had."""
+    design, batch, found = subject.fit._reader, subject.read, []
+    X = subject.X(batch)
+    far = features.beyond(X, subject.fit.n) & ~_is_binary(design, X)
+    if far.any():
+        names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
+        rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
+        found.append(
+            Finding(
+                "extrapolation", "problem",
+                f"{rows_in_words(rows)} farther out than any training row: {few(names)}.",
+                "Their answers are guesses; see the values and their units.", tuple(names),
+                tuple(rows),
+            )
+        )  # fmt: skip
+    everywhere = np.arange(len(batch.index))
+    for name, levels, counts in _level_counts(design, subject.data, everywhere):
+        unseen = {level: n for level, n in counts.items() if n and level not in levels}
+        if unseen:
+            found.append(
+                Finding(
+                    "extrapolation", "problem",
+                    f"{counted(sum(unseen.values()), 'row')} with levels of {name} that training "
+                    f"had not: {few(unseen)}.",
+                    "predict() refuses them, or takes them as missing (new_levels='missing').",
+                    (name,),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _is_binary(design, X):
+    """Which features are 0 or 1 alone in the data, (p,)."""
+    raw = X * design.scale + design.mean
+    return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
+
+
+def drift(subject):
+    """Whether means of features have moved since training."""
+    design, batch = subject.fit._reader, subject.read
+    if batch.n < features.LEAST_NEW:
+        return f"fewer than {features.LEAST_NEW} rows"
+    if subject.fit.arguments.get("standardize") is False:
+        return "the fit was made with standardize=False, and knows no standard deviations"
+    shift, moved = features.moved(subject.X(batch), subject.fit.n)
+    order = np.argsort(-np.abs(shift), kind="stable")
+    names = [j for j in order if moved[j]]
+    if not names:
+        return []
+    told = [f"{design.names[j]} by {significant(shift[j], 2)}" for j in names]
+    return [
+        Finding(
+            "drift", "problem",
+            f"{counted(len(names), 'mean')} moved, in standard deviations of training: "
+            f"{few(told)}.",
+            "The fit may be out of date: see whether its loss on such rows has grown.",
+            tuple(design.names[j] for j in names),
+        )
+    ]  # fmt: skip
+
+
+def _thinned(n):
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int))

@@ -1,0 +1,274 @@
+"""compare(): the folds, the losses beside loops by hand, what fails, and what is printed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.comparison import peers
+from lodim.comparison.candidates import candidates
+from lodim.comparison.held_out import rows_of
+
+RNG = np.random.default_rng(3)
+N = 60
+FRAME = pd.DataFrame(RNG.normal(size=(N, 3)), columns=["a", "b", "c"]).assign(
+    y=lambda d: d["a"] + RNG.normal(size=N),
+    k=lambda d: np.where(d["a"] + RNG.normal(size=N) > 0, "yes", "no"),
+    w=RNG.integers(1, 4, N).astype(float),
+    g=np.repeat(np.arange(15), 4),
+)
+FOLD = np.arange(N) % 4
+GLMS = {
+    "all": lambda formula, data: ld.glm(formula, data),
+    "one": lambda formula, data: ld.glm("y ~ a", data),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_forests(monkeypatch):
+    monkeypatch.setattr(peers, "TREES", 10)
+
+
+def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
+    return ld.compare(formula, data, list(models), **{"folds": FOLD} | arguments)
+
+
+def test_losses_are_those_of_a_loop_over_the_folds():
+    table = compared(weights="w")
+    expected, null = np.empty(N), np.empty(N)
+    for k in range(4):
+        train, test = FRAME[k != FOLD], FRAME[k == FOLD]
+        fit = ld.glm("y ~ a + b + c", train, weights="w")
+        expected[k == FOLD] = (test["y"] - fit.predict(test)) ** 2
+        null[k == FOLD] = (test["y"] - np.average(train["y"], weights=train["w"])) ** 2
+    np.testing.assert_allclose(table.losses["glm"], expected)
+    np.testing.assert_allclose(table.losses["null"], null)
+    frame = table.tidy().set_index("model")
+    mean = np.average(expected, weights=FRAME["w"])
+    assert frame["deviance"]["glm"] == pytest.approx(mean)
+    r2 = 1 - mean / np.average(null, weights=FRAME["w"])
+    assert frame["dev_ratio"]["glm"] == pytest.approx(r2)
+    gap = expected - null
+    parts = FRAME["w"] / FRAME["w"].sum() * (gap - np.average(gap, weights=FRAME["w"]))
+    factor = 1 + sum(s / (1 - s) for s in FRAME["w"].groupby(FOLD).sum() / FRAME["w"].sum())
+    error = np.sqrt(factor * 60 / 59 * (parts**2).sum())
+    assert frame["difference_se"]["null"] == pytest.approx(error)
+
+
+def test_classes_have_accuracy_and_auc():
+    from sklearn.metrics import roc_auc_score
+
+    table = compared("k ~ a + b")
+    prob, hit = np.empty(N), np.empty(N)
+    for k in range(4):
+        fit, test = ld.glm("k ~ a + b", FRAME[k != FOLD]), FRAME[k == FOLD]
+        prob[k == FOLD] = fit.predict(test)
+        hit[k == FOLD] = fit.predict(test, "class") == test["k"]
+    frame, yes = table.tidy().set_index("model"), FRAME["k"] == "yes"
+    assert frame["accuracy"]["glm"] == pytest.approx(hit.mean())
+    np.testing.assert_allclose(table.losses["glm"], -2 * np.log(np.where(yes, prob, 1 - prob)))
+    pairs = [yes[k == FOLD].sum() * (~yes)[k == FOLD].sum() for k in range(4)]
+    areas = [roc_auc_score(yes[k == FOLD], prob[k == FOLD]) for k in range(4)]
+    assert frame["auc"]["glm"] == pytest.approx(np.average(areas, weights=pairs))
+
+
+def test_peers_are_those_of_scikit_learn_on_the_columns_of_the_design():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    data = FRAME.assign(f=np.where(FRAME["b"] > 0.2, "u", "v"))
+    table = compared("y ~ a + f", data)
+    columns = pd.get_dummies(data[["a", "f"]], dtype=float)
+    for k in range(4):
+        model = HistGradientBoostingRegressor(random_state=0)
+        model.fit(columns[k != FOLD], data["y"][k != FOLD])
+        expected = (data["y"] - model.predict(columns))[k == FOLD] ** 2
+        np.testing.assert_allclose(table.losses["boosting"][k == FOLD], expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
+    y = np.arange(N) % n_classes * 1.0
+    X = y[:, None] + np.zeros((N, 2))
+    score = peers.scores("forest", X, y, None, X, n_classes, 0, 1)
+    assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
+
+
+def test_the_order_of_rows_and_the_kind_of_the_frame_change_nothing():
+    polars = pytest.importorskip("polars")
+    models = ["glm", "costnet"]
+    frame = ld.compare("y ~ a + b", FRAME, models, folds=3).tidy()
+    mixed = FRAME.sample(frac=1, random_state=1)
+    for data in (mixed, FRAME.to_dict("list"), polars.from_pandas(FRAME)):
+        table = ld.compare("y ~ a + b", data, models, folds=3)
+        other = table.tidy()
+        assert isinstance(other, pd.DataFrame) != (type(data) is polars.DataFrame)
+        got = {name: np.array(other[name].to_list(), float) for name in ("deviance", "p_value")}
+        np.testing.assert_allclose(got["deviance"], frame["deviance"], rtol=1e-7)
+        np.testing.assert_allclose(got["p_value"], frame["p_value"], atol=0.01)
+    losses = ld.compare("y ~ a + b", mixed, ["glm"], folds=3).losses
+    assert losses.index.tolist() == mixed.index.tolist()
+
+
+def test_groups_are_held_out_together_and_are_no_feature():
+    seen = []
+
+    def spy(formula, data):
+        seen.append((formula, set(data["g"])))
+        return ld.glm(formula, data)
+
+    table = ld.compare("y ~ . - k - w", FRAME, {"spy": spy, "glm": "glm"}, folds=5, groups="g",
+                       baselines=False)  # fmt: skip
+    assert all(len(groups) == 12 and "- g" in formula for formula, groups in seen)
+    assert table.fit("glm").design.features == ["a", "b", "c"]
+    by_array = ld.compare("y ~ a + b + c", FRAME, ["glm", "costnet"], folds=5, groups=FRAME["g"])
+    np.testing.assert_allclose(by_array.losses["glm"], table.losses["glm"])
+
+
+def test_a_model_that_fails_is_listed_with_its_reason():
+    def breaks(formula, data):
+        if data["a"].iloc[0] != FRAME["a"].iloc[0]:  # the first fold holds out row 0
+            return ld.glm(formula, data)
+        raise ld.DataError("no more of this")
+
+    models = {"glm": "glm", "melm": "melm", "breaks": breaks, "text": lambda f, d: "fit"}
+    table = ld.compare("y ~ a", FRAME, models, folds=FOLD, baselines=False)
+    assert list(table.failed) == ["melm", "breaks", "text"]
+    assert "no more of this (fold 2 of 4)" in table.failed["breaks"]
+    assert "returned no fit of lodim" in table.failed["text"]
+    assert table.tidy()["model"].tolist() == ["glm", "melm", "breaks", "text"]
+    text, whole = repr(table), str(table.summary())
+    for words in ("breaks was not fitted: no more of this", "glm alone could be fitted"):
+        assert words in text and words in " ".join(whole.split())
+    with pytest.raises(ld.DataError, match="no model could be fitted; melm: "):
+        ld.compare("y ~ a", FRAME, {"melm": "melm", "x": breaks}, folds=FOLD[::-1],
+                   baselines=False)  # fmt: skip
+
+
+def test_a_level_that_training_lacks_is_answered_by_the_null_model_and_counted():
+    data = FRAME.assign(f=np.where(np.arange(N) == 7, "rare", np.where(FRAME["b"] > 0, "u", "v")))
+    table = compared("y ~ f", data)
+    assert "glm has no answer to 1 row: the null model's stands for it" in repr(table)
+    assert table.losses["glm"][7] == table.losses["null"][7]
+
+
+def test_rows_that_miss_a_feature_are_compared_too():
+    data = FRAME.assign(a=FRAME["a"].where(np.arange(N) % 9 > 0))
+    data.loc[3, "y"] = np.nan
+    table = compared("y ~ a + b", data)
+    assert len(table.losses) == N - 1 and 3 not in table.losses.index
+    assert "(1 dropped)" in repr(table) and table.tidy()["deviance"].notna().all()
+
+
+def test_the_best_is_a_model_of_lodim_and_fitted_when_asked_for():
+    made = []
+
+    def call(formula, data):
+        made.append(len(data))
+        return ld.glm(formula, data)
+
+    noise = FRAME.assign(y=RNG.normal(size=N))
+    table = ld.compare("y ~ a + b + c", noise, {"call": call}, folds=FOLD)
+    assert table.tidy()["model"][0] == "null" and made == [45] * 4
+    assert table.best is table.best and table.best.n == N and made == [45] * 4 + [N]
+    assert table.fit("glm").n == N
+    for label in ("null", "forest", "other", None):
+        with pytest.raises(ld.ArgumentError, match="model must be one of call, glm"):
+            table.fit(label)
+
+
+def test_what_is_compared_by_default():
+    assert [c.label for c in candidates(None, True, "gaussian")] == [
+        "gbmap", "proset", "costnet", "ripr", "null", "glm", "boosting", "forest"
+    ]  # fmt: skip
+    assert "melm" in [c.label for c in candidates(None, False, "multinomial")]
+
+
+def test_arguments_of_a_model_are_used():
+    models = {
+        "small": (ld.gbmap, {"m": 1, "lambda_": 1.0}),
+        "large": ("gbmap", {"m": 4, "lambda_": 0.01}),
+    }
+    frame = ld.compare("y ~ a + b", FRAME, models, folds=3, baselines=False).tidy()
+    frame = frame.set_index("model")
+    assert frame["parts"].to_dict() == {"small": 1.0, "large": 4.0}
+    assert set(frame["part"]) == {"learners"} and set(frame["features"]) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "models, words",
+    [
+        ([], "models is empty"), ("glm", "models must be a list"), (["glim"], "models must be one"),
+        ([3], "3 is none of them"), (["glm", ld.glm], "two models are called 'glm'"),
+        ({"a": ("glm",)}, "no such pair"), ({"a": ("glm", {"mm": 1})}, "no argument 'mm'"),
+        ({"a": ("glm", {"weights": np.ones(N)})}, "weights is an array"), ({1: "glm"}, "texts"),
+        ({"a": (GLMS["all"], {"m": 1})}, "arguments go with"), ([GLMS["all"]], "needs a label"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "models",
+)  # fmt: skip
+def test_models_that_are_refused(models, words):
+    with pytest.raises(ld.ArgumentError, match=words):
+        ld.compare("y ~ a", FRAME, models, folds=3)
+
+
+def test_calls_that_are_refused():
+    fit = ld.glm("y ~ a", FRAME)
+    with pytest.raises(ld.ArgumentError, match="has seen the rows that would be held out"):
+        ld.compare("y ~ a", FRAME, [fit])
+    with pytest.raises(ld.ArgumentError, match="one model to compare"):
+        ld.compare("y ~ a", FRAME, ["glm"], baselines=False)
+    with pytest.raises(ld.ArgumentError, match="needs a response"):
+        ld.compare("~ a", FRAME)
+    with pytest.raises(ld.DataError, match="all rows of the class 'rare' of 'k' are held out"):
+        ld.compare("k ~ a", FRAME.assign(k=["rare", *FRAME["k"][1:]]), ["glm"], folds=3)
+    for name, value in {
+        "folds": 1,
+        "baselines": 1,
+        "seed": -1,
+        "threads": 0,
+        "progress": "x",
+    }.items():
+        with pytest.raises(ld.LodimError, match=name):
+            ld.compare("y ~ a", FRAME, ["glm"], **{name: value})
+
+
+def test_what_is_printed():
+    table = ld.compare("y ~ a + b + c", FRAME, GLMS, folds=FOLD, baselines=False)
+    text = " ".join(repr(table).split())
+    assert "No model can be told apart from the best, all" in text
+    assert "compare(\"y ~ a + b + c\", data=df, models={'all': ..., 'one': ...}, folds=...," in text
+    clear = FRAME.assign(y=FRAME["a"] * 5 + FRAME["b"])
+    table = ld.compare("y ~ a + b", clear, GLMS, folds=FOLD, baselines=False)
+    assert "all has the least held-out deviance, and all others are worse" in " ".join(
+        repr(table).split()
+    )
+    assert table.not_told_apart == ["all"]
+    assert str(table.summary()) and table.summary().as_latex() and table._repr_html_()
+
+
+def test_without_scikit_learn(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    table = compared()
+    assert table.tidy()["model"].tolist() == ["glm", "null"]
+    assert "without boosting and forest: scikit-learn is not installed" in repr(table)
+
+
+def test_plots():
+    clear = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"] + FRAME["b"])
+    models = {"all": GLMS["all"], "two": lambda _, data: ld.glm("y ~ a + b", data),
+              "one": GLMS["one"]}  # fmt: skip
+    table = ld.compare("y ~ a + b + c", clear, models, folds=FOLD)
+    ax = table.plot()
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    assert names == table.tidy()["model"].tolist() and names[-1] == "null"
+    written = [float(t.get_text()) for t in ax.texts]  # the far ones: "+168", "+3086"
+    expected = table.tidy()["difference"].to_numpy()[-len(written) :]
+    np.testing.assert_allclose(written, expected, rtol=0.01)
+    assert ax.get_xlim()[1] < min(expected)
+
+
+def test_rows_of_any_frame():
+    rows = np.array([4, 1])
+    lists = {"a": [1, 2, 3, 4, 5], "b": pd.Categorical(list("xyxyx"))}
+    taken = rows_of(lists, rows)
+    assert list(taken["a"]) == [5, 2] and list(taken["b"]) == ["x", "y"]
+    assert rows_of(FRAME, rows).index.tolist() == [4, 1]
