@@ -40,8 +40,8 @@ OTHERS = {  # in a folder of public data sets: whether the response is a class
 CPUS = ("generic", "haswell", "skylake-avx512")
 
 
-def read(name, folder):
-    """Complete rows and the response."""
+def read(name, folder, most):
+    """Complete rows, `most` drawn at random of more, and the response."""
     if name in SHIPPED:
         frame = ld.data(name)
         response = SHIPPED[name]
@@ -50,7 +50,9 @@ def read(name, folder):
         response = frame.columns[-1]
         if OTHERS[name]:
             frame[response] = "c" + frame[response].astype(str)
-    return frame.dropna().reset_index(drop=True), response
+    frame = frame.dropna()
+    frame = frame.sample(most, random_state=0) if len(frame) > most else frame
+    return frame.reset_index(drop=True), response
 
 
 def changed(frame, response, change, i):
@@ -94,13 +96,23 @@ def said(model, fit):
     return "; ".join(sorted(fit.tidy()["term"]))
 
 
-def flips(one, other):
-    """Of the five largest effects, how many have another sign."""
-    a, b = one.tidy(), other.tidy()
-    keys = [c for c in ("level", "term") if c in a and "level" not in a] or ["term"]
-    if "level" in a:
-        return np.nan
-    a, b = a.set_index(keys), b.set_index(keys)
+def effects(fit, back=None):
+    """Mean effect and mean absolute effect of each term (and class), by the old names of classes.
+
+    Those of two classes are on the second in order: where another one is second, signs turn.
+    """
+    table = fit.tidy()
+    if "level" in table:
+        level = table["level"].astype(str).replace(back or {})
+        table = table.assign(term=level + ": " + table["term"].astype(str))
+    elif back:
+        table = table.assign(estimate=-table["estimate"])
+    return table.set_index("term")
+
+
+def flips(one, other, back=None):
+    """Of the five largest effects, how many have another sign; `back` as of `changed`."""
+    a, b = effects(one), effects(other, back)
     top = a["std_estimate_abs"].nlargest(5).index
     return int((np.sign(a["estimate"][top]) != np.sign(b["estimate"][top])).sum())
 
@@ -111,11 +123,12 @@ def default(model, frame, response, arguments):
         return getattr(ld, model)(f"Q('{response}') ~ .", frame, **arguments)
 
 
-def elsewhere(model, name, folder, cpu):
+def elsewhere(model, name, folder, most, cpu):
     """Predictions of a default call whose kernels are compiled for another processor."""
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "p.npy"
         command = [sys.executable, __file__, model, "--data", name, "--save", str(out)]
+        command += ["--rows", str(most)]
         command += ["--folder", str(folder)] if folder else []
         environment = os.environ | {"NUMBA_CPU_NAME": cpu, "NUMBA_CACHE_DIR": place}
         words = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -124,8 +137,8 @@ def elsewhere(model, name, folder, cpu):
 
 def rows(model, name, arguments):
     """The table's rows of one data set."""
-    frame, response = read(name, arguments.folder)
-    if len(frame) > arguments.rows or (model == "melm" and frame[response].dtype.kind in "if"):
+    frame, response = read(name, arguments.folder, arguments.rows)
+    if model == "melm" and frame[response].dtype.kind in "if":
         return
     one = default(model, frame, response, {})
     p = predicted(one, frame)
@@ -143,10 +156,10 @@ def rows(model, name, arguments):
         other, extra, back = changed(frame, response, change, i)
         fit = default(model, other, response, extra)
         q, words = predicted(fit, other.sort_index(), back), said(model, fit)
-        turned = flips(one, fit) if model == "gbmap" else np.nan
+        turned = flips(one, fit, back) if model == "gbmap" else np.nan
         yield name, change, np.sqrt(np.mean((p - q) ** 2)) / sd, said(model, one), words, turned
     for cpu in CPUS if arguments.cpu else ():
-        q, words = elsewhere(model, name, arguments.folder, cpu)
+        q, words = elsewhere(model, name, arguments.folder, arguments.rows, cpu)
         yield name, cpu, np.sqrt(np.mean((p - q) ** 2)) / sd, said(model, one), words, np.nan
 
 
@@ -155,7 +168,7 @@ def main():
     parser.add_argument("model", choices=["gbmap", "proset", "costnet", "melm", "ripr"])
     parser.add_argument("--folder", help="data sets that do not come with lodim")
     parser.add_argument("--data", nargs="+", help="names of data sets; all by default")
-    parser.add_argument("--rows", type=int, default=50_000, help="skip data sets of more")
+    parser.add_argument("--rows", type=int, default=50_000, help="at most, drawn at random")
     parser.add_argument("--noise", type=int, default=2, help="draws of noise")
     parser.add_argument("--seeds", type=int, default=2, help="other seeds")
     parser.add_argument("--cpu", action="store_true", help="other sets of instructions too")
@@ -163,7 +176,7 @@ def main():
     parser.add_argument("--save", help=argparse.SUPPRESS)  # of `elsewhere`
     arguments = parser.parse_args()
     if arguments.save:
-        frame, response = read(arguments.data[0], arguments.folder)
+        frame, response = read(arguments.data[0], arguments.folder, arguments.rows)
         fit = default(arguments.model, frame, response, {})
         np.save(arguments.save, predicted(fit, frame))
         print(said(arguments.model, fit))
