@@ -89,6 +89,12 @@ def _moments(X, weight):
     return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
 
 
+def counted(batch):
+    """The rows of weight above zero: the batch itself where all rows count."""
+    i = batch.positive_weight
+    return batch if len(i) == batch.n else subset(batch, i)
+
+
 def subset(batch, i, X=None):
     """The rows i of a batch, with other features X (n, p) if given."""
     return Batch(

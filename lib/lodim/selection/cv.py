@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, whole
-from lodim.design.batch import split, subset
+from lodim.design.batch import counted, split, subset
 from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
@@ -52,13 +52,12 @@ def fold_splits(batch, levels, seed, standardize, draws=1):
     """Training and held-out batches of a few folds, [(Batch, Batch)].
 
     Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
-    MOST_ROWS rows.
+    MOST_ROWS rows. Rows of weight zero are in none.
     """
+    batch = counted(batch)
     if batch.n > MOST_ROWS:
-        weighted = batch.positive_weight
         key, _ = row_keys.of_batch(batch, len(levels or ()))
-        keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
-        batch = subset(batch, weighted[keep])
+        batch = subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
     n_folds = min(FOLDS, count_units(batch))
     return [
         split(batch, fold == k, standardize)
@@ -78,7 +77,7 @@ def count_draws(batch, most=None):
     """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
     if count_units(batch) <= FOLDS:  # each by itself, in every draw
         return 1
-    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n, 1)))
+    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(len(batch.positive_weight), 1)))
 
 
 def choose_between(problem, name, values, *, most_draws=None):
@@ -273,8 +272,9 @@ def cv(
         grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
-    fold = assign(problem.batch, folds, problem.design.levels, seed)
-    splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
+    batch = counted(problem.batch)
+    fold = assign(batch, folds, problem.design.levels, seed)
+    splits = [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
     jobs = n_jobs or side_by_side(problem)
     losses = _losses(problem, splits, points, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]

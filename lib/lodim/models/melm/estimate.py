@@ -224,7 +224,7 @@ def _log(manifold, smallest):
 
 def most_draws(batch):
     """How often folds are drawn: more often where rows are few, and a draw says little."""
-    return min(MOST_DRAWS, max(1, HELD_ROWS // max(batch.n, 1)))
+    return min(MOST_DRAWS, max(1, HELD_ROWS // max(len(batch.positive_weight), 1)))
 
 
 def for_folds(problem):
