@@ -45,6 +45,11 @@ class Batch:
         return weight / max(weight.sum(), 1e-300)
 
     @property
+    def weight_sum(self):
+        """Sum of the weights as given."""
+        return float(self.n if self.weights is None else self.weights.sum())
+
+    @property
     def units(self):
         """(n,) codes of what is held out as a whole: groups, else clusters; None of single rows."""
         return self.clusters if self.groups is None else self.groups

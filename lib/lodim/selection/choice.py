@@ -12,7 +12,7 @@ from lodim.selection.racing import fold_means, standard_error
 ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages from 10 on, in tens
 
 
-def weights(losses, draws, stages_open, spread=0.5):
+def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
     """Weight of every point's stages, of sum one in all: exp(-(loss - least) / s).
 
     Parameters
@@ -25,6 +25,8 @@ def weights(losses, draws, stages_open, spread=0.5):
         Whether the number of stages is to be chosen; else the last one alone counts.
     spread : float
         s in standard errors of the least loss.
+    tie : float
+        The least s: losses that differ by less are as good as equal.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
@@ -33,7 +35,7 @@ def weights(losses, draws, stages_open, spread=0.5):
     stage = int(np.argmin(means[best]))
     least = means[best][stage]
     error = standard_error(np.array(losses[best][stage]), least, draws)
-    scale = max(spread * error, 1e-12 * abs(least), 1e-300)
+    scale = max(spread * error, tie, 1e-12 * abs(least), 1e-300)
     weight = [np.exp(-(m - least) / scale) for m in means]
     total = sum(w.sum() for w in weight)
     return [w / total for w in weight]
@@ -56,26 +58,30 @@ def central_count(weight):
     return int(counts[np.argmin(np.abs(np.log(counts / mean)))])
 
 
-def centre(grid, weight, penalties, parts=2):
-    """Position of the point nearest to the weighted mean of a grid, and penalties in between.
+def centre(grid, weight, continuous, parts=2):
+    """Position of the point nearest to the weighted mean of a grid, and values in between.
 
     Parameters
     ----------
     grid : dict of lists
         Values of each setting, in order; points are all combinations, the last setting fastest.
     weight : array (n_points,)
-    penalties : names of settings whose values may lie between two of the list
-    parts : of the step between these, in log, to which they are rounded
+    continuous : names of settings whose values may lie between two of the list
+    parts : of the step between these, in log, to which they are rounded; beside a zero they are
+        whole steps
     """
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
         mean = float(weight @ where.ravel())
         whole, part = divmod(int(parts * mean + 0.5), parts)
-        if name in penalties and part:
-            low, high = values[whole], values[whole + 1]
+        pair = values[whole : whole + 2]
+        if name in continuous and part and all(pair):
+            low, high = pair
             between[name] = float((low ** (parts - part) * high**part) ** (1.0 / parts))
-        nearest.append(whole + (part > 0) if name in penalties else int(mean + 0.5))
+            nearest.append(whole + 1)
+        else:
+            nearest.append(int(mean + 0.5))
     return int(np.ravel_multi_index(nearest, shape)) if grid else 0, between
 
 

@@ -1,5 +1,7 @@
 """melm as its user sees it: estimates against naive NumPy, and what a fit can be asked."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +10,11 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
-from lodim.fitting.spec import prepare
 from lodim.models.melm import estimate
 from lodim.models.melm.classify.rule import calibrated_deviance
-from lodim.models.melm.model import PARTS
+from lodim.models.melm.model import FINE
 from lodim.models.melm.search import search
 from lodim.selection import choice
-from lodim.selection.cv import choose_between
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}
@@ -382,7 +382,7 @@ def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
     tried = fit.selection
     grid, weight = {"gamma": tried["gamma"]}, tried["weight"].to_numpy()
-    at, between = choice.centre(grid, weight, ("gamma",), PARTS)
+    at, between = choice.centre(grid, weight, ("gamma",), FINE)
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
     assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
     # The starts are those of gamma 4, from where the view was followed.
@@ -711,27 +711,66 @@ def flat_frame():
     return df.assign(y=np.where(bad, "bad", "good"))
 
 
-@pytest.mark.parametrize("wide, folds", [(True, 5), (False, 10)])
-def test_what_the_first_draw_does_not_prefer_is_done_with(wide, folds, monkeypatch):
-    seen, scores = [], estimate.fold_scores
-
-    def watched(train, test, family, settings, *rest):
-        seen.append(settings.covariance)
-        return scores(train, test, family, settings, *rest)
-
-    monkeypatch.setattr(estimate, "fold_scores", watched)
-    df = wide_frame()[0] if wide else flat_frame()
-    problem = prepare(ld.melm, "y ~ .", df, {"gamma": 4.0, "n_starts": 1, "threads": 1})
-    best = choose_between(problem, "covariance", ("shrunk", "pooled"), most_draws=2)
-    assert seen.count("shrunk") == seen.count("pooled") == folds
-    assert best.settings.covariance == ("shrunk" if wide else "pooled")
-
-
 def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
     """Shrinking would hide it, and folds tell."""
     fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
     assert fit.settings.covariance == "pooled" and fit.measures["held_balanced_accuracy"] > 0.95
     assert "pooled (by CV)" in str(fit.summary())
+
+
+def curves(n=90, p=40, C=9):
+    """Classes that differ in smooth curves, of which some rows are told apart by little."""
+    rng, t = np.random.default_rng(1), np.linspace(0.0, 1.0, p)
+    root = np.linalg.cholesky(np.exp(-0.5 * ((t[:, None] - t) / 0.2) ** 2) + 1e-6 * np.eye(p))
+    code = np.arange(n) % C
+    X = 1.5 * (rng.normal(size=(C, p)) @ root.T)[code] + rng.normal(size=(n, p)) @ root.T
+    X += 0.3 * rng.normal(size=X.shape)
+    return pd.DataFrame(X).add_prefix("t").assign(y=[f"c{c}" for c in code])
+
+
+def test_shrinkage_is_chosen_between_the_values_that_are_tried_and_said():
+    fit = ld.melm("y ~ .", curves(), n_starts=2, threads=1, control={"calibrate": False})
+    odds = fit.settings.shrinkage
+    assert fit.settings.covariance == "shrunk" and 0.5 < odds <= 10.0
+    said = f"shrunk, odds x {odds:.2g} (by CV)"
+    assert said in re.sub(r"\s+", " ", str(fit.summary()))
+    # A call that says so makes the same view, and shrinking by the rule alone another one.
+    call = {"gamma": fit.settings.gamma, "n_starts": 2, "threads": 1}
+    held = {
+        c: ld.melm("y ~ .", curves(), **call, control={"calibrate": False, "shrinkage": c})
+        for c in (odds, 1.0)
+    }
+    assert held[odds].settings.shrinkage == odds
+    assert abs(held[odds].divergence / held[1.0].divergence - 1.0) > 1e-3
+
+
+def test_shrinkage_is_of_shrunk_covariances():
+    df = curves()
+    for more, word in (
+        ({"covariance": "pooled", "control": {"shrinkage": 2.0}}, "covariance='pooled' is given"),
+        ({"control": {"shrinkage": -1.0}}, "shrinkage must be a number from 0 to 1e\\+06"),
+        ({"control": {"shrinkage": "strong"}}, "shrinkage must be a number"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=word):
+            ld.melm("y ~ .", df, gamma=4.0, **more)
+    with pytest.raises(ld.ArgumentError, match="shrinkage is for classes"):
+        ld.melm("~ . - y", df, control={"shrinkage": 2.0})
+    none, pooled = (
+        ld.melm("y ~ .", df, gamma=4.0, n_starts=2, threads=1, **more).divergence
+        for more in ({"control": {"shrinkage": 0.0}}, {"covariance": "pooled"})
+    )
+    np.testing.assert_allclose(none, pooled, rtol=1e-9)
+
+
+def test_few_rows_are_calibrated_one_by_one_so_that_no_seed_moves_them():
+    df = flat_frame().iloc[:40].assign(w=lambda d: d["w"] - d["v0"] + d["v1"])
+    call = {"gamma": 4.0, "n_starts": 3, "threads": 1}
+    one, other = (ld.melm("y ~ .", df, seed=seed, **call) for seed in (0, 5))
+    np.testing.assert_allclose(
+        other.estimates.rule.sharpness, one.estimates.rule.sharpness, rtol=1e-6
+    )
+    for name, value in one.measures.items():
+        np.testing.assert_allclose(other.measures[name], value, rtol=1e-5)
 
 
 def test_a_rare_class_is_told_of_the_prior_that_serves_it():

@@ -8,15 +8,19 @@ from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.search.search import MIDDLE, PARTS
-from lodim.models.melm.search.whitening import POOLED, SHRUNK
+from lodim.models.melm.search.search import MIDDLE
+from lodim.models.melm.search.whitening import POOLED
 from lodim.models.melm.settings import Settings
-from lodim.selection.cv import choose, choose_between
+from lodim.selection.cv import choose
 
 __all__ = ["from_state", "melm"]
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
 SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
+SHRINKAGES = (10.0, 1.0, 0.1, 0.01, 0.0)  # tried, times the odds of the rule's intensity
+FINE = 32  # parts of a step between two values: an answer should not jump with a draw of folds
+TIE = 10.0  # deviance of all rows together by which two gammas are as good as equal
+SHRINK_ROWS = 1000  # that all draws together hold out to choose shrinkage, beyond the first
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
@@ -217,21 +221,32 @@ def melm(
     problem = prepare(melm, formula, data, arguments)
     if gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    problem, tried = _chosen(problem, covariance is None)
+    problem, tried = _chosen(problem)
     found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
     return SPEC.run(problem, tried, found=found)
 
 
-def _chosen(problem, covariance_open):
-    """The problem with gamma, and covariance if open, by cross-validation; the table of gammas."""
-    quick, draws = estimate.for_folds(problem), {"most_draws": estimate.most_draws(problem.batch)}
-    if covariance_open:
-        middle = replace(quick, settings=replace(quick.settings, gamma=MIDDLE))
-        best = choose_between(middle, "covariance", (SHRUNK, POOLED), **draws).settings.covariance
-        quick = replace(quick, settings=replace(quick.settings, covariance=best))
-    quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, parts=PARTS, **draws)
+def _chosen(problem):
+    """The problem with gamma, and shrinkage if open, by cross-validation; the table of gammas."""
+    quick = estimate.for_folds(problem)
+    draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
+    if problem.arguments["covariance"] is None and quick.settings.shrinkage is None:
+        quick = _with_shrinkage(quick, draws)
+    how = {"spread": SPREAD, "parts": FINE, "tie": tie}
+    quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame
+
+
+def _with_shrinkage(problem, draws):
+    """The problem with the shrinkage that is best at the middle gamma; "pooled" if that is zero."""
+    few = SHRINK_ROWS // max(1, len(problem.batch.positive_weight))
+    draws = max(1, min(draws, few))
+    middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
+    how = {"most_draws": draws, "parts": FINE, "continuous": ("shrinkage",)}
+    best = choose(middle, {"shrinkage": SHRINKAGES}, **how)[0].settings.shrinkage
+    chosen = {"shrinkage": best} if best else {"covariance": POOLED}
+    return replace(problem, settings=replace(problem.settings, **chosen))
 
 
 SPEC = ModelSpec(
