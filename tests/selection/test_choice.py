@@ -7,7 +7,7 @@ import pytest
 
 from lodim.family import Gaussian
 from lodim.selection import racing
-from lodim.selection.choice import central_count, centre, weights
+from lodim.selection.choice import central_count, weights
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,6 @@ def test_stages_are_a_round_number_among_those_that_were_tried(mean, length, cou
     assert central_count(weight) == count
     assert central_count(0.001 * weight) == count  # a share of all weights
     assert central_count(np.zeros(length)) == 1  # of no weight at all, the fewest
-
-
-def test_the_centre_lies_between_values_but_not_beside_zero():
-    grid = {"c": [10.0, 1.0, 0.1, 0.0]}
-    assert centre(grid, np.array([0.5, 0.5, 0.0, 0.0]), ("c",), 4)[1]["c"] == pytest.approx(10**0.5)
-    for last, at in ((0.4, 2), (0.6, 3)):
-        assert centre(grid, np.array([0.0, 0.0, 1.0 - last, last]), ("c",), 4) == (at, {})
-    assert centre(grid, np.array([0.5, 0.0, 0.5, 0.0]), (), 4) == (1, {})
 
 
 def test_losses_within_a_tie_weigh_much_the_same():

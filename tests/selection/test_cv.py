@@ -525,6 +525,43 @@ def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
     assert "y ~ . - patient" in best.call and again.call == best.call
 
 
+def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeypatch):
+    """Noise that both share is in their losses, and not in the difference."""
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame({"x": rng.normal(size=1500)})
+    df["y"] = df["x"] + 4.0 * rng.normal(size=1500)
+    monkeypatch.setattr(select, "QUICK_ROWS", 1000)
+    problem = prepare(ld.gbmap, "y ~ x", df, {"m": 1, "lambda_": 1.0, "n_starts": 1})
+    points, ((train, test),) = [1e6, 0.01], select.quick_splits(problem)
+    each = []
+    for value in points:
+        settings = replace(problem.settings, lambda_=value)
+        stages = problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
+        each.append(problem.family.deviance(test.y, next(stages)[2]))
+    gap, own = each[1] - each[0], each[0].std() / np.sqrt(test.n)
+    error = gap.std() / np.sqrt(test.n)
+    assert -own < gap.mean() < -2.0 * error
+    settings = [replace(problem.settings, lambda_=value) for value in points]
+    found = select.paired_losses(problem, [(train, test)], settings, select.deviance, 1)
+    np.testing.assert_allclose(found[1], [(gap.mean(), test.n, error)])
+    assert found[0][0][0] == 0.0
+    z = select.preference(problem, "lambda_", points)
+    np.testing.assert_allclose(z, -gap.mean() / error)
+    assert select.preference(problem, "lambda_", points[::-1]) == 0.0
+
+
+def test_the_error_of_rows_is_that_of_their_mean():
+    """Of folds that hold out every row once: that of the mean of all rows."""
+    rng = np.random.default_rng(0)
+    each, folds = rng.normal(size=(5, 20)), []
+    for loss in (each, each[::-1]):
+        for part in loss:
+            folds.append((part.mean(), 20.0, part.std() / np.sqrt(20.0)))
+    within = np.sqrt((each.var(axis=1)).mean() / 100.0)
+    np.testing.assert_allclose(racing.rows_error(np.array(folds[:5])), within)
+    np.testing.assert_allclose(racing.rows_error(np.array(folds), 2), within)
+
+
 # The ends of a grid ------------------------------------------------------------------------------
 
 

@@ -58,30 +58,26 @@ def central_count(weight):
     return int(counts[np.argmin(np.abs(np.log(counts / mean)))])
 
 
-def centre(grid, weight, continuous, parts=2):
-    """Position of the point nearest to the weighted mean of a grid, and values in between.
+def centre(grid, weight, penalties, parts=2):
+    """Position of the point nearest to the weighted mean of a grid, and penalties in between.
 
     Parameters
     ----------
     grid : dict of lists
         Values of each setting, in order; points are all combinations, the last setting fastest.
     weight : array (n_points,)
-    continuous : names of settings whose values may lie between two of the list
-    parts : of the step between these, in log, to which they are rounded; beside a zero they are
-        whole steps
+    penalties : names of settings whose values may lie between two of the list
+    parts : of the step between these, in log, to which they are rounded
     """
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
         mean = float(weight @ where.ravel())
         whole, part = divmod(int(parts * mean + 0.5), parts)
-        pair = values[whole : whole + 2]
-        if name in continuous and part and all(pair):
-            low, high = pair
+        if name in penalties and part:
+            low, high = values[whole], values[whole + 1]
             between[name] = float((low ** (parts - part) * high**part) ** (1.0 / parts))
-            nearest.append(whole + 1)
-        else:
-            nearest.append(int(mean + 0.5))
+        nearest.append(whole + (part > 0) if name in penalties else int(mean + 0.5))
     return int(np.ravel_multi_index(nearest, shape)) if grid else 0, between
 
 

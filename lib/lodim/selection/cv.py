@@ -26,6 +26,8 @@ from lodim.selection.racing import (
     fold_means,
     grid_losses,
     ordered,
+    paired_losses,
+    rows_error,
     standard_error,
 )
 
@@ -78,7 +80,30 @@ def count_draws(batch, most=None):
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(len(batch.positive_weight), 1)))
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, continuous=()):
+def preference(problem, name, values, *, most_draws=None):
+    """Standard errors by which the second of two values of a setting is better held out, from zero.
+
+    Those of the difference of the deviances, between folds or between rows, whichever is larger.
+    Zero where the second value is no better in the first draw of the folds: the others are then not
+    looked at.
+    """
+    draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
+    splits = quick_splits(problem, draws)
+    settings = [replace(problem.settings, **{name: value}) for value in values]
+    seen = np.zeros((0, 3))
+    for part in (splits[: len(splits) // draws], splits[len(splits) // draws :]):
+        if part:
+            loss = _loss_of(problem, "deviance")
+            gaps = paired_losses(problem, part, settings, loss, jobs)[1]
+            seen = np.concatenate([seen, gaps])
+        mean = fold_means(seen[None])[0]
+        if mean >= 0.0:
+            return 0.0
+    error = max(standard_error(seen, mean, draws), rows_error(seen, draws))
+    return float(-mean / error) if error > 0.0 else np.inf
+
+
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
@@ -93,15 +118,13 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, cont
     spread : standard errors by which losses may differ and weigh much the same
     parts : of a step between two penalties, in log: halves by default
     tie : the least s: losses that differ by less are as good as equal
-    continuous : other settings that are, as penalties, chosen between two values too
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    continuous = (*problem.spec.penalties, *continuous)
-    how = {"spread": spread, "parts": parts, "tie": tie, "continuous": continuous}
+    how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
@@ -111,7 +134,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, cont
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie, continuous):
+def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
@@ -119,7 +142,7 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie, conti
     stage = [central_count(w) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), continuous, parts)
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
     return replace(settings[at], **between), frame
 
 

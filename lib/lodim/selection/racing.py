@@ -59,6 +59,26 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
     return rows
 
 
+def paired_losses(problem, splits, points, loss, n_jobs):
+    """Held-out losses of each point less those of the first, row by row: a row a fold, see `rows`.
+
+    As for `grid_losses`, of the last stage. Standard errors are those of the differences, which are
+    less than those of the losses where the same rows are hard for all points.
+    """
+    spec, runs = problem.spec, []
+    for point in points:
+        key, value = _without(point, spec.stage_setting or spec.shared_setting)
+        runs.append(StageLosses(problem, splits, *_run_settings(spec, key, {value}), loss, 1))
+    with progress.showing(problem.progress):
+        _race(runs, n_jobs)
+    tests = [test for _, test in splits]
+    return [
+        [fold_row(test, each - first) for test, each, first in
+         zip(tests, run.of_rows, runs[0].of_rows, strict=True)]
+        for run in runs
+    ]  # fmt: skip
+
+
 def _race(runs, n_jobs):
     """Advance all runs by some stages at a time until none is left.
 
@@ -103,13 +123,15 @@ class StageLosses:
 
     Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
     gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
-    the weight, and the standard error of that mean.
+    the weight, and the standard error of that mean; `of_rows` of each fold the losses of its rows
+    after the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
+        self.of_rows = [np.zeros(0)] * len(splits)
         self.draws, self.staged = draws, problem.spec.stage_setting is not None
         if hasattr(settings, "threads"):
             settings = replace(settings, threads=1)
@@ -128,9 +150,9 @@ class StageLosses:
             if self.finished:
                 return
             row = []
-            for fit, (_, test) in zip(self.fits, self.splits, strict=True):
-                each = self.loss(self.family, test.y, test.weight, next(fit)[2])
-                row.append(fold_row(test, each))
+            for k, (fit, (_, test)) in enumerate(zip(self.fits, self.splits, strict=True)):
+                self.of_rows[k] = self.loss(self.family, test.y, test.weight, next(fit)[2])
+                row.append(fold_row(test, self.of_rows[k]))
                 if not (self.staged or self.rows):
                     bar.update(1)
             self.rows.append(row)
@@ -176,6 +198,15 @@ def fold_means(rows):
     """Weighted mean over the folds after each stage, (n_stages,)."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
+
+
+def rows_error(row, draws=1):
+    """Standard error of the mean over folds, from those of rows in each: (draws * K, 3).
+
+    See `fold_row`. It counts rows where `standard_error` counts folds, of which there are few.
+    """
+    share = row[:, 1] / row[:, 1].sum()
+    return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
 
 def standard_error(row, mean, draws=1):

@@ -10,11 +10,13 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
-from lodim.models.melm import estimate
+from lodim.fitting.spec import prepare
+from lodim.models.melm import estimate, model
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.model import FINE
 from lodim.models.melm.search import search
 from lodim.selection import choice
+from lodim.selection.cv import preference
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}
@@ -718,34 +720,44 @@ def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
     assert "pooled (by CV)" in str(fit.summary())
 
 
-def curves(n=90, p=40, C=9):
-    """Classes that differ in smooth curves, of which some rows are told apart by little."""
-    rng, t = np.random.default_rng(1), np.linspace(0.0, 1.0, p)
-    root = np.linalg.cholesky(np.exp(-0.5 * ((t[:, None] - t) / 0.2) ** 2) + 1e-6 * np.eye(p))
-    code = np.arange(n) % C
-    X = 1.5 * (rng.normal(size=(C, p)) @ root.T)[code] + rng.normal(size=(n, p)) @ root.T
-    X += 0.3 * rng.normal(size=X.shape)
-    return pd.DataFrame(X).add_prefix("t").assign(y=[f"c{c}" for c in code])
-
-
-def test_shrinkage_is_chosen_between_the_values_that_are_tried_and_said():
-    fit = ld.melm("y ~ .", curves(), n_starts=2, threads=1, control={"calibrate": False})
-    odds = fit.settings.shrinkage
-    assert fit.settings.covariance == "shrunk" and 0.5 < odds <= 10.0
-    said = f"shrunk, odds x {odds:.2g} (by CV)"
+@pytest.mark.parametrize(
+    "z, kind, odds", [(1.9, "shrunk", None), (3.0, "shrunk", 0.1), (4.1, "pooled", None)]
+)
+def test_covariances_are_shrunk_the_less_the_surer_pooled_ones_are_better(
+    z, kind, odds, monkeypatch
+):
+    monkeypatch.setattr(model, "preference", lambda *args, **more: z)
+    call = {"n_starts": 2, "threads": 1, "control": {"calibrate": False}}
+    fit = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **call)
+    assert fit.settings.covariance == kind and fit.settings.shrinkage == (
+        odds and pytest.approx(odds)
+    )
+    said = f"{kind}, odds x {odds:.2g} (by CV)" if odds else f"{kind} (by CV)"
     assert said in re.sub(r"\s+", " ", str(fit.summary()))
-    # A call that says so makes the same view, and shrinking by the rule alone another one.
-    call = {"gamma": fit.settings.gamma, "n_starts": 2, "threads": 1}
-    held = {
-        c: ld.melm("y ~ .", curves(), **call, control={"calibrate": False, "shrinkage": c})
-        for c in (odds, 1.0)
-    }
-    assert held[odds].settings.shrinkage == odds
-    assert abs(held[odds].divergence / held[1.0].divergence - 1.0) > 1e-3
+    # A call that says so makes the same view.
+    given = {"gamma": fit.settings.gamma, "covariance": kind}
+    control = {"calibrate": False, "shrinkage": odds} if odds else {"calibrate": False}
+    again = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **(call | given | {"control": control}))
+    np.testing.assert_allclose(again.divergence, fit.divergence, rtol=1e-6)
+
+
+def test_pooled_covariances_that_are_no_better_in_the_first_draw_are_done_with(monkeypatch):
+    seen, scores = [], estimate.fold_scores
+
+    def watched(train, test, family, settings, *rest):
+        seen.append(settings.covariance)
+        return scores(train, test, family, settings, *rest)
+
+    monkeypatch.setattr(estimate, "fold_scores", watched)
+    problem = prepare(
+        ld.melm, "y ~ .", wide_frame()[0], {"gamma": 4.0, "n_starts": 1, "threads": 1}
+    )
+    assert preference(problem, "covariance", ("shrunk", "pooled"), most_draws=2) == 0.0
+    assert seen.count("shrunk") == seen.count("pooled") == 5
 
 
 def test_shrinkage_is_of_shrunk_covariances():
-    df = curves()
+    df = wide_frame()[0]
     for more, word in (
         ({"covariance": "pooled", "control": {"shrinkage": 2.0}}, "covariance='pooled' is given"),
         ({"control": {"shrinkage": -1.0}}, "shrinkage must be a number from 0 to 1e\\+06"),

@@ -28,7 +28,7 @@ from lodim.selection.cv import FOLDS, count_draws, quick_splits
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
 MOST_OPEN = 2  # dimensions where k is open
-MOST_DRAWS = 6  # of the folds
+MOST_DRAWS = 12  # of the folds
 HELD_ROWS = 3000  # that all draws together hold out, beyond the first
 ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which each row is held out by itself
 FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
@@ -279,18 +279,14 @@ def calibrate(problem, view, log):
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    draws, n_folds = _calibration_folds(problem)
-    splits = quick_splits(replace(problem, settings=others), draws, n_folds)
+    splits, draws, begin = _calibration_splits(replace(problem, settings=others), view, log)
     how = family, settings, (settings.gamma,)
-    alone = n_folds == folds.count_units(problem.batch) > FOLDS
-    how += (None, view.V) if alone else (log["gamma"][0] if "gamma" in log else None,)
-    score = np.concatenate([fold_scores(*pair, *how)[0] for pair in splits])
+    score = np.concatenate([fold_scores(*pair, *how, **begin)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
     # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
-
     loss = sharpness_losses(family, y, judged, score)
     part, draw = _parts(tests, problem, draws)
     factor = _factors_of_others(view.rule, loss, part, draw)
@@ -301,12 +297,18 @@ def calibrate(problem, view, log):
     }
 
 
-def _calibration_folds(problem):
-    """Draws of the folds that calibrate, and how many folds: few rows are held out one by one."""
+def _calibration_splits(problem, view, log):
+    """Pairs of batches [(Batch, Batch)], how often their folds are drawn, and where searches begin.
+
+    Few rows (or groups) are held out one by one, so that no draw moves the answer; the search for
+    the view of the others then begins at that of all.
+    """
     units = folds.count_units(problem.batch)
-    if units <= ALONE and count_classes(problem.family) <= FEW_CLASSES:
-        return 1, units
-    return count_draws(problem.batch, most_draws(problem.batch)), FOLDS
+    if FOLDS < units <= ALONE and count_classes(problem.family) <= FEW_CLASSES:
+        return quick_splits(problem, 1, units), 1, {"near": view.V}
+    draws = count_draws(problem.batch, most_draws(problem.batch))
+    first = log["gamma"][0] if "gamma" in log else None
+    return quick_splits(problem, draws), draws, {"first": first}
 
 
 def _factors_of_others(rule, loss, part, draw):
