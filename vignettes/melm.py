@@ -54,12 +54,12 @@ print(fit)
 # %% [markdown]
 # `gamma` is the width of the kernels, in those of Silverman's rule; it was not given, so that it
 # was chosen by cross-validation. The balanced accuracy is the mean over the classes of the share
-# that is classified rightly. `held out` is of five folds: the rows of each are classified by a view
-# that was searched on the other four. That of the training rows is of the view that was made for
-# them, and among 33 features there is always some view in which few training rows overlap. The
-# first is nearer to what new rows will have, but it is no test of the whole call: `gamma` was
-# chosen on the same rows, in other folds. Rows that had no part in anything, as those of `test`,
-# say more.
+# that is classified rightly. `held out`: each row is classified by a view that was searched on the
+# others (of more than 250 rows, on those outside its fold). That of the training rows is of the view
+# that was made for them, and among 33 features there is always some view in which few training rows
+# overlap. The first is nearer to what new rows will have, but it is no test of the whole call:
+# `gamma` was chosen on the same rows. Rows that had no part in anything, as those of `test`, say
+# more.
 #
 # ## The view
 

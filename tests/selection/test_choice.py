@@ -7,7 +7,7 @@ import pytest
 
 from lodim.family import Gaussian
 from lodim.selection import racing
-from lodim.selection.choice import central_count
+from lodim.selection.choice import central_count, weights
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,15 @@ def test_stages_are_a_round_number_among_those_that_were_tried(mean, length, cou
     assert central_count(weight) == count
     assert central_count(0.001 * weight) == count  # a share of all weights
     assert central_count(np.zeros(length)) == 1  # of no weight at all, the fewest
+
+
+def test_losses_within_a_tie_weigh_much_the_same():
+    """Where nothing is lost, one fold's last digit would else choose."""
+    losses = [[[(loss, 10, 0.0), (loss, 10, 0.0)]] for loss in (1e-9, 2e-9, 0.02)]
+    plain, tied = (np.ravel(weights(losses, 1, False, tie=tie)) for tie in (0.0, 0.01))
+    np.testing.assert_allclose(plain, [1.0, 0.0, 0.0], atol=1e-9)
+    share = np.exp([0.0, 0.0, -2.0])
+    np.testing.assert_allclose(tied, share / share.sum(), rtol=1e-6)
 
 
 def runs(*curves, patience=15, most=100):

@@ -545,8 +545,21 @@ def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeyp
     found = select.paired_losses(problem, [(train, test)], settings, select.deviance, 1)
     np.testing.assert_allclose(found[1], [(gap.mean(), test.n, error)])
     assert found[0][0][0] == 0.0
-    assert select.choose_between(problem, "lambda_", points).settings.lambda_ == 0.01
-    assert select.choose_between(problem, "lambda_", points[::-1]).settings.lambda_ == 0.01
+    z = select.preference(problem, "lambda_", points)
+    np.testing.assert_allclose(z, -gap.mean() / error)
+    assert select.preference(problem, "lambda_", points[::-1]) == 0.0
+
+
+def test_the_error_of_rows_is_that_of_their_mean():
+    """Of folds that hold out every row once: that of the mean of all rows."""
+    rng = np.random.default_rng(0)
+    each, folds = rng.normal(size=(5, 20)), []
+    for loss in (each, each[::-1]):
+        for part in loss:
+            folds.append((part.mean(), 20.0, part.std() / np.sqrt(20.0)))
+    within = np.sqrt((each.var(axis=1)).mean() / 100.0)
+    np.testing.assert_allclose(racing.rows_error(np.array(folds[:5])), within)
+    np.testing.assert_allclose(racing.rows_error(np.array(folds), 2), within)
 
 
 # The ends of a grid ------------------------------------------------------------------------------

@@ -132,6 +132,56 @@ def test_training_rows_of_weight_zero(batch):
     assert np.isfinite(train.X).all()
 
 
+def faint(n=60):
+    """Rows of visitors, two features, two classes, and weights of which a quarter are zero."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x", "z"])
+    data["y"] = np.where(data["x"] + 0.8 * rng.normal(size=n) > 0.2, "ill", "well")
+    data["visitor"] = [f"v{k:02d}" for k in rng.integers(0, 25, n)]
+    return data, (np.arange(n) % 4 > 0).astype(float)
+
+
+@pytest.mark.parametrize("groups", [None, "visitor"])
+def test_rows_of_weight_zero_are_in_no_fold_and_move_no_other_row(groups):
+    data, weights = faint()
+    few = data[weights > 0]
+    ways = [(data, weights), (few, weights[weights > 0])]
+    full, some = (Design.learn("y ~ x + z", d, weights=w, groups=groups)[1] for d, w in ways)
+    got = fold.assign(full, 5, ("ill", "well"), 3)
+    assert (got[weights == 0] == -1).all()
+    np.testing.assert_array_equal(got[weights > 0], fold.assign(some, 5, ("ill", "well"), 3))
+
+
+@pytest.mark.parametrize("name", ["costnet", "gbmap", "glm", "melm", "proset", "ripr"])
+def test_what_folds_choose_by_default_is_that_of_the_rows_that_count(name):
+    data, weights = faint()
+    model, few = getattr(ld, name), data[weights > 0]
+    fit, some = (
+        model("y ~ x + z", d, weights=w[d.index]) for d, w in ((data, weights), (few, weights))
+    )
+    gap = fit.predict(data, "prob") - some.predict(data, "prob")
+    assert np.abs(gap.to_numpy()).max() < 1e-6
+
+
+def test_cv_of_rows_of_weight_zero_is_that_of_the_others():
+    data, weights = faint()
+    few, call = data[weights > 0], {"m": 1, "n_starts": 1, "grid": {"lambda_": [1.0, 0.1]}}
+    one = ld.cv(ld.gbmap, "y ~ x + z", data, weights=weights, **call).tidy()
+    other = ld.cv(ld.gbmap, "y ~ x + z", few, weights=weights[weights > 0], **call).tidy()
+    pd.testing.assert_frame_equal(one, other, rtol=1e-6)
+
+
+def test_a_fold_without_rows_that_count_is_none(batch):
+    weights = np.where(np.arange(batch.n) < 50, 1.0, 0.0)
+    some, names = replace(batch, weights=weights), np.zeros(N)
+    names[batch.rows[30:]] = 1.0
+    names[batch.rows[60:]] = 2.0
+    assert fold.assign(some, names, None, 0).max() == 1
+    names[batch.rows[:50]] = 0.0
+    with pytest.raises(ArgumentError, match="single fold of rows of weight above zero"):
+        fold.assign(some, names, None, 0)
+
+
 def test_subset(batch):
     part = subset(batch, np.array([5, 2, 90]))
     np.testing.assert_array_equal(matrix(part), matrix(batch)[[5, 2, 90]])
@@ -218,7 +268,7 @@ def test_a_group_of_weight_zero_makes_no_fold():
     batch = grouped(data, weights=weights)
     assert fold.count_units(batch) == 5
     got = fold.assign(batch, 5, ("ill", "well"), 0)
-    assert (np.bincount(got, weights) > 0).all()
+    assert set(got[weights > 0]) == set(range(5)) and (got[weights == 0] == -1).all()
     with pytest.raises(ArgumentError, match=r"more than the 5 groups whose rows count.*folds=5"):
         fold.assign(batch, 6, None, 0)
 

@@ -47,6 +47,11 @@ class Batch:
         return self.weights / max(self.weights.sum(), 1e-300)
 
     @property
+    def weight_sum(self):
+        """Sum of the weights as given."""
+        return float(self.n if self.weights is None else self.weights.sum())
+
+    @property
     def units(self):
         """(n,) codes of what is held out as a whole: groups, else clusters; None of single rows."""
         return self.clusters if self.groups is None else self.groups
@@ -95,6 +100,12 @@ def _moments(X, weight):
     X = np.where(missing, 0.0, X)
     mean = (W * X).sum(axis=0)
     return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
+
+
+def counted(batch):
+    """The rows of weight above zero: the batch itself where all rows count."""
+    i = batch.positive_weight
+    return batch if len(i) == batch.n else subset(batch, i)
 
 
 def subset(batch, i, X=None):

@@ -12,7 +12,7 @@ from lodim.selection.racing import fold_means, standard_error
 ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages from 10 on, in tens
 
 
-def weights(losses, draws, stages_open, spread=0.5):
+def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
     """Weight of every point's stages, of sum one in all: exp(-(loss - least) / s).
 
     Parameters
@@ -25,6 +25,8 @@ def weights(losses, draws, stages_open, spread=0.5):
         Whether the number of stages is to be chosen; else the last one alone counts.
     spread : float
         s in standard errors of the least loss.
+    tie : float
+        The least s: losses that differ by less are as good as equal.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
@@ -33,7 +35,7 @@ def weights(losses, draws, stages_open, spread=0.5):
     stage = int(np.argmin(means[best]))
     least = means[best][stage]
     error = standard_error(np.array(losses[best][stage]), least, draws)
-    scale = max(spread * error, 1e-12 * abs(least), 1e-300)
+    scale = max(spread * error, tie, 1e-12 * abs(least), 1e-300)
     weight = [np.exp(-(m - least) / scale) for m in means]
     total = sum(w.sum() for w in weight)
     return [w / total for w in weight]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, whole
-from lodim.design.batch import split, subset
+from lodim.design.batch import counted, split, subset
 from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
@@ -27,6 +27,7 @@ from lodim.selection.racing import (
     grid_losses,
     ordered,
     paired_losses,
+    rows_error,
     standard_error,
 )
 
@@ -34,32 +35,30 @@ FEW_ROWS = 2000  # up to here threads of Python lose more to each other than the
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 FOLDS = 5  # of a draw of choose()
-MARGIN = 2.0  # standard errors by which choose_between() wants a later value to be better
 MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
 
 
-def quick_splits(problem, draws=1):
-    """Training and held-out batches of a few folds, [(Batch, Batch)]; see `fold_splits`."""
+def quick_splits(problem, draws=1, folds=FOLDS):
+    """Training and held-out batches of folds, [(Batch, Batch)]; see `fold_splits`."""
     spec = problem.spec
     needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
     names = filter(None, [*needed, spec.stage_setting, spec.shared_setting])
     check_units(problem.batch, " and ".join(names))
     levels, seed = problem.design.levels, problem.settings.seed
-    return fold_splits(problem.batch, levels, seed, problem.standardize, draws)
+    return fold_splits(problem.batch, levels, seed, problem.standardize, draws, folds)
 
 
-def fold_splits(batch, levels, seed, standardize, draws=1):
-    """Training and held-out batches of a few folds, [(Batch, Batch)].
+def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
+    """Training and held-out batches of folds, [(Batch, Batch)].
 
-    Five folds, as often as `draws`; beyond QUICK_ROWS rows one fold of five is held out, of at most
-    MOST_ROWS rows.
+    So many folds at most, as often as `draws`; beyond QUICK_ROWS rows one of them is held out, of
+    at most MOST_ROWS rows. Rows of weight zero are in none.
     """
+    batch = counted(batch)
     if batch.n > MOST_ROWS:
-        weighted = batch.positive_weight
         key, _ = row_keys.of_batch(batch, len(levels or ()))
-        keep = row_keys.drawn(key[weighted], min(MOST_ROWS, len(weighted)), seed)
-        batch = subset(batch, weighted[keep])
-    n_folds = min(FOLDS, count_units(batch))
+        batch = subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
+    n_folds = min(folds, count_units(batch))
     return [
         split(batch, fold == k, standardize)
         for fold in assign_draws(batch, n_folds, levels, seed, draws)
@@ -78,38 +77,33 @@ def count_draws(batch, most=None):
     """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
     if count_units(batch) <= FOLDS:  # each by itself, in every draw
         return 1
-    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n, 1)))
+    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(len(batch.positive_weight), 1)))
 
 
-def choose_between(problem, name, values, *, most_draws=None):
-    """The problem with the first value of a setting, or with one that is better held out.
+def preference(problem, name, values, *, most_draws=None):
+    """Standard errors by which the second of two values of a setting is better held out, from zero.
 
-    Better: by more than two standard errors of the difference of the deviances. Values that are
-    no better in the first draw of the folds are not looked at in the others.
+    Those of the difference of the deviances, between folds or between rows, whichever is larger.
+    Zero where the second value is no better in the first draw of the folds: the others are then not
+    looked at.
     """
     draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
     splits = quick_splits(problem, draws)
-    n_folds = len(splits) // draws
-
-    def gaps(values, splits):
-        settings = [replace(problem.settings, **{name: value}) for value in values]
-        loss = _loss_of(problem, "deviance")
-        return np.array(paired_losses(problem, splits, settings, loss, jobs))
-
-    seen = gaps(values, splits[:n_folds])
-    left = [j for j, gap in enumerate(seen) if j == 0 or fold_means(gap[None])[0] < 0.0]
-    values, seen = [values[j] for j in left], seen[left]
-    if draws > 1 and len(values) > 1:
-        seen = np.concatenate([seen, gaps(values, splits[n_folds:])], axis=1)
-    best, least = 0, 0.0
-    for j, gap in enumerate(seen):
-        mean = fold_means(gap[None])[0]
-        if mean < min(least, -MARGIN * standard_error(gap, mean, draws)):
-            best, least = j, mean
-    return replace(problem, settings=replace(problem.settings, **{name: values[best]}))
+    settings = [replace(problem.settings, **{name: value}) for value in values]
+    seen = np.zeros((0, 3))
+    for part in (splits[: len(splits) // draws], splits[len(splits) // draws :]):
+        if part:
+            loss = _loss_of(problem, "deviance")
+            gaps = paired_losses(problem, part, settings, loss, jobs)[1]
+            seen = np.concatenate([seen, gaps])
+        mean = fold_means(seen[None])[0]
+        if mean >= 0.0:
+            return 0.0
+    error = max(standard_error(seen, mean, draws), rows_error(seen, draws))
+    return float(-mean / error) if error > 0.0 else np.inf
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
@@ -123,13 +117,14 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
     most_draws : draws of the folds that are averaged, MOST_DRAWS by default
     spread : standard errors by which losses may differ and weigh much the same
     parts : of a step between two penalties, in log: halves by default
+    tie : the least s: losses that differ by less are as good as equal
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
-    how = {"spread": spread, "parts": parts}
+    how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
     of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
@@ -139,11 +134,11 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2):
     return problem.settle(chosen, chosen=by_draw), frame
 
 
-def _centre(problem, grid, points, losses, draws=1, *, spread, parts):
+def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.spec.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
-    weight = weights(losses, draws, open_stages, spread)
+    weight = weights(losses, draws, open_stages, spread, tie)
     stage = [central_count(w) for w in weight]
     frame, settings = _summarize(problem, points, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
@@ -274,8 +269,9 @@ def cv(
         grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
-    fold = assign(problem.batch, folds, problem.design.levels, seed)
-    splits = [split(problem.batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
+    batch = counted(problem.batch)
+    fold = assign(batch, folds, problem.design.levels, seed)
+    splits = [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
     jobs = n_jobs or side_by_side(problem)
     losses = _losses(problem, splits, points, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]

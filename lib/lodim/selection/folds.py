@@ -2,15 +2,16 @@
 
 import numpy as np
 
+from lodim.design.batch import counted
 from lodim.engine import row_keys
 from lodim.errors import ArgumentError, DataError
 
 
 def assign(batch, folds, classes, seed):
-    """Fold of each row of a batch, (n,) of 0..K-1, or -1 where the response is missing.
+    """Fold of each row of a batch, (n,) of 0..K-1, or -1: no response, or a weight of zero.
 
-    A draw depends on the rows as a set: their order, that of the columns and the names of classes
-    make no difference to it.
+    A draw depends on the rows that count, as a set: their order, that of the columns, the names of
+    classes and rows of weight zero make no difference to it.
 
     Parameters
     ----------
@@ -23,7 +24,9 @@ def assign(batch, folds, classes, seed):
         Classes of the response.
     seed : int
     """
-    fold = _assign(batch, folds, classes, seed)
+    some = counted(batch)
+    fold = np.full(batch.n, -1)
+    fold[batch.positive_weight] = _assign(some, folds, classes, seed)
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
 
 
@@ -43,9 +46,8 @@ def _assign(batch, folds, classes, seed):
         return _user_folds(batch, folds)
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
-    counted = len(batch.positive_weight)
-    if folds > counted:
-        raise ArgumentError(f"folds={folds} is more than the {counted} complete rows that count")
+    if folds > batch.n:
+        raise ArgumentError(f"folds={folds} is more than the {batch.n} complete rows that count")
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
     if batch.units is not None:
         return _whole_units(batch, folds, key, of_class, seed)
@@ -54,9 +56,6 @@ def _assign(batch, folds, classes, seed):
         rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
         order = order[np.argsort(rank[code], kind="stable")]
-    if batch.weights is not None:
-        # Rows of weight zero are dealt last, so that each fold has rows that count.
-        order = order[np.argsort(batch.weights[order] == 0, kind="stable")]
     fold = np.empty(batch.n, np.int64)
     fold[order] = np.arange(batch.n) % folds
     return fold
@@ -71,15 +70,15 @@ def check_units(batch, names):
 
 def count_units(batch):
     """Number of what can be held out by itself: groups, clusters or rows, of weight above zero."""
-    counted = batch.positive_weight
-    return len(counted) if batch.units is None else len(np.unique(batch.units[counted]))
+    i = batch.positive_weight
+    return len(i) if batch.units is None else len(np.unique(batch.units[i]))
 
 
 def _whole_units(batch, folds, key, of_class, seed):
     """Fold of each row, (n,), of whole groups or clusters.
 
     Each goes where the fewest rows are so far of the class that it has most rows of, and of these
-    folds to the smallest. Rows of weight zero do not count.
+    folds to the smallest.
     """
     what, n_units = "clusters" if batch.groups is None else "groups", count_units(batch)
     if folds > n_units:
@@ -90,9 +89,8 @@ def _whole_units(batch, folds, key, of_class, seed):
             else f"all rows that count are of one of the {what}: nothing can be held out"
         )
     names, code = np.unique(batch.units, return_inverse=True)
-    counts = np.ones(batch.n) if batch.weights is None else (batch.weights > 0).astype(float)
-    main, size = _main_class(batch, code, counts, of_class), np.bincount(code, counts)
-    of_unit = np.bincount(code, key) / np.bincount(code)
+    main, size = _main_class(batch, code, of_class), np.bincount(code)
+    of_unit = np.bincount(code, key) / size
     fold, filled = np.empty(len(names), np.int64), np.zeros((main.max() + 1, folds))
     for k in row_keys.shuffled(of_unit, seed):
         fold[k] = np.lexsort((filled.sum(axis=0), filled[main[k]]))[0]
@@ -100,7 +98,7 @@ def _whole_units(batch, folds, key, of_class, seed):
     return fold[code]
 
 
-def _main_class(batch, code, counts, of_class):
+def _main_class(batch, code, of_class):
     """The class of most rows of each unit, (n_units,): its rank by `of_class`, so not by its name.
 
     Zero of a response without classes.
@@ -110,7 +108,7 @@ def _main_class(batch, code, counts, of_class):
         return np.zeros(code.max() + 1, np.int64)
     rank, known = np.argsort(np.argsort(of_class)), ~np.isnan(batch.y)
     cell = code[known] * C + rank[batch.y[known].astype(int)]
-    rows = np.bincount(cell, counts[known], (code.max() + 1) * C)
+    rows = np.bincount(cell, minlength=(code.max() + 1) * C)
     return rows.reshape(-1, C).argmax(axis=1)
 
 
@@ -126,8 +124,7 @@ def _user_folds(batch, folds):
     except TypeError:
         raise ArgumentError("folds has values of several kinds, or missing ones") from None
     if len(names) < 2:
-        raise ArgumentError("folds names a single fold; at least two are needed")
-    for k, name in enumerate(names):
-        if not np.isin(batch.positive_weight, np.flatnonzero(fold != k)).any():
-            raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
+        raise ArgumentError(
+            "folds names a single fold of rows of weight above zero; at least two are needed"
+        )
     return fold

@@ -200,6 +200,15 @@ def fold_means(rows):
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
+def rows_error(row, draws=1):
+    """Standard error of the mean over folds, from those of rows in each: (draws * K, 3).
+
+    See `fold_row`. It counts rows where `standard_error` counts folds, of which there are few.
+    """
+    share = row[:, 1] / row[:, 1].sum()
+    return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
+
+
 def standard_error(row, mean, draws=1):
     """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean.
 

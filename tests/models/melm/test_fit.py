@@ -1,5 +1,7 @@
 """melm as its user sees it: estimates against naive NumPy, and what a fit can be asked."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,12 @@ import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
 from lodim.fitting.spec import prepare
-from lodim.models.melm import estimate
+from lodim.models.melm import estimate, model
 from lodim.models.melm.classify.rule import calibrated_deviance
-from lodim.models.melm.model import PARTS
+from lodim.models.melm.model import FINE
 from lodim.models.melm.search import search
 from lodim.selection import choice
-from lodim.selection.cv import choose_between
+from lodim.selection.cv import preference
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}
@@ -382,7 +384,7 @@ def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
     tried = fit.selection
     grid, weight = {"gamma": tried["gamma"]}, tried["weight"].to_numpy()
-    at, between = choice.centre(grid, weight, ("gamma",), PARTS)
+    at, between = choice.centre(grid, weight, ("gamma",), FINE)
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
     assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
     # The starts are those of gamma 4, from where the view was followed.
@@ -711,8 +713,35 @@ def flat_frame():
     return df.assign(y=np.where(bad, "bad", "good"))
 
 
-@pytest.mark.parametrize("wide, folds", [(True, 5), (False, 10)])
-def test_what_the_first_draw_does_not_prefer_is_done_with(wide, folds, monkeypatch):
+def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
+    """Shrinking would hide it, and folds tell."""
+    fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
+    assert fit.settings.covariance == "pooled" and fit.measures["held_balanced_accuracy"] > 0.95
+    assert "pooled (by CV)" in str(fit.summary())
+
+
+@pytest.mark.parametrize(
+    "z, kind, odds", [(1.9, "shrunk", None), (3.0, "shrunk", 0.1), (4.1, "pooled", None)]
+)
+def test_covariances_are_shrunk_the_less_the_surer_pooled_ones_are_better(
+    z, kind, odds, monkeypatch
+):
+    monkeypatch.setattr(model, "preference", lambda *args, **more: z)
+    call = {"n_starts": 2, "threads": 1, "control": {"calibrate": False}}
+    fit = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **call)
+    assert fit.settings.covariance == kind and fit.settings.shrinkage == (
+        odds and pytest.approx(odds)
+    )
+    said = f"{kind}, odds x {odds:.2g} (by CV)" if odds else f"{kind} (by CV)"
+    assert said in re.sub(r"\s+", " ", str(fit.summary()))
+    # A call that says so makes the same view.
+    given = {"gamma": fit.settings.gamma, "covariance": kind}
+    control = {"calibrate": False, "shrinkage": odds} if odds else {"calibrate": False}
+    again = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **(call | given | {"control": control}))
+    np.testing.assert_allclose(again.divergence, fit.divergence, rtol=1e-6)
+
+
+def test_pooled_covariances_that_are_no_better_in_the_first_draw_are_done_with(monkeypatch):
     seen, scores = [], estimate.fold_scores
 
     def watched(train, test, family, settings, *rest):
@@ -720,18 +749,40 @@ def test_what_the_first_draw_does_not_prefer_is_done_with(wide, folds, monkeypat
         return scores(train, test, family, settings, *rest)
 
     monkeypatch.setattr(estimate, "fold_scores", watched)
-    df = wide_frame()[0] if wide else flat_frame()
-    problem = prepare(ld.melm, "y ~ .", df, {"gamma": 4.0, "n_starts": 1, "threads": 1})
-    best = choose_between(problem, "covariance", ("shrunk", "pooled"), most_draws=2)
-    assert seen.count("shrunk") == seen.count("pooled") == folds
-    assert best.settings.covariance == ("shrunk" if wide else "pooled")
+    problem = prepare(
+        ld.melm, "y ~ .", wide_frame()[0], {"gamma": 4.0, "n_starts": 1, "threads": 1}
+    )
+    assert preference(problem, "covariance", ("shrunk", "pooled"), most_draws=2) == 0.0
+    assert seen.count("shrunk") == seen.count("pooled") == 5
 
 
-def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
-    """Shrinking would hide it, and folds tell."""
-    fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
-    assert fit.settings.covariance == "pooled" and fit.measures["held_balanced_accuracy"] > 0.95
-    assert "pooled (by CV)" in str(fit.summary())
+def test_shrinkage_is_of_shrunk_covariances():
+    df = wide_frame()[0]
+    for more, word in (
+        ({"covariance": "pooled", "control": {"shrinkage": 2.0}}, "covariance='pooled' is given"),
+        ({"control": {"shrinkage": -1.0}}, "shrinkage must be a number from 0 to 1e\\+06"),
+        ({"control": {"shrinkage": "strong"}}, "shrinkage must be a number"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=word):
+            ld.melm("y ~ .", df, gamma=4.0, **more)
+    with pytest.raises(ld.ArgumentError, match="shrinkage is for classes"):
+        ld.melm("~ . - y", df, control={"shrinkage": 2.0})
+    none, pooled = (
+        ld.melm("y ~ .", df, gamma=4.0, n_starts=2, threads=1, **more).divergence
+        for more in ({"control": {"shrinkage": 0.0}}, {"covariance": "pooled"})
+    )
+    np.testing.assert_allclose(none, pooled, rtol=1e-9)
+
+
+def test_few_rows_are_calibrated_one_by_one_so_that_no_seed_moves_them():
+    df = flat_frame().iloc[:40].assign(w=lambda d: d["w"] - d["v0"] + d["v1"])
+    call = {"gamma": 4.0, "n_starts": 3, "threads": 1}
+    one, other = (ld.melm("y ~ .", df, seed=seed, **call) for seed in (0, 5))
+    np.testing.assert_allclose(
+        other.estimates.rule.sharpness, one.estimates.rule.sharpness, rtol=1e-6
+    )
+    for name, value in one.measures.items():
+        np.testing.assert_allclose(other.measures[name], value, rtol=1e-5)
 
 
 def test_a_rare_class_is_told_of_the_prior_that_serves_it():

@@ -535,21 +535,28 @@ def few_rows(n=40, p=60, seed=0):
     return X, code, np.ones(n)
 
 
-def shrunk_within(X, code):
-    """The pooled covariance shrunk towards its diagonal by scikit-learn, and the share s."""
+def shrunk_within(X, code, odds=1.0):
+    """The pooled covariance shrunk towards its diagonal by scikit-learn, and the share s.
+
+    odds : times those of its rule
+    """
     covariance = pytest.importorskip("sklearn.covariance")
     residual = X - np.stack([X[code == c].mean(axis=0) for c in range(code.max() + 1)])[code]
     unit = residual.std(axis=0)
-    cov, s = covariance.ledoit_wolf(residual / unit, assume_centered=True)
+    s = covariance.ledoit_wolf_shrinkage(residual / unit, assume_centered=True)
+    s = odds * s / (1.0 - s + odds * s)
+    cov = covariance.shrunk_covariance(residual.T @ residual / len(X) / np.outer(unit, unit), s)
     return cov * np.outer(unit, unit), s
 
 
-@pytest.mark.parametrize("n, p, whiten", [(40, 60, True), (90, 8, True), (90, 8, False)])
-def test_a_shrunk_basis_whitens_the_shrunk_covariance(n, p, whiten):
+@pytest.mark.parametrize(
+    "n, p, whiten, odds", [(40, 60, True, 1.0), (90, 8, True, 0.2), (90, 8, False, 5.0)]
+)
+def test_a_shrunk_basis_whitens_the_shrunk_covariance(n, p, whiten, odds):
     """Of fewer rows than features too, where class means leave the span of the residuals."""
     X, code, weight = few_rows(n, p)
-    W, s = shrunk_within(X, code)
-    basis = Basis.from_rows(X, code, weight, whiten=whiten, shrink=True)
+    W, s = shrunk_within(X, code, odds)
+    basis = Basis.from_rows(X, code, weight, whiten=whiten, shrink=odds)
     assert 0.0 < s < 1.0 and basis.rank == min(p, n - 1) and basis.n_varying == min(p, n - 3)
     np.testing.assert_allclose(basis.kept, 1.0 - s)
     white = basis.into / basis.scale
@@ -563,7 +570,7 @@ def test_a_shrunk_basis_whitens_the_shrunk_covariance(n, p, whiten):
 def test_shrunk_covariances_of_classes_add_up_to_that_within():
     """Before each is shrunk by itself: (1 - s) cov_c + s diag, weighted by the classes' shares."""
     X, code, weight = few_rows()
-    basis = Basis.from_rows(X, code, weight, shrink=True)
+    basis = Basis.from_rows(X, code, weight, shrink=1.0)
     share = np.bincount(code) / len(code)
     of_classes = [
         basis.kept * empirical(X[code == c] @ basis.into, weight[code == c]) + basis.added

@@ -8,7 +8,13 @@ import lodim as ld
 from lodim.engine import row_keys as keys
 from lodim.models.melm.classify import density
 from lodim.models.melm.classify.neighbours import select_count
-from lodim.models.melm.classify.rule import SHARPNESS, Rows, sample_rows, select_sharpness
+from lodim.models.melm.classify.rule import (
+    SHARPNESS,
+    Rows,
+    sample_rows,
+    select_sharpness,
+    sharpness_losses,
+)
 from lodim.models.melm.view import orient, upright
 
 SONAR = ld.data("sonar")[["echo", *(f"band_{j:02d}" for j in range(1, 41, 2))]]
@@ -158,7 +164,8 @@ class Flat:
 
 def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     y, weight = np.zeros(4), np.full(4, 0.25)
-    assert select_sharpness(Flat, y, weight, np.ones((4, 1))) == SHARPNESS[0]
+    losses = sharpness_losses(Flat, y, weight, np.ones((4, 1)))
+    assert select_sharpness(losses) == SHARPNESS[0]
     rows = Rows(
         np.arange(4.0)[:, None] ** 2, np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0])
     )

@@ -14,6 +14,7 @@ from lodim.models.melm.classify.rule import (
     balanced_accuracy,
     density_options,
     fit_rule,
+    sharpness_losses,
 )
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
@@ -22,15 +23,17 @@ from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
-from lodim.selection.cv import count_draws, quick_splits
+from lodim.selection.cv import FOLDS, count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
 MOST_OPEN = 2  # dimensions where k is open
-MOST_DRAWS = 6  # of the folds
+MOST_DRAWS = 12  # of the folds
 HELD_ROWS = 3000  # that all draws together hold out, beyond the first
+ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which each row is held out by itself
 FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
 QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # of these searches: what is left tells nothing
+CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # of those that begin next to their end
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -45,13 +48,13 @@ def fit_stages(batch, family, settings, eval_batch=None):
         yield None, None, score
 
 
-def fold_scores(train, test, family, settings, gammas, first=None):
+def fold_scores(train, test, family, settings, gammas, first=None, near=None):
     """Link scores (n, K) of the rows of `test` by views of the rows of `train`, one a gamma.
 
-    Where no view can be fitted they are the null model's. first : see `search_gammas`
+    Where no view can be fitted they are the null model's. first, near : see `search_gammas`
     """
     try:
-        views = _quick_views(train, family, settings, gammas, first)
+        views = _quick_views(train, family, settings, gammas, first, near)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
@@ -59,11 +62,11 @@ def fold_scores(train, test, family, settings, gammas, first=None):
     return [view.rule.scores(project(view.V, test.X, test.n), threads) for view in views]
 
 
-def _quick_views(batch, family, settings, gammas, first):
+def _quick_views(batch, family, settings, gammas, first, near):
     """The View of each gamma, of quick searches."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
-    plan = replace(_plan(settings, len(rows.present)), **QUICK)
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first)
+    plan = replace(_plan(settings, len(rows.present)), **(QUICK if near is None else CLOSE))
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first, near)
     return [
         _view_of_rows(found[gamma], batch, rows, replace(settings, gamma=gamma), family)[0]
         for gamma in gammas
@@ -173,7 +176,7 @@ def _rows(batch):
 
 def _checked_basis(X, code, weight, settings):
     """The Basis within classes; raises where a density has no width along one of k directions."""
-    shrink = settings.covariance == SHRUNK and code.any()
+    shrink = settings.odds if settings.covariance == SHRUNK and code.any() else 0.0
     within = Basis.from_rows(X, code, weight, shrink=shrink)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
@@ -192,6 +195,7 @@ def _plan(settings, n_present):
     s, same = settings, ("k", "covariance", "n_starts", "seed", "max_iter", "tol", "engine")
     return Plan(
         gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
+        shrinkage=s.odds,
         penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean",
         smallest=s.entropy == "min",
@@ -234,7 +238,7 @@ def _log(manifold, smallest):
 
 def most_draws(batch):
     """How often folds are drawn: more often where rows are few, and a draw says little."""
-    return min(MOST_DRAWS, max(1, HELD_ROWS // max(batch.n, 1)))
+    return min(MOST_DRAWS, max(1, HELD_ROWS // max(len(batch.positive_weight), 1)))
 
 
 def for_folds(problem):
@@ -285,29 +289,50 @@ def calibrate(problem, view, log):
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    draws = count_draws(problem.batch, most_draws(problem.batch))
-    splits = quick_splits(replace(problem, settings=others), draws)
-    how = family, settings, (settings.gamma,), log["gamma"][0] if "gamma" in log else None
-    score = np.concatenate([fold_scores(*pair, *how)[0] for pair in splits])
+    splits, draws, begin = _calibration_splits(replace(problem, settings=others), view, log)
+    how = family, settings, (settings.gamma,)
+    score = np.concatenate([fold_scores(*pair, *how, **begin)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
     # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
-
-    def calibrated(at):
-        return view.rule.calibrated(family, y[at], judged[at], score[at])
-
+    loss = sharpness_losses(family, y, judged, score)
     part, draw = _parts(tests, problem, draws)
-    factor = np.empty((len(y), 1))
-    for k in range(part.max() + 1):
-        same = draw == draw[part == k][0]
-        factor[part == k] = calibrated(same & (part != k)).sharpness
+    factor = _factors_of_others(view.rule, loss, part, draw)
     weight = evaluation_weights(y.astype(int), weight, False)
-    return calibrated(slice(None)), {
+    return view.rule.calibrated(loss), {
         "held_deviance": float(weight @ family.deviance(y, factor * score)),
         "held_balanced_accuracy": balanced_accuracy(y, weight, score),
     }
+
+
+def _calibration_splits(problem, view, log):
+    """Pairs of batches [(Batch, Batch)], how often their folds are drawn, and where searches begin.
+
+    Few rows (or groups) are held out one by one, so that no draw moves the answer; the search for
+    the view of the others then begins at that of all.
+    """
+    units = folds.count_units(problem.batch)
+    if FOLDS < units <= ALONE and count_classes(problem.family) <= FEW_CLASSES:
+        return quick_splits(problem, 1, units), 1, {"near": view.V}
+    draws = count_draws(problem.batch, most_draws(problem.batch))
+    first = log["gamma"][0] if "gamma" in log else None
+    return quick_splits(problem, draws), draws, {"first": first}
+
+
+def _factors_of_others(rule, loss, part, draw):
+    """Sharpness (n, 1) for each row, of the rows in other parts of the same draw."""
+    total, own = (
+        np.zeros((draw.max() + 1, loss.shape[1])),
+        np.zeros((part.max() + 1, loss.shape[1])),
+    )
+    np.add.at(total, draw, loss)
+    np.add.at(own, part, loss)
+    of_part = np.zeros(len(own), np.int64)
+    of_part[part] = draw
+    others = np.maximum(total[of_part] - own, 0.0)
+    return np.array([rule.calibrated(each[None]).sharpness for each in others])[part, None]
 
 
 def _parts(tests, problem, draws):

@@ -8,15 +8,20 @@ from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
-from lodim.models.melm.search.search import MIDDLE, PARTS
+from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
-from lodim.selection.cv import choose, choose_between
+from lodim.selection.cv import choose, preference
 
 __all__ = ["from_state", "melm"]
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
 SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
+DOUBTED, SURE = 2.0, 4.0  # standard errors by which "pooled" is better: to change, to be chosen
+LEAST = 0.01  # shrinkage in front of none
+FEW_DRAWS = 6  # of the folds that compare covariances, at most
+FINE = 32  # parts of a step between two values: an answer should not jump with a draw of folds
+TIE = 10.0  # deviance of all rows together by which two gammas are as good as equal
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
@@ -81,8 +86,8 @@ def melm(
         "empirical" has a large divergence there, whatever new rows are like: the balanced accuracy
         of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
         the features, so has "pooled" where all classes hardly vary.
-        Default: "shrunk"; where gamma is not given either, "pooled" if cross-validation finds it
-        better by more than two standard errors.
+        Default: "shrunk"; where gamma is not given either, the less the surer cross-validation is
+        that "pooled" is better: see Notes, and `shrinkage` of `control`.
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -134,10 +139,13 @@ def melm(
         classes the same prior probability, which serves balanced accuracy), calibrate (True; False
         leaves the densities and the scores as they are, and spares a search in each fold),
         n_neighbours (of "knn": how many rows vote, where one of weight 2 is two; default: chosen by
-        leaving rows out), reference_rows (10,000, training rows that are kept to be drawn and to be
-        neighbours, and of rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the
-        search: it has converged where the largest gradient is at most tol, or two steps in a row
-        raise the divergence by at most 1e-9 of it.
+        leaving rows out), shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
+        the intensity s that the rule of Ledoit and Wolf gives; 1 is the rule, 0 is "pooled";
+        default: by cross-validation where neither gamma nor covariance is given, else 1),
+        reference_rows (10,000, training rows that are kept to be drawn and to be neighbours, and of
+        rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
+        converged where the largest gradient is at most tol, or two steps in a row raise the
+        divergence by at most 1e-9 of it.
 
     Returns
     -------
@@ -159,21 +167,25 @@ def melm(
     where the largest of both signs are equal (1e-6) the longer tail of the rows is.
 
     Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds, drawn six times up to 500 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
+    folds, drawn twelve times up to 250 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
     fold of five held out beyond, on at most 20,000 rows drawn at random. In folds a search has
     three starts at most, at gamma 4, and from its end goes on to the other values. A value weighs
-    exp(-(loss - least loss) / (2 se)), se the standard error of the least loss; the weighted mean
-    of the values is taken, in log, and rounded to eighths of the step between two. The scores of a
-    fold are first calibrated, by one factor: a view that was made for the training rows is too sure
-    of others, and all the more the narrower its kernels are. Before that, on the same folds and at
-    gamma 4, "pooled" covariances are compared with "shrunk" ones, where none are given; they are
-    done with if they are no better in the first draw.
+    exp(-(loss - least loss) / s), s two standard errors of the least loss, or 10 / n if that is
+    more: a difference of 10 in the deviance of all n rows. The weighted mean of the values is
+    taken, in log, and rounded to a thirty-second of the step between two, so that another draw of
+    the folds moves it a little. The scores of a fold are first calibrated, by one factor: a view
+    that was made for the training rows is too sure of others, and all the more the narrower its
+    kernels are. Before that, on six of these draws at most and at gamma 4, "pooled" covariances are
+    compared with "shrunk" ones, where none are given; they are done with if they are no better in
+    the first draw. Where they are better by z standard errors of the difference, `shrinkage` is
+    0.01^((z - 2) / 2) from z = 2 on, and from 4 on they are chosen: so no draw of the folds makes
+    one jump into the other.
 
     The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
-    of an eighth of an octave. There most starts end in one view; at smaller gammas there are many
-    ends of nearly the same divergence, and a little more or less of gamma, or another seed, would
-    make another of them the best. With a gamma that is given, the best end at that gamma counts,
-    which may be another view.
+    of an eighth of an octave at most. There most starts end in one view; at smaller gammas there
+    are many ends of nearly the same divergence, and a little more or less of gamma, or another
+    seed, would make another of them the best. With a gamma that is given, the best end at that
+    gamma counts, which may be another view.
 
     All starts are searched on 2,048 rows, drawn at random where there are more, until two steps in
     a row raise the divergence by at most 1e-4 of it; the best three of their ends go on, over all
@@ -186,7 +198,8 @@ def melm(
     covariances of the classes that within all classes adds what k + 1 rows would; with kernels of
     the width of least log-loss of training rows that are left out, 10,000 at most and each with all
     its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
-    loss is equal but for rounding (1e-6) the widest. A last search in each of five
+    loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
+    groups, up to 250 of them and five classes, from the view of the fit; of more in each of five
     folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma of the fit,
     calibrates the probabilities of "kde" and "knn" by one factor of their scores, and gives the
     held-out balanced accuracy and log-loss of print and summary: of rows that had no part in the
@@ -221,21 +234,31 @@ def _fit(problem):
     """The fit of a problem, gamma and covariance chosen where they are open."""
     if problem.settings.gamma is not None or problem.family.name == "none":
         return SPEC.run(problem)
-    problem, tried = _chosen(problem, problem.arguments["covariance"] is None)
+    problem, tried = _chosen(problem)
     found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
     return SPEC.run(problem, tried, found=found)
 
 
-def _chosen(problem, covariance_open):
-    """The problem with gamma, and covariance if open, by cross-validation; the table of gammas."""
-    quick, draws = estimate.for_folds(problem), {"most_draws": estimate.most_draws(problem.batch)}
-    if covariance_open:
-        middle = replace(quick, settings=replace(quick.settings, gamma=MIDDLE))
-        best = choose_between(middle, "covariance", (SHRUNK, POOLED), **draws).settings.covariance
-        quick = replace(quick, settings=replace(quick.settings, covariance=best))
-    quick, frame = choose(quick, {"gamma": GAMMAS}, spread=SPREAD, parts=PARTS, **draws)
+def _chosen(problem):
+    """The problem with gamma, and shrinkage if open, by cross-validation; the table of gammas."""
+    quick = estimate.for_folds(problem)
+    draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
+    if problem.arguments["covariance"] is None and quick.settings.shrinkage is None:
+        quick = _with_shrinkage(quick, min(draws, FEW_DRAWS))
+    how = {"spread": SPREAD, "parts": FINE, "tie": tie}
+    quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame
+
+
+def _with_shrinkage(problem, draws):
+    """The problem with covariances shrunk the less, the surer "pooled" ones are better held out."""
+    middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
+    z = preference(middle, "covariance", (SHRUNK, POOLED), most_draws=draws)
+    share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
+    chosen = {"shrinkage": LEAST**share} if 0.0 < share < 1.0 else {}
+    chosen["covariance"] = POOLED if share == 1.0 else SHRUNK
+    return replace(problem, settings=replace(problem.settings, **chosen))
 
 
 REFERENCE = """\
@@ -246,6 +269,7 @@ REFERENCE = """\
   booktitle = {Machine Learning and Knowledge Discovery in Databases (ECML PKDD)},
   year      = {2015}
 }"""
+
 
 SPEC = ModelSpec(
     name="melm",

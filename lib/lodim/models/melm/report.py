@@ -83,7 +83,7 @@ def _class_rows(fit):
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
         ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
-        ("Covariances", f"{s.covariance}{_how_covariance(fit)}"),
+        ("Covariances", _covariances(fit)),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
         ("Regularizing term", significant(regularizing)),
@@ -99,10 +99,12 @@ def _class_rows(fit):
     return rows
 
 
-def _how_covariance(fit):
-    """A remark where cross-validation has chosen the covariance, else no text."""
-    was_open = fit.arguments["covariance"] is None and fit.arguments["gamma"] is None
-    return phrases.how(fit, "gamma") if was_open else ""
+def _covariances(fit):
+    """The kind of the covariances, and how far they are shrunk; whether cross-validation chose."""
+    s, given = fit.settings, fit.arguments
+    odds = "" if s.shrinkage is None else f", odds x {s.shrinkage:.2g}"
+    was_open = given["covariance"] is None and "shrinkage" not in (given["control"] or {})
+    return f"{s.covariance}{odds}{phrases.how(fit, 'gamma') if was_open else ''}"
 
 
 def _loadings(fit, most):

@@ -20,6 +20,7 @@ CHOICES = {
     "engine": ENGINES,
 }
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
+STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
 
 
@@ -28,7 +29,8 @@ class Settings:
     """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
     Cross-validation tries a tuple of gammas in one run.
-    A covariance of None is "shrunk": what stands where nothing compares others with it.
+    A covariance of None is "shrunk", a shrinkage of None is one: so they stand where nothing is
+    compared.
     """
 
     k: int | None
@@ -48,6 +50,7 @@ class Settings:
     max_iter: int = 500
     tol: float = 1e-6
     reference_rows: int = 10_000
+    shrinkage: float | None = None
 
     def __post_init__(self):
         for name in ("n_starts", "max_iter"):
@@ -61,6 +64,9 @@ class Settings:
             least, most = GAMMA
             wanted = f"a positive number, from {least:g} to {most:g}"
             check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)
+        if self.shrinkage is not None:
+            wanted = f"a number from 0 to {STRONGEST:g}"
+            check(self, "shrinkage", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)
         check_size(self, "tol")
         for name in ("penalty", "calibrate"):
             check(self, name, bool, lambda v: True, "True or False")
@@ -69,6 +75,11 @@ class Settings:
         for name, choices in CHOICES.items():
             check_choice(self, name, choices)
         _check_classifier(self.classifier)
+
+    @property
+    def odds(self):
+        """How many times the odds of the rule a "shrunk" covariance is shrunk by."""
+        return 1.0 if self.shrinkage is None else float(self.shrinkage)
 
     @property
     def has_builtin_classifier(self):
@@ -129,6 +140,8 @@ def _check_without_classes(problem):
     for name in FOR_CLASSES:
         if problem.arguments[name] != parameters[name].default:
             raise ArgumentError(f"{name} is for classes, and the formula has no response")
+    if problem.settings.shrinkage is not None:
+        raise ArgumentError("shrinkage is for classes, and the formula has no response")
 
 
 def _check_with_classes(settings):
@@ -136,6 +149,10 @@ def _check_with_classes(settings):
         raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
     if settings.n_neighbours is not None and settings.classifier != "knn":
         raise ArgumentError("n_neighbours is for classifier='knn'")
+    if settings.shrinkage is not None and settings.covariance != SHRUNK:
+        raise ArgumentError(
+            f"shrinkage is for covariance='shrunk', and covariance={settings.covariance!r} is given"
+        )
     if settings.prior != "shares" and not settings.has_builtin_classifier:
         raise ArgumentError("prior='equal' is for the classifiers 'kde' and 'knn'")
 

@@ -212,14 +212,14 @@ class Rule:
     def _link(self, score):
         return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_scores == 1 else score)
 
-    def calibrated(self, family, y, weight, score):
-        """The rule with the sharpness of least deviance where its scores were (n, K).
+    def calibrated(self, loss):
+        """The rule with the sharpness of least loss, by `sharpness_losses` of some rows.
 
         An estimator of the user's stays as it is.
         """
         if isinstance(self.other, Estimator):
             return self
-        return replace(self, sharpness=select_sharpness(family, y, weight, score))
+        return replace(self, sharpness=select_sharpness(loss))
 
     def _of_all_classes(self, values, absent):
         """Values (n, n_classes) from those of the classes that are present, (n, C)."""
@@ -259,10 +259,17 @@ def _other_classifier(settings, rows, Z, code, weight):
     return Estimator.from_rows(settings.classifier, Z, code, weight, int(code.max()) + 1)
 
 
-def select_sharpness(family, y, weight, score):
-    """The factor of link scores (n, K) of least deviance; of equals the smallest."""
-    loss = [weight @ family.deviance(y, b * score) for b in SHARPNESS]
-    return lowest_between(SHARPNESS, loss)
+def sharpness_losses(family, y, weight, score):
+    """Weighted deviance of each row at each factor of its link scores (n, K): (n, n_factors)."""
+    return np.stack([weight * family.deviance(y, b * score) for b in SHARPNESS], axis=1)
+
+
+def select_sharpness(loss):
+    """The factor of link scores of least loss, summed over rows (n, n_factors).
+
+    Of equals the smallest.
+    """
+    return lowest_between(SHARPNESS, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
@@ -271,7 +278,8 @@ def calibrated_deviance(family, y, weight, score):
     Densities of a view that was made for the training rows are too sure of others: the deviance
     itself would say little but how wide the kernels are.
     """
-    return family.deviance(y, select_sharpness(family, y, weight, score) * score)
+    factor = select_sharpness(sharpness_losses(family, y, weight, score))
+    return family.deviance(y, factor * score)
 
 
 def balanced_accuracy(y, weight, score):

@@ -37,6 +37,8 @@ class Plan:
         Times Silverman's bandwidths.
     covariance : str
         "empirical", "ledoit-wolf", "pooled" or "shrunk", see `whitening`.
+    shrinkage : float
+        Of "shrunk": times the odds of the rule's intensity.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
@@ -60,6 +62,7 @@ class Plan:
     k: int = 2
     gamma: float = 1.0
     covariance: str = EMPIRICAL
+    shrinkage: float = 1.0
     penalty: bool = False
     average: bool = False
     smallest: bool = False
@@ -126,17 +129,22 @@ def search_manifold(X, code, weight, plan):
     return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
-def search_gammas(X, code, weight, plan, gammas, first=None):
+def search_gammas(X, code, weight, plan, gammas, first=None, near=None):
     """The Manifold of each of several gammas and of the `first` one, by gamma.
 
     The first, by default the nearest to MIDDLE, is searched from all starts, each other from where
     its neighbour ended: so the view is a continuous function of gamma as far as there is one,
     which the best of many starts need not be. Other parameters are those of `search_manifold`.
+
+    near : V (p, k) that the first is searched from instead of all starts
     """
     with single_blas():
         basis, sample, plan = _coordinates(X, code, weight, plan)
         first = first or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
-        starts = starting_projections(sample, basis, plan)
+        if near is None:
+            starts = starting_projections(sample, basis, plan)
+        else:
+            starts = _orthonormal(basis.of_directions(near))[None], [NEIGHBOUR]
         found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
         above = sorted(gamma for gamma in gammas if gamma > first)
         below = sorted((gamma for gamma in gammas if gamma < first), reverse=True)
@@ -159,7 +167,7 @@ def _coordinates(X, code, weight, plan):
     """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
     one_class = not code.any()
     shape = {"whiten": not (plan.penalty or one_class)}
-    shape["shrink"] = plan.covariance == SHRUNK and not one_class
+    shape["shrink"] = plan.shrinkage if plan.covariance == SHRUNK and not one_class else 0.0
     basis = Basis.from_rows(X, code, weight, **shape)
     sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
     return basis, sample, replace(plan, k=min(plan.k, basis.rank))

@@ -47,7 +47,7 @@ class Basis:
     separates: bool
 
     @classmethod
-    def from_rows(cls, X, code, weight, whiten=True, shrink=False):
+    def from_rows(cls, X, code, weight, whiten=True, shrink=0.0):
         """Basis of rows X (n, p), from the pooled covariance within classes.
 
         Parameters
@@ -58,9 +58,10 @@ class Basis:
         weight : array (n,)
         whiten : bool
             True: z has unit variances within classes; False: X is rotated alone.
-        shrink : bool
-            Whether the covariance is shrunk towards its diagonal, as far as the rule of Ledoit and
-            Wolf says. Directions in which class means alone differ are kept then.
+        shrink : float
+            Above zero the covariance is shrunk towards its diagonal, by the intensity s of Ledoit
+            and Wolf's rule with odds s / (1 - s) so many times as large. Directions in which class
+            means alone differ are kept then.
         """
         share = weight / weight.sum()
         mean = share @ X
@@ -74,7 +75,7 @@ class Basis:
         kept, target, n_varying = 1.0, 0.0, len(values)
         if shrink and varies.any():
             of_varying = residual[:, varies] / unit[varies]
-            kept, target = _shrinkage(of_varying, values, share, weight.sum())
+            kept, target = _shrinkage(of_varying, values, share, weight.sum(), shrink)
         if target:
             vectors, values = _with_means(vectors, values, between, varies)
         separates = len(vectors) > len(values) and _separates(rows, between, vectors)
@@ -116,14 +117,16 @@ def center_by_class(X, code, weight):
     return X - means[code], means
 
 
-def _shrinkage(rows, values, share, n):
+def _shrinkage(rows, values, share, n, odds):
     """What is kept of the covariance of n rows (n_rows, p), and the variance that is added to each.
 
-    values : its eigenvalues but those that are zero; share (n_rows,) of each row
+    values : its eigenvalues but those that are zero; share (n_rows,) of each row; odds : times
+    those of the rule's intensity
     """
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
+    s = odds * s / (1.0 - s + odds * s)
     return 1.0 - s, s * mean
 
 
