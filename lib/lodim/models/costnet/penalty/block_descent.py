@@ -17,7 +17,7 @@ from lodim.models.costnet.penalty.prox import (
     prox_tree,
 )
 
-MOST_NEWTON = 800  # numbers in a Newton step: more cost more than the sweeps that they spare
+MOST_NEWTON = 800  # rows of a Newton step's matrix: more cost more than the sweeps that they spare
 NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
@@ -110,15 +110,13 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """
     K, s = w.shape[0], at.size
     M, rhs = np.zeros((K * s, K * s)), np.empty(K * s)
-    coupled = H.shape[0] > 1
     for k in range(K):
         for a in range(s):
             rhs[k * s + a] = c[k, at[a]]
             for m in range(k + 1):
-                if coupled or m == k:
-                    row = H[k, m, at[a]] if coupled else H[0, 0, at[a]]
-                    for b in range(s):
-                        M[k * s + a, m * s + b] = row[at[b]]
+                row = H[k, m, at[a]]
+                for b in range(s):
+                    M[k * s + a, m * s + b] = row[at[b]]
     for g in range(g0, g1):
         norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
         if norm == 0.0:
@@ -141,6 +139,106 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
                         for m in range(k + 1):
                             M[k * s + a, m * s + b] -= cross * w[m, member[h]]
     return M, rhs
+
+
+@njit(**FAST)
+def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Newton step (K s,) by the whole matrix; nothing where it is not positive definite."""
+    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
+    largest = 0.0
+    for i in range(step.size):
+        largest = max(largest, M[i, i])
+    for i in range(step.size):
+        M[i, i] += 1e-11 * largest
+    if not _cholesky(M):
+        return np.empty(0)
+    _cholesky_solve(M, step)
+    return step
+
+
+@njit(**FAST)
+def _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Hessian and minus the gradient (K, s) of several scores that H does not couple.
+
+    Of each score the Hessian is M (s, s); of all together it has for each group less root^2 w_g
+    w_g'. Groups of norm above zero, (n,), and their roots (n,). Else as `_newton_system`.
+    """
+    K, s = w.shape[0], at.size
+    M, rhs = np.empty((s, s)), np.empty((K, s))
+    for a in range(s):
+        row = H[0, 0, at[a]]
+        for b in range(s):
+            M[a, b] = row[at[b]]
+        for k in range(K):
+            rhs[k, a] = c[k, at[a]]
+    group, root = np.full(g1 - g0, -1), np.zeros(g1 - g0)
+    n = 0
+    for g in range(g0, g1):
+        norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
+        if norm == 0.0:
+            continue
+        pull = lam * cost[g] / norm
+        group[n], root[n] = g, np.sqrt(pull) / norm
+        n += 1
+        for i in range(start[g], start[g + 1]):
+            a = position[member[i]]
+            if a >= 0:
+                M[a, a] += pull
+                for k in range(K):
+                    rhs[k, a] -= pull * w[k, member[i]]
+    return M, rhs, group[:n], root[:n]
+
+
+@njit(**FAST)
+def _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Newton step (K s,) of several scores that H does not couple; nothing where it fails.
+
+    The Hessian is M for each score, less a matrix of rank one for each group: by the formula of
+    Woodbury two matrices are factored, of the size of s and of the number of groups.
+    """
+    K, s = w.shape[0], at.size
+    M, x, group, root = _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
+    largest = 0.0
+    for a in range(s):
+        largest = max(largest, M[a, a])
+    for a in range(s):
+        M[a, a] += 1e-11 * largest
+    if not _cholesky(M):
+        return np.empty(0)
+    inverse, n = np.eye(s), group.size
+    for a in range(s):
+        _cholesky_solve(M, inverse[a])
+    for k in range(K):
+        _cholesky_solve(M, x[k])
+    inner, along = np.eye(n), np.zeros(n)
+    for r in range(n):
+        for i in range(start[group[r]], start[group[r] + 1]):
+            a = position[member[i]]
+            if a < 0:
+                continue
+            for k in range(K):
+                along[r] += root[r] * w[k, member[i]] * x[k, a]
+            for q in range(r + 1):
+                for h in range(start[group[q]], start[group[q] + 1]):
+                    b = position[member[h]]
+                    if b >= 0:
+                        both = 0.0
+                        for k in range(K):
+                            both += w[k, member[i]] * w[k, member[h]]
+                        inner[r, q] -= root[r] * root[q] * both * inverse[a, b]
+    if not _cholesky(inner):
+        return np.empty(0)
+    _cholesky_solve(inner, along)
+    rest = np.zeros((K, s))
+    for r in range(n):
+        for i in range(start[group[r]], start[group[r] + 1]):
+            a = position[member[i]]
+            if a >= 0:
+                for k in range(K):
+                    rest[k, a] += root[r] * along[r] * w[k, member[i]]
+    for k in range(K):
+        _cholesky_solve(M, rest[k])
+    return (x + rest).ravel()
 
 
 @njit(**FAST)
@@ -167,18 +265,16 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
             if w[k, j] != 0.0 and position[j] < 0:
                 position[j] = s
                 s += 1
-    if s == 0 or K * s > MOST_NEWTON:
+    if s == 0 or H.shape[0] * s > MOST_NEWTON:
         return 0.0, False
     at = np.flatnonzero(position >= 0)
-    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
-    largest = 0.0
-    for i in range(K * s):
-        largest = max(largest, M[i, i])
-    for i in range(K * s):
-        M[i, i] += 1e-11 * largest
-    if not _cholesky(M):
+    groups = g0, g1, start, member, cost
+    if H.shape[0] < K:
+        step = _uncoupled_newton(H, c, w, lam, *groups, at, position)
+    else:
+        step = _newton_direction(H, c, w, lam, *groups, at, position)
+    if step.size == 0:
         return 0.0, False
-    _cholesky_solve(M, step)
     for k in range(K):
         for j in range(lo, hi):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
@@ -270,7 +366,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
     for k in range(K):
         for j in range(lo, hi):
             old[k, j] = w[k, j]
-    one = K == 1 and hi - lo == 1
+    one = H.shape[0] == 1 and hi - lo == 1  # then a step is exact
     largest = 0.0
     for _ in range(1 if one else STEPS):
         length, same_support = _proximal_step(
