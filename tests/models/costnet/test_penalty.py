@@ -528,7 +528,7 @@ def test_many_scores_of_correlated_columns_take_few_sweeps():
     c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
     w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
     layout = at, at, np.ones(A, bool), at, at[:-1], np.ones(A), at[:-1]
-    limits = np.ones(A), 1e-10, 1.0, 1000
+    limits = np.ones(A), 1e-10, 1.0, 1000, True
     sweeps = block_descent.minimize(layout, H[None, None], c.copy(), w, dual, lam, *limits)
     assert np.count_nonzero(w.any(axis=0)) == A and sweeps < 20
     slope, size = c - w @ H, np.sqrt((w**2).sum(axis=0))

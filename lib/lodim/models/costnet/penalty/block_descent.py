@@ -2,7 +2,9 @@
 
 H is (J, J, A, A): J = K where the scores are coupled, else 1 and the same for each. `c` (K, A) is
 minus the gradient of the smooth part at w. Groups [g0, g1) have their members within the
-coefficients [lo, hi). Else as in `prox`.
+coefficients [lo, hi). `alike` is None, or True of several scores that H does not couple: numba
+leaves out what the one or the other does not need, and compiles it when it is needed. Else as in
+`prox`.
 """
 
 import numpy as np
@@ -242,20 +244,20 @@ def _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 
 @njit(**FAST)
-def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps):
+def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike):
     """Newton steps on the nonzero coefficients of [lo, hi), until one lowers little; in place.
 
     The objective is smooth there. Groups whose norm a step would take through zero become zero, and
     the others go on at once. `c` is updated over [lo, hi); `d` (K, A) is workspace.
     """
     for _ in range(NEWTON_STEPS):
-        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d)
+        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike)
         if not crossed and gain <= eps:
             break
 
 
 @njit(**FAST)
-def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
+def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     K = w.shape[0]
     position = np.full(hi, -1)
@@ -269,10 +271,10 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
         return 0.0, False
     at = np.flatnonzero(position >= 0)
     groups = g0, g1, start, member, cost
-    if H.shape[0] < K:
-        step = _uncoupled_newton(H, c, w, lam, *groups, at, position)
-    else:
+    if alike is None:
         step = _newton_direction(H, c, w, lam, *groups, at, position)
+    else:
+        step = _uncoupled_newton(H, c, w, lam, *groups, at, position)
     if step.size == 0:
         return 0.0, False
     for k in range(K):
@@ -356,7 +358,7 @@ def _proximal_step(lo, hi, g0, g1, nested, H, c, w, dual, lam, L, start, member,
 
 
 @njit(**FAST)
-def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
+def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
     block, first, nested, start, member, cost, _ = layout
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -376,7 +378,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
         if L * length <= eps:
             break
         if same_support and not one:
-            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps)
+            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
@@ -387,7 +389,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
 
 
 @njit(**FAST)
-def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
+def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, alike):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place from w on; the number of sweeps.
 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
@@ -400,7 +402,8 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     for sweep in range(1, max_sweeps + 1):
         largest = 0.0
         for b in range(nested.size):
-            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], u, d, old, eps)
+            work = u, d, old, eps, alike
+            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], *work)
             largest = max(largest, decrease)
         if largest <= 1e4 * target:
             slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
@@ -410,7 +413,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
             eps *= 0.1
         if nested.size > 1:
             whole = FIRST, A, FIRST, cost.size
-            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target)
+            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
     return max_sweeps
 
 
@@ -457,7 +460,8 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             ended = slack + over * value / lams[i] <= target
         if not ended:
             lam, radius = lams[i], value / lams[i]
-            sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps)
+            limits = target, radius, max_sweeps, None
+            sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, *limits)
         c[:] = c0
         subtract_product(H, w, FIRST, A, c, FIRST, A)
         value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)

@@ -264,7 +264,7 @@ class NewtonSolver:
         start = w.copy()
         c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
         radius = self._objective(s.w, s.loss, lam, ridge) / lam
-        limits = target, radius, SWEEPS
+        limits = target, radius, SWEEPS, None if self._exact else True
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         dw = np.zeros_like(s.w)
