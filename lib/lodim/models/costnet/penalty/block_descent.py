@@ -15,8 +15,7 @@ from lodim.models.costnet.penalty.prox import (
     FIRST,
     duality_gap,
     penalty,
-    prox_overlapping,
-    prox_tree,
+    prox_block,
 )
 
 MOST_NEWTON = 800  # rows of a Newton step's matrix: more cost more than the sweeps that they spare
@@ -335,17 +334,16 @@ def _move(H, c, w, lo, hi, d):
 
 
 @njit(**FAST)
-def _proximal_step(lo, hi, g0, g1, nested, H, c, w, dual, lam, L, start, member, cost, u, d, eps):
-    """One proximal gradient step on a block: its squared length, and whether the support stayed."""
+def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
+    """One proximal gradient step on block b: its squared length, and whether the support stayed."""
+    block, first, _, start, member, cost, _ = layout
+    lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
-    if nested:
-        prox_tree(u, t * lam, g0, g1, start, member, cost)
-    else:
-        tol = 0.01 * np.sqrt(eps * L)
-        prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol)
+    tol = 0.01 * np.sqrt(eps * L)
+    prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             d[k, j] = u[k, j] - w[k, j]
@@ -371,9 +369,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
     one = H.shape[0] == 1 and hi - lo == 1  # then a step is exact
     largest = 0.0
     for _ in range(1 if one else STEPS):
-        length, same_support = _proximal_step(
-            lo, hi, g0, g1, nested[b], H, c, w, dual, lam, L, start, member, cost, u, d, eps
-        )
+        length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
         largest = max(largest, L * length)
         if L * length <= eps:
             break
@@ -395,13 +391,13 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
     is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
-    _, _, nested, start, member, cost, _ = layout
+    _, first, _, start, member, cost, _ = layout
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
     eps = 0.1 * target
     for sweep in range(1, max_sweeps + 1):
         largest = 0.0
-        for b in range(nested.size):
+        for b in range(first.size - 1):
             work = u, d, old, eps, alike
             decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], *work)
             largest = max(largest, decrease)
@@ -411,7 +407,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
                 return sweep
         if largest <= eps:
             eps *= 0.1
-        if nested.size > 1:
+        if first.size > 2:
             whole = FIRST, A, FIRST, cost.size
             newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
     return max_sweeps
@@ -430,12 +426,12 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     It starts from w (1, A) and dual (1, members), and ends where glmnet does if `early_stop`. H
     keeps its last ridge on the diagonal.
     """
-    block, _, nested, start, member, cost, _ = layout
+    block, first, _, start, member, cost, _ = layout
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
-    lipschitz = np.empty(nested.size)
-    for b in range(nested.size):
+    lipschitz = np.empty(first.size - 1)
+    for b in range(first.size - 1):
         lipschitz[b] = largest_eigenvalue(H, 1, block[b], block[b + 1])
     u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
