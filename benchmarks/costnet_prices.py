@@ -1,6 +1,6 @@
 """costnet's price list at every budget on unseen halves, beside two lassos with refit.
 
-    python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 20] [--out FILE]
+    python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 12] [--out FILE]
                                         [--worst FILE]
 
 Sets: `heart` with its price list; `pima_diabetes` and `liver_disorders` of FOLDER with the prices
@@ -152,7 +152,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--sets")
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--out")
     parser.add_argument("--worst")
     args = parser.parse_args()
