@@ -411,6 +411,15 @@ def test_a_path_starts_each_penalty_where_the_last_change_leads(name, monkeypatc
     np.testing.assert_allclose(ahead.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
 
 
+def test_a_penalty_may_stand_more_than_once():
+    X, y, _, groups, family = problem("binomial", SHAPES["tree"])
+    batch = batch_of(X, y)
+    lambdas = lambda_max(batch, family, groups) * np.array([0.5, 0.2, 0.2, 0.1, 0.0, 0.0, 0.0])
+    trace = penalty_path(batch, family, groups, lambdas)
+    assert np.isfinite(trace.coef).all() and trace.converged.all()
+    np.testing.assert_allclose(trace.coef[1], trace.coef[2], atol=1e-6)
+
+
 def test_where_a_path_begins_and_ends():
     X, y, _, g, family = problem("gaussian", SHAPES["two parents"])
     batch = batch_of(X, y)

@@ -117,7 +117,7 @@ class NewtonSolver:
         """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            if i > 1:
+            if i > 1 and lams[i - 1] < lams[i - 2]:
                 grow = (lam - lams[i - 1]) / (lams[i - 1] - lams[i - 2])
                 self._go_ahead(steps[-2], grow, lam, ridge)
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
