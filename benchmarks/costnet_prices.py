@@ -1,6 +1,7 @@
 """costnet's price list at every budget on unseen halves, beside two lassos with refit.
 
-    python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 5] [--out FILE]
+    python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 12] [--out FILE]
+                                        [--worst FILE]
 
 Sets: `heart` with its price list; `pima_diabetes` and `liver_disorders` of FOLDER with the prices
 of Turney (1995, J. Artificial Intelligence Research 2), where tests share a blood draw; alerts of
@@ -11,6 +12,12 @@ budget pays for the one of least training deviance. A row for each set, budget (
 of everything) and split: held-out deviance of the three, and the standard error, by rows, of how
 much costnet's is above each peer's. At the end of a set: the splits' mean difference from each, in
 units of the root mean square of the standard errors, budget by budget.
+
+The worst budget of a set is a maximum, above zero where both methods are equal. What it is then is
+told by the splits: their differences less the mean of all, each split's with a random sign, the
+same at all its budgets. `--worst` has a row for each set and peer: the worst budget, its mean
+difference in standard errors (`worst`), median and 95 % point of that maximum of equal methods, and
+how often these reach `worst` (`p`; splits share rows, so that it is rather too small).
 """
 
 import argparse
@@ -32,6 +39,8 @@ from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 FIELDS = ("set", "seed", "share", "costnet", "lasso", "priced", "se_lasso", "se_priced")
+WORST = ("set", "peer", "splits", "share", "worst", "equal_median", "equal_95", "p")
+FLIPS = 10_000
 MOST = 400
 TURNEY = {
     "pima_diabetes": (2.1, {"x2": 15.51, "x5": 20.68}),
@@ -113,23 +122,50 @@ def rows(name, df, asked, seed):
         yield {"set": name, "seed": seed, "share": share} | row
 
 
+def worst_budget(name, frame, peer):
+    """The row of WORST of a set and a peer."""
+    seeds = frame["seed"].nunique()
+    above = (frame["costnet"] - frame[peer]).to_numpy().reshape(seeds, -1)
+    error = frame[f"se_{peer}"].to_numpy().reshape(seeds, -1)
+    error = np.sqrt((error**2).mean(axis=0)).clip(1e-12)
+    ratio = above.mean(axis=0) / error
+    centred = (above - above.mean(axis=0)) * (seeds / max(1, seeds - 1)) ** 0.5
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (FLIPS, seeds))
+    equal = (signs @ centred / seeds / error).max(axis=1)
+    worst = (
+        round(float(ratio.max()), 2),
+        *(round(float(np.quantile(equal, q)), 2) for q in (0.5, 0.95)),
+    )
+    often = round(float((equal >= ratio.max() - 1e-9).mean()), 4)
+    return dict(zip(WORST, (name, peer, seeds, SHARES[ratio.argmax()], *worst, often), strict=True))
+
+
+def table(name, where):
+    """A csv.DictWriter of a file of that name, or of the screen, with its head written."""
+    file = open(name, "w", newline="") if name else sys.stdout  # noqa: SIM115
+    writer = csv.DictWriter(file, where)
+    writer.writeheader()
+    return file, writer
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--sets")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--out")
+    parser.add_argument("--worst")
     args = parser.parse_args()
-    out = open(args.out, "w", newline="") if args.out else sys.stdout  # noqa: SIM115
-    writer = csv.DictWriter(out, FIELDS)
-    writer.writeheader()
+    (out, writer), (end, worst) = table(args.out, FIELDS), table(args.worst, WORST)
     for name, (df, asked) in problems(args.folder).items():
         if args.sets and name not in args.sets.split(","):
             continue
-        table = [row for seed in range(args.seeds) for row in rows(name, df, asked, seed)]
-        writer.writerows(table)
+        found = [row for seed in range(args.seeds) for row in rows(name, df, asked, seed)]
+        writer.writerows(found)
         out.flush()
-        frame = pd.DataFrame(table)
+        frame = pd.DataFrame(found)
+        worst.writerows(worst_budget(name, frame, peer) for peer in ("lasso", "priced"))
+        end.flush()
         by = frame.groupby("share").mean(numeric_only=True)
         for n in ("lasso", "priced"):
             error = (frame[f"se_{n}"] ** 2).groupby(frame["share"]).mean() ** 0.5

@@ -208,3 +208,16 @@ def test_errors_are_of_whole_groups():
     groups = np.repeat(np.arange(60), 5)
     same = ld.costnet("y ~ a + b + c", rows, costs=costs, groups=groups).estimates.frontier.error
     np.testing.assert_allclose(same[0], one, rtol=0.1)
+
+
+def test_a_dear_column_is_listed_that_cheap_ones_beat_in_the_training_rows_alone():
+    """Four cheap columns fit a little better than one dear, and worse in rows held out."""
+    columns = np.column_stack([np.ones(120), np.random.default_rng(1).normal(size=(120, 6))])
+    X = np.linalg.qr(columns)[0][:, 1:] * np.sqrt(120.0)
+    df = pd.DataFrame(X[:, :4], columns=list("abcd")).assign(dear=X[:, 4])
+    df["y"] = X @ [0.452, 0.452, 0.452, 0.452, 0.9, 1.5]  # the last is noise: no column shows it
+    prices = ld.costnet("y ~ .", df, costs=dict.fromkeys("abcd", 1.0) | {"dear": 10.0}).prices()
+    cheap, dear = (prices[prices["cost"] == cost].iloc[0] for cost in (4.0, 10.0))
+    assert dear["new"] == "dear" and dear["dropped"] == "a, b, c, d"
+    assert cheap["dev_ratio"] > dear["dev_ratio"]
+    assert cheap["dev_ratio_held_out"] < dear["dev_ratio_held_out"]

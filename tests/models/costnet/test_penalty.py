@@ -15,7 +15,7 @@ from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty import solvers
+from lodim.models.costnet.penalty import block_descent, solvers
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.path import lambda_max, penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
@@ -397,6 +397,29 @@ def test_more_columns_than_moments_are_kept(monkeypatch):
     np.testing.assert_allclose(one.coef, two.coef, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["binomial", "multinomial"])
+def test_a_path_starts_each_penalty_where_the_last_change_leads(name, monkeypatch):
+    """With fewer steps than from the last solution, to the same minimum."""
+    X, y, _, groups, family = problem(name, SHAPES["tree"], n=300)
+    batch = batch_of(X, y)
+    lambdas = lambda_max(batch, family, groups) * np.geomspace(1.0, 0.01, 60)
+    ahead = penalty_path(batch, family, groups, lambdas)
+    monkeypatch.setattr(NewtonSolver, "_go_ahead", lambda *_: None)
+    plain = penalty_path(batch, family, groups, lambdas)
+    assert ahead.n_iter.sum() < 0.95 * plain.n_iter.sum()
+    np.testing.assert_allclose(ahead.objective, plain.objective, rtol=1e-7)
+    np.testing.assert_allclose(ahead.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
+
+
+def test_a_penalty_may_stand_more_than_once():
+    X, y, _, groups, family = problem("binomial", SHAPES["tree"])
+    batch = batch_of(X, y)
+    lambdas = lambda_max(batch, family, groups) * np.array([0.5, 0.2, 0.2, 0.1, 0.0, 0.0, 0.0])
+    trace = penalty_path(batch, family, groups, lambdas)
+    assert np.isfinite(trace.coef).all() and trace.converged.all()
+    np.testing.assert_allclose(trace.coef[1], trace.coef[2], atol=1e-6)
+
+
 def test_where_a_path_begins_and_ends():
     X, y, _, g, family = problem("gaussian", SHAPES["two parents"])
     batch = batch_of(X, y)
@@ -478,6 +501,47 @@ def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
     slope = gradient(theta)
     assert np.linalg.norm(along + slope) < 0.02 * np.linalg.norm(slope)
     assert not np.delete(dw, keep, axis=1).any()
+
+
+def test_the_newton_step_of_scores_that_are_not_coupled_is_that_of_the_whole_hessian():
+    """Nested groups, one of norm zero and one with a coefficient of zero, three scores."""
+    rng = np.random.default_rng(5)
+    sets = [[0], [2], [4, 5], [0, 1], [2, 3], [0, 1, 2, 3]]
+    start = np.cumsum([0, *map(len, sets)])
+    member, cost = np.concatenate(sets), rng.uniform(0.5, 2.0, len(sets))
+    K, A, lam = 3, 6, 0.7
+    w, c, root = rng.normal(size=(K, A)), rng.normal(size=(K, A)), rng.normal(size=(A, 8))
+    w[:, 4:] = w[:, 2] = 0.0
+    G, at = root @ root.T, np.array([0, 1, 3])
+    hessian, gradient = np.kron(np.eye(K), G), -c.copy()
+    for members, price in zip(sets, cost, strict=True):
+        norm = np.linalg.norm(w[:, members])
+        if norm > 0.0:
+            one, whole = np.zeros((K, A)), np.zeros(A)
+            one[:, members], whole[members] = w[:, members] / norm, 1.0
+            u = one.ravel()
+            hessian += lam * price / norm * (np.kron(np.eye(K), np.diag(whole)) - np.outer(u, u))
+            gradient += lam * price * one
+    on = (np.arange(K)[:, None] * A + at).ravel()
+    expected = np.linalg.solve(hessian[np.ix_(on, on)], -gradient[:, at].ravel())
+    position = np.array([0, 1, -1, 2, -1, -1])
+    groups = 0, len(sets), start, member, cost
+    step = block_descent._uncoupled_newton(G[None, None], c, w, lam, *groups, at, position)
+    np.testing.assert_allclose(step, expected, rtol=1e-8)
+
+
+def test_many_scores_of_correlated_columns_take_few_sweeps():
+    """Descent by columns alone took hundreds."""
+    K, A, lam = 15, 60, 1e-3
+    H = 0.95 ** np.abs(np.subtract.outer(np.arange(A), np.arange(A)))
+    c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
+    w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
+    layout = at, at, None, at, at[:-1], np.ones(A), at[:-1]
+    limits = np.ones(A), 1e-10, 1.0, 1000, True
+    sweeps = block_descent.minimize(layout, H[None, None], c.copy(), w, dual, lam, *limits)
+    assert np.count_nonzero(w.any(axis=0)) == A and sweeps < 20
+    slope, size = c - w @ H, np.sqrt((w**2).sum(axis=0))
+    np.testing.assert_allclose(slope, lam * w / size, atol=1e-5 * lam)
 
 
 def test_many_classes_take_few_steps():

@@ -196,7 +196,8 @@ def _pool(batch, family, settings, path=None, lambdas=None):
     proposals = [proposal for some in found.values() for proposal in some]
     if "greedy" in settings.rules:
         proposals += rules.backward_proposals(search, proposals)
-    listed = select_frontier(search, proposals, _share(settings))
+    by_deviance = not _by_cv(settings) or count_units(batch) < 2
+    listed = select_frontier(search, proposals, _share(settings), by_deviance)
     return Pool(search, asked, listed), [c.state.deviance for c in found.get("exact", ())]
 
 

@@ -2,7 +2,9 @@
 
 H is (J, J, A, A): J = K where the scores are coupled, else 1 and the same for each. `c` (K, A) is
 minus the gradient of the smooth part at w. Groups [g0, g1) have their members within the
-coefficients [lo, hi). Else as in `prox`.
+coefficients [lo, hi). `alike` is None, or True of several scores that H does not couple: numba
+leaves out what the one or the other does not need, and compiles it when it is needed. Else as in
+`prox`.
 """
 
 import numpy as np
@@ -13,11 +15,10 @@ from lodim.models.costnet.penalty.prox import (
     FIRST,
     duality_gap,
     penalty,
-    prox_overlapping,
-    prox_tree,
+    prox_block,
 )
 
-MOST_NEWTON = 800  # numbers in a Newton step: more cost more than the sweeps that they spare
+MOST_NEWTON = 800  # rows of a Newton step's matrix: more cost more than the sweeps that they spare
 NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
@@ -110,15 +111,13 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """
     K, s = w.shape[0], at.size
     M, rhs = np.zeros((K * s, K * s)), np.empty(K * s)
-    coupled = H.shape[0] > 1
     for k in range(K):
         for a in range(s):
             rhs[k * s + a] = c[k, at[a]]
             for m in range(k + 1):
-                if coupled or m == k:
-                    row = H[k, m, at[a]] if coupled else H[0, 0, at[a]]
-                    for b in range(s):
-                        M[k * s + a, m * s + b] = row[at[b]]
+                row = H[k, m, at[a]]
+                for b in range(s):
+                    M[k * s + a, m * s + b] = row[at[b]]
     for g in range(g0, g1):
         norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
         if norm == 0.0:
@@ -144,20 +143,120 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 
 @njit(**FAST)
-def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps):
+def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Newton step (K s,) by the whole matrix; nothing where it is not positive definite."""
+    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
+    largest = 0.0
+    for i in range(step.size):
+        largest = max(largest, M[i, i])
+    for i in range(step.size):
+        M[i, i] += 1e-11 * largest
+    if not _cholesky(M):
+        return np.empty(0)
+    _cholesky_solve(M, step)
+    return step
+
+
+@njit(**FAST)
+def _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Hessian and minus the gradient (K, s) of several scores that H does not couple.
+
+    Of each score the Hessian is M (s, s); of all together it has for each group less root^2 w_g
+    w_g'. Groups of norm above zero, (n,), and their roots (n,). Else as `_newton_system`.
+    """
+    K, s = w.shape[0], at.size
+    M, rhs = np.empty((s, s)), np.empty((K, s))
+    for a in range(s):
+        row = H[0, 0, at[a]]
+        for b in range(s):
+            M[a, b] = row[at[b]]
+        for k in range(K):
+            rhs[k, a] = c[k, at[a]]
+    group, root = np.full(g1 - g0, -1), np.zeros(g1 - g0)
+    n = 0
+    for g in range(g0, g1):
+        norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
+        if norm == 0.0:
+            continue
+        pull = lam * cost[g] / norm
+        group[n], root[n] = g, np.sqrt(pull) / norm
+        n += 1
+        for i in range(start[g], start[g + 1]):
+            a = position[member[i]]
+            if a >= 0:
+                M[a, a] += pull
+                for k in range(K):
+                    rhs[k, a] -= pull * w[k, member[i]]
+    return M, rhs, group[:n], root[:n]
+
+
+@njit(**FAST)
+def _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Newton step (K s,) of several scores that H does not couple; nothing where it fails.
+
+    The Hessian is M for each score, less a matrix of rank one for each group: by the formula of
+    Woodbury two matrices are factored, of the size of s and of the number of groups.
+    """
+    K, s = w.shape[0], at.size
+    M, x, group, root = _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
+    largest = 0.0
+    for a in range(s):
+        largest = max(largest, M[a, a])
+    for a in range(s):
+        M[a, a] += 1e-11 * largest
+    if not _cholesky(M):
+        return np.empty(0)
+    inverse, n = np.eye(s), group.size
+    for a in range(s):
+        _cholesky_solve(M, inverse[a])
+    for k in range(K):
+        _cholesky_solve(M, x[k])
+    inner, along = np.eye(n), np.zeros(n)
+    for r in range(n):
+        for i in range(start[group[r]], start[group[r] + 1]):
+            a = position[member[i]]
+            if a < 0:
+                continue
+            for k in range(K):
+                along[r] += root[r] * w[k, member[i]] * x[k, a]
+            for q in range(r + 1):
+                for h in range(start[group[q]], start[group[q] + 1]):
+                    b = position[member[h]]
+                    if b >= 0:
+                        both = 0.0
+                        for k in range(K):
+                            both += w[k, member[i]] * w[k, member[h]]
+                        inner[r, q] -= root[r] * root[q] * both * inverse[a, b]
+    if not _cholesky(inner):
+        return np.empty(0)
+    _cholesky_solve(inner, along)
+    rest = np.zeros((K, s))
+    for r in range(n):
+        for i in range(start[group[r]], start[group[r] + 1]):
+            a = position[member[i]]
+            if a >= 0:
+                for k in range(K):
+                    rest[k, a] += root[r] * along[r] * w[k, member[i]]
+    for k in range(K):
+        _cholesky_solve(M, rest[k])
+    return (x + rest).ravel()
+
+
+@njit(**FAST)
+def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike):
     """Newton steps on the nonzero coefficients of [lo, hi), until one lowers little; in place.
 
     The objective is smooth there. Groups whose norm a step would take through zero become zero, and
     the others go on at once. `c` is updated over [lo, hi); `d` (K, A) is workspace.
     """
     for _ in range(NEWTON_STEPS):
-        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d)
+        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike)
         if not crossed and gain <= eps:
             break
 
 
 @njit(**FAST)
-def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
+def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     K = w.shape[0]
     position = np.full(hi, -1)
@@ -167,18 +266,16 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d):
             if w[k, j] != 0.0 and position[j] < 0:
                 position[j] = s
                 s += 1
-    if s == 0 or K * s > MOST_NEWTON:
+    if s == 0 or H.shape[0] * s > MOST_NEWTON:
         return 0.0, False
     at = np.flatnonzero(position >= 0)
-    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
-    largest = 0.0
-    for i in range(K * s):
-        largest = max(largest, M[i, i])
-    for i in range(K * s):
-        M[i, i] += 1e-11 * largest
-    if not _cholesky(M):
+    groups = g0, g1, start, member, cost
+    if alike is None:
+        step = _newton_direction(H, c, w, lam, *groups, at, position)
+    else:
+        step = _uncoupled_newton(H, c, w, lam, *groups, at, position)
+    if step.size == 0:
         return 0.0, False
-    _cholesky_solve(M, step)
     for k in range(K):
         for j in range(lo, hi):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
@@ -237,17 +334,16 @@ def _move(H, c, w, lo, hi, d):
 
 
 @njit(**FAST)
-def _proximal_step(lo, hi, g0, g1, nested, H, c, w, dual, lam, L, start, member, cost, u, d, eps):
-    """One proximal gradient step on a block: its squared length, and whether the support stayed."""
+def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
+    """One proximal gradient step on block b: its squared length, and whether the support stayed."""
+    block, first, _, start, member, cost, _ = layout
+    lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
-    if nested:
-        prox_tree(u, t * lam, g0, g1, start, member, cost)
-    else:
-        tol = 0.01 * np.sqrt(eps * L)
-        prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol)
+    tol = 0.01 * np.sqrt(eps * L)
+    prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             d[k, j] = u[k, j] - w[k, j]
@@ -260,7 +356,7 @@ def _proximal_step(lo, hi, g0, g1, nested, H, c, w, dual, lam, L, start, member,
 
 
 @njit(**FAST)
-def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
+def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
     block, first, nested, start, member, cost, _ = layout
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -270,17 +366,15 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
     for k in range(K):
         for j in range(lo, hi):
             old[k, j] = w[k, j]
-    one = K == 1 and hi - lo == 1
+    one = H.shape[0] == 1 and hi - lo == 1  # then a step is exact
     largest = 0.0
     for _ in range(1 if one else STEPS):
-        length, same_support = _proximal_step(
-            lo, hi, g0, g1, nested[b], H, c, w, dual, lam, L, start, member, cost, u, d, eps
-        )
+        length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
         largest = max(largest, L * length)
         if L * length <= eps:
             break
         if same_support and not one:
-            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps)
+            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
@@ -291,20 +385,21 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps):
 
 
 @njit(**FAST)
-def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
+def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, alike):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place from w on; the number of sweeps.
 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
     is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
-    _, _, nested, start, member, cost, _ = layout
+    _, first, _, start, member, cost, _ = layout
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
     eps = 0.1 * target
     for sweep in range(1, max_sweeps + 1):
         largest = 0.0
-        for b in range(nested.size):
-            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], u, d, old, eps)
+        for b in range(first.size - 1):
+            work = u, d, old, eps, alike
+            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], *work)
             largest = max(largest, decrease)
         if largest <= 1e4 * target:
             slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
@@ -312,9 +407,9 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
                 return sweep
         if largest <= eps:
             eps *= 0.1
-        if nested.size > 1:
+        if first.size > 2:
             whole = FIRST, A, FIRST, cost.size
-            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target)
+            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
     return max_sweeps
 
 
@@ -331,12 +426,12 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     It starts from w (1, A) and dual (1, members), and ends where glmnet does if `early_stop`. H
     keeps its last ridge on the diagonal.
     """
-    block, _, nested, start, member, cost, _ = layout
+    block, first, _, start, member, cost, _ = layout
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
-    lipschitz = np.empty(nested.size)
-    for b in range(nested.size):
+    lipschitz = np.empty(first.size - 1)
+    for b in range(first.size - 1):
         lipschitz[b] = largest_eigenvalue(H, 1, block[b], block[b + 1])
     u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
@@ -361,7 +456,8 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             ended = slack + over * value / lams[i] <= target
         if not ended:
             lam, radius = lams[i], value / lams[i]
-            sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps)
+            limits = target, radius, max_sweeps, None
+            sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, *limits)
         c[:] = c0
         subtract_product(H, w, FIRST, A, c, FIRST, A)
         value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)

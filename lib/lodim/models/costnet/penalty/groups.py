@@ -150,6 +150,7 @@ class Layout:
     block, first : (B + 1,) int64, where each block's coefficients and groups begin
     nested : (B,) bool, whether a block's groups form a tree
     start, member, cost : groups as in Groups, members as positions here
+    overlapping : whether some block's do not, or did before a restriction
     """
 
     at: np.ndarray
@@ -159,6 +160,7 @@ class Layout:
     start: np.ndarray
     member: np.ndarray
     cost: np.ndarray
+    overlapping: bool
 
     @classmethod
     def from_groups(cls, groups):
@@ -179,15 +181,16 @@ class Layout:
         member = position[groups.member[shift + np.arange(len(shift))]]
         n_blocks = len(np.unique(block_of_group))
         nested = np.bincount(block_of_group, groups.crossed[order], n_blocks) == 0.0
-        return cls._sorted(at, block, block_of_group, size, member, groups.cost[order], nested)
+        of_groups = block_of_group, size, member, groups.cost[order]
+        return cls._sorted(at, block, *of_groups, nested, not nested.all())
 
     @classmethod
-    def _sorted(cls, at, block, block_of_group, size, member, cost, nested):
+    def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping):
         """A Layout of coefficients and groups sorted by block; empty blocks are left out."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
-        return cls(at, block, first, nested[kept], start, member, cost)
+        return cls(at, block, first, nested[kept], start, member, cost, overlapping)
 
     def restrict(self, keep):
         """The Layout of the coefficients with `keep` (A,) alone, where the others are zero."""
@@ -200,7 +203,7 @@ class Layout:
         left = size > 0
         member = (np.cumsum(keep) - 1)[self.member[stays]]
         of_groups = block_of_group[left], size[left], member, self.cost[left]
-        return Layout._sorted(self.at[keep], block[keep], *of_groups, self.nested)
+        return Layout._sorted(self.at[keep], block[keep], *of_groups, self.nested, self.overlapping)
 
     @cached_property
     def assigned_group(self):
@@ -213,6 +216,7 @@ class Layout:
 
     @property
     def arrays(self):
-        """What the kernels take."""
+        """What the kernels take; of groups that nowhere overlap None as `nested`."""
         groups = self.start, self.member, self.cost
-        return self.block, self.first, self.nested, *groups, self.assigned_group
+        nested = self.nested if self.overlapping else None
+        return self.block, self.first, nested, *groups, self.assigned_group

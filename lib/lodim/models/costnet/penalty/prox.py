@@ -1,7 +1,9 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
 Coefficients are (K, A), a row a score; c is minus the gradient of the smooth part. Dual vectors of
-the groups are (K, members). `layout` is the tuple `Layout.arrays`.
+the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None where all
+groups are nested: numba then leaves out what overlapping ones need, and compiles it where there are
+some.
 """
 
 import numpy as np
@@ -49,6 +51,15 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
+
+
+@njit(**FAST)
+def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
+    """Proximal map of t lam Omega over the groups of block b, in place on u (K, A)."""
+    if nested is None or nested[b]:
+        prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
+    else:
+        prox_overlapping(u, dual, t, lam, first[b], first[b + 1], start, member, cost, tol)
 
 
 @njit(**FAST)
@@ -156,11 +167,8 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
         for j in range(A):
             u[k, j] = c[k, j]
             slack -= c[k, j] * w[k, j]
-    for b in range(nested.size):
-        if nested[b]:
-            prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
-        else:
-            _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)
+    for b in range(first.size - 1):
+        _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol)
     return slack, dual_norm_bound(u, FIRST, A, cost, owner)
 
 
@@ -186,14 +194,11 @@ def dual_norm(layout, c):
     block, first, nested, start, member, cost, owner = layout
     K = c.shape[0]
     u, dual, largest = np.zeros_like(c), np.zeros((K, member.size)), 0.0
-    for b in range(nested.size):
+    for b in range(first.size - 1):
         g0, g1, lam = first[b], first[b + 1], 0.0
         for _ in range(100):
             u[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
-            if nested[b]:
-                prox_tree(u, lam, g0, g1, start, member, cost)
-            else:
-                prox_overlapping(u, dual, 1.0, lam, g0, g1, start, member, cost, 1e-13 * lam)
+            prox_block(u, dual, 1.0, lam, b, nested, first, start, member, cost, 1e-13 * lam)
             along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
             for k in range(K):
                 for j in range(block[b], block[b + 1]):
@@ -202,19 +207,38 @@ def dual_norm(layout, c):
                 break
             lam = along / norms
         largest = max(largest, lam * (1.0 + 1e-12))
-        if not nested[b]:  # the ascent has not quite ended: what it leaves goes to one group
-            u[:] = c
-            for g in range(g0, g1):
-                for i in range(start[g], start[g + 1]):
-                    for k in range(K):
-                        u[k, member[i]] -= dual[k, i]
-            largest = max(largest, lam + dual_norm_bound(u, block[b], block[b + 1], cost, owner))
-            for g in range(g0, g1):
-                for i in range(start[g], start[g + 1]):
-                    if owner[member[i]] == g:
-                        for k in range(K):
-                            dual[k, i] += u[k, member[i]]
+        left = _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block)
+        largest = max(largest, lam + left)
     return largest, dual
+
+
+@njit(**FAST)
+def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block):
+    """Assign what dual vectors of block b leave of c to one group each; its dual norm."""
+    if nested is None:
+        return -np.inf
+    if nested[b]:
+        return -np.inf
+    u[:] = c
+    for g in range(first[b], first[b + 1]):
+        for i in range(start[g], start[g + 1]):
+            for k in range(c.shape[0]):
+                u[k, member[i]] -= dual[k, i]
+    for g in range(first[b], first[b + 1]):
+        for i in range(start[g], start[g + 1]):
+            if owner[member[i]] == g:
+                for k in range(c.shape[0]):
+                    dual[k, i] += u[k, member[i]]
+    return dual_norm_bound(u, block[b], block[b + 1], cost, owner)
+
+
+@njit(**FAST)
+def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
+    """Leave in block b of u what dual vectors within lam leave of it."""
+    if nested is None or nested[b]:
+        prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
+    else:
+        _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)
 
 
 @njit(**FAST)

@@ -117,6 +117,9 @@ class NewtonSolver:
         """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
+            if i > 1 and lams[i - 1] < lams[i - 2]:
+                grow = (lam - lams[i - 1]) / (lams[i - 1] - lams[i - 2])
+                self._go_ahead(steps[-2], grow, lam, ridge)
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
             steps.append((s.w, s.b, s.loss, gap, n_iter))
             last, share = share, 1.0 - s.loss / self.null
@@ -137,11 +140,11 @@ class NewtonSolver:
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
         return s.loss, self._gap(lam, ridge, target)[0]
 
-    def _set_scores(self, f, curves=1):
-        """Move to scores f: the loss there, its gradient and curvatures."""
+    def _set_scores(self, f, curves=1, known=None):
+        """Move to scores f: the loss there, its gradient and curvatures; `known` if they are."""
         s, p = self.state, self.problem
         s.f = f
-        s.loss, r, s.h = p.losses(f, curves)
+        s.loss, r, s.h = known or p.losses(f, curves)
         s.c, s.slope = p.slopes(r)
 
     def _fit_free(self):
@@ -167,13 +170,24 @@ class NewtonSolver:
         for _ in range(HALVINGS):
             f = far if t == 1.0 else s.f + t * (far - s.f)
             w = s.w + t * dw
-            loss = p.losses(f, 1)[0]
-            if self._objective(w, loss, lam, ridge) <= before + 1e-14 * abs(before):
+            there = p.losses(f, curves)
+            if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
                 s.w, s.b = w, s.b + t * db
-                self._set_scores(f, curves)
+                self._set_scores(f, curves, there)
                 return True
             t *= 0.5
         return False
+
+    def _go_ahead(self, before, grow, lam, ridge):
+        """Start a penalty where the coefficients' last change leads, of those that keep their sign.
+
+        `before` is the solution of the penalty before the last, as `path` collects them.
+        """
+        s, (w, b) = self.state, before[:2]
+        dw = grow * (s.w - w)
+        dw[(w == 0.0) | ((s.w + dw) * s.w <= 0.0)] = 0.0
+        if dw.any():
+            self._line_search(dw, grow * (s.b - b), lam, ridge)
 
     def _objective(self, w, loss, lam, ridge):
         """The objective of coefficients w (K, A) with a loss."""
@@ -250,7 +264,7 @@ class NewtonSolver:
         start = w.copy()
         c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
         radius = self._objective(s.w, s.loss, lam, ridge) / lam
-        limits = target, radius, SWEEPS
+        limits = target, radius, SWEEPS, None if self._exact else True
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         dw = np.zeros_like(s.w)

@@ -106,13 +106,14 @@ class CostFrontier:
         return int(np.flatnonzero(mean <= limit)[0])
 
 
-def select_frontier(search, proposals, relax=1.0):
+def select_frontier(search, proposals, relax=1.0, by_deviance=True):
     """Proposals of growing price from the null model on, each better than all cheaper.
 
     Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that fits
-    worse, even with fewer coefficients. A proven optimum needs to be better alone. With relax below
-    1 they are judged as blended. Ties are settled by `simplicity`, but where a blend is tied to its
-    support.
+    worse, even with fewer coefficients. Not `by_deviance`, where held-out rows have the last word:
+    there one dear column may beat many cheap ones that fit the training rows better. A proven
+    optimum needs to be better alone. With relax below 1 they are judged as blended. Ties are
+    settled by `simplicity`, but where a blend is tied to its support.
     """
     proposals = [_blended(search, proposal, relax) for proposal in proposals]
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -123,7 +124,7 @@ def select_frontier(search, proposals, relax=1.0):
         same = out and affordable(state.price, out[-1].state.price)
         least = MIN_FALL if same or proposal.rule == "exact" else MIN_IMPROVEMENT
         cheaper = out[:-1] if same else out
-        fits = not cheaper or state.deviance < cheaper[-1].state.deviance
+        fits = not (by_deviance and cheaper) or state.deviance < cheaper[-1].state.deviance
         if not out or (fits and state.value < out[-1].state.value - least):
             out = [*cheaper, proposal]
         elif same and fits and _is_simpler(search.space, state, out[-1].state):
