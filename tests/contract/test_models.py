@@ -53,6 +53,18 @@ def fit_of(model, kind):
 
 
 @models
+def test_a_formula_without_features_prints_nothing(model, capfd):
+    df = frame_of(model, "text")
+    try:
+        fit = model("answer ~ 1", df, **contract_of(model).few_stages)
+        share = (df["answer"] == "sick").mean()
+        assert np.allclose(fit.predict(df), share, atol=0.02)
+    except ld.LodimError as error:
+        assert "feature" in str(error)
+    assert capfd.readouterr() == ("", "")  # not even what LAPACK writes past sys.stdout
+
+
+@models
 def test_long_tables_of_a_summary_are_cut_unless_it_is_full(model, monkeypatch):
     monkeypatch.setattr("lodim.models.proset.report.MOST_FEATURES", 3)  # it hardly uses more
     rng = np.random.default_rng(0)

@@ -113,6 +113,8 @@ def to_unit_variance(U, X, curvature):
 
 def _orthonormal(A):
     """Orthonormal columns (p, min(p, k)) that span those of A (p, k); half of NumPy's time."""
+    if not A.size:  # of no feature: LAPACK would print that an argument is wrong
+        return A[:, :0]
     qr, tau, *_ = dgeqrf(A)
     return dorgqr(qr[:, : len(tau)], tau, overwrite_a=True)[0]
 
