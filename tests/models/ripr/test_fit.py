@@ -650,6 +650,7 @@ def test_files(name, tmp_path):
         ({"B": np.full((240, 2), np.nan)}, "B"),
         ({"y": np.full(240, 7.0)}, "y"),
         ({"served": np.full(240, 5)}, "served"),
+        ({"mismatch": np.array([0.0, 2.0, 0.0, 0.0])}, "no factor"),
     ],
 )
 def test_forged_states_are_refused(change, words):
@@ -657,6 +658,16 @@ def test_forged_states_are_refused(change, words):
     Ensemble(**state["ensemble"]).check(10, "class", 2)
     with pytest.raises(ValueError, match=words):
         Ensemble(**state["ensemble"] | change).check(10, "class", 2)
+
+
+def test_levels_in_a_file_are_codes():
+    df = pd.DataFrame({"g": list("aabbcc") * 5, "y": list("ppppqq") * 5})
+    state = ld.ripr("y ~ g", df)._to_state()["ensemble"]
+    p = len(state["axis_of"])
+    Ensemble(**state).check(p, "class", 2)
+    for wrong in (0.5, -2.0, 9.0):
+        with pytest.raises(ValueError, match="no factor"):
+            Ensemble(**state | {"X": np.full_like(state["X"], wrong)}).check(p, "class", 2)
 
 
 @given(
