@@ -120,14 +120,19 @@ def _user_folds(batch, folds):
         raise ArgumentError(
             f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
         )
-    folds = folds[batch.rows]
+    folds, counted = folds[batch.rows], np.zeros(batch.n, bool)
+    counted[batch.positive_weight] = True
+    if batch.y is not None:
+        counted &= ~np.isnan(batch.y)
     try:
-        names, fold = np.unique(folds, return_inverse=True)
+        names = np.unique(folds[counted])
+        known = not any(name is None or name != name for name in folds.tolist())
     except TypeError:
-        raise ArgumentError("folds has values of several kinds, or missing ones") from None
+        known = False
+    if not known:
+        raise ArgumentError("folds has values of several kinds, or missing ones")
     if len(names) < 2:
-        raise ArgumentError("folds names a single fold; at least two are needed")
-    for k, name in enumerate(names):
-        if not np.isin(batch.positive_weight, np.flatnonzero(fold != k)).any():
-            raise ArgumentError(f"without fold {name!r} no row has a weight above zero")
-    return fold
+        raise ArgumentError("folds has a single fold with rows that count; at least two are needed")
+    # What has no row that counts is held out from nothing; it stays in training, where it is idle.
+    place = {name: k for k, name in enumerate(names.tolist())}
+    return np.array([place.get(name, -1) for name in folds.tolist()], np.int64)
