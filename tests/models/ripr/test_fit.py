@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
+from lodim.cli import main
 from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
 from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
@@ -501,6 +502,28 @@ def test_a_view_of_one_class_needs_no_learner():
 
 
 # Several responses ---------------------------------------------------------------------------
+
+
+def test_several_responses_of_new_levels(tmp_path):
+    df = pd.DataFrame({"g": list("aabbcc") * 8, "x": np.arange(48.0) % 7})
+    df = df.assign(y=np.where(df["x"] > 3, "p", "q"), z=df["x"] ** 2)
+    fits, new = ld.ripr("y + z ~ g + x", df), df.assign(g="never")
+    with pytest.raises(ld.DataError, match="'never'"):
+        fits.predict(new)
+    pd.testing.assert_frame_equal(
+        fits.predict(new, new_levels="missing"), fits.predict(new.assign(g=None))
+    )
+    df.to_csv(tmp_path / "data.csv", index=False)
+    call = ["ripr", "y + z ~ g + x", str(tmp_path / "data.csv"), "--predict"]
+    main([*call, str(tmp_path / "data.csv"), "--output", str(tmp_path / "out.csv")])
+    assert [*pd.read_csv(tmp_path / "out.csv")] != []
+
+
+def test_a_row_that_is_not_answered_is_not_explained():
+    fit = ld.ripr("y ~ .", TWO, threads=1, missing="drop")
+    row = TWO.iloc[[0]].assign(**{fit.design.features[0]: np.nan})
+    with pytest.raises(ld.DataError, match="the row misses a feature"):
+        fit.explain(row)
 
 
 def test_several_responses_share_their_views(tmp_path):
