@@ -113,7 +113,7 @@ class Case:
                 if self.loud:
                     traceback.print_exc()
         for warning in heard:
-            if issubclass(warning.category, ld.ConvergenceWarning):
+            if warning.category.__module__.startswith("lodim"):
                 self.record.count("warned")
             else:
                 place = f"{pathlib.Path(warning.filename).name}:{warning.lineno}"
@@ -331,7 +331,7 @@ def whole(case, model, fit, type, out, frame):
     there = frame[columns].notna()
     missing = out.isna().to_numpy().reshape(len(frame), -1)
     full = there.all(axis=1).to_numpy() & (frame["o"].notna().to_numpy())
-    if missing[full].any() and type != "interval":  # glm's without a degree of freedom has no ends
+    if missing[full].any() and model is not ld.glm:  # which may be of deficient rank
         case.record.blame("silent difference", f"{model.__name__} {type}: NaN of complete rows")
     if fit.design.missing == "drop" and not missing[~full].all():
         case.record.blame("silent difference", f"{model.__name__} {type}: value of a row with gaps")
