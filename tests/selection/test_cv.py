@@ -490,6 +490,20 @@ def test_prices_in_a_grid_are_those_of_the_fit():
     assert best.arguments["costs"] == many and best.update(TWO).arguments["costs"] == many
 
 
+@pytest.mark.parametrize(
+    "model, formula, grid, given",
+    [
+        (ld.gbmap, "u ~ a + b", {"activation": ["softplus", "identity"]}, {"m": 1, "lambda_": 0.1}),
+        (ld.costnet, "u ~ a + b", {"costs": [{"a": 1, "b": 1}, {"a": 2, "b": 1}]}, {}),
+        (ld.ripr, "k ~ a + b", {"balanced": [True, False]}, {"lambda_": 0.1}),
+    ],
+)
+def test_what_is_no_number_is_chosen_and_told(model, formula, grid, given, tmp_path):
+    best = ld.cv(model, formula, TWO, grid=grid, folds=2, **given).best
+    best.save(tmp_path / "fit")
+    assert str(ld.load(tmp_path / "fit").summary()) == str(best.summary())
+
+
 def test_limits_in_a_grid():
     prices = {"a": 1, "b": 1, "c": 1}
     grid = {"limits": [{"prices": prices, "budget": 3}, {"hard": True}]}

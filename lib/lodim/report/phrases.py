@@ -115,8 +115,9 @@ def _at_end(fit):
     """
     points, text = fit.selection, ""
     for name in fit.chosen:
-        values = points[name].dropna().to_numpy() if name in points else ()
-        best = len(values) and points[name][points["mean"].idxmin()]
+        if name not in points or points[name].dtype.kind not in "fiu":
+            continue
+        values, best = points[name].dropna().to_numpy(), points[name][points["mean"].idxmin()]
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
             text += (
                 f" It is at the smallest {name} that was tried, {significant(float(best))}: "
