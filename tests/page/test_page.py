@@ -240,6 +240,13 @@ def test_the_page_says_that_weights_do_not_enter_its_pictures(tmp_path):
         assert text.count("Each row counts once in these pictures") == said
 
 
+def test_an_embedding_of_one_learner_is_not_drawn(tmp_path):
+    data = pd.DataFrame({"x": np.arange(30.0), "y": np.arange(30.0)})
+    fit = ld.gbmap("y ~ x", data, m=2, lambda_=0.1, l1_ratio=1.0)
+    assert fit.predict(data, "embedding").shape[1] == 1
+    fit.report(tmp_path / "page.html", data)
+
+
 def test_an_infinite_number_is_no_end_of_a_range():
     data = CARS.assign(weight=CARS["weight"].where(CARS.index > 0, np.inf))
     (weight,) = from_data(ld.glm("mpg ~ weight", CARS).design, data)
