@@ -52,6 +52,8 @@ def frame(n=60):
     df["k3"] = np.where(df["a"] > 0.5, "u", np.where(df["b"] > 0, "v", "w"))
     df["g"], df["w"] = rng.choice(list("xyz"), n), rng.integers(1, 4, n) * 1.0
     df["o"] = rng.normal(size=n)
+    df["t"] = pd.Categorical(np.array(["lo", "mid", "hi"])[rng.integers(0, 3, n)],
+                             ["lo", "mid", "hi", "top"], ordered=True)  # fmt: skip
     return df
 
 
@@ -78,18 +80,22 @@ def fits(df):
             df, offset="o", dtype="float32", **few,
         ),
         "gbmap te": ld.gbmap("y ~ te(cr(a, df=3), cc(b, df=3)) + center(c)", df, **few),
+        "gbmap joint": ld.gbmap("y ~ a + g + t", holes(df), groups="k3", refit="joint", **few),
         "gbmap first": ld.gbmap("y ~ a + b", df, activation="identity", **few).first(2),
         "proset numeric": ld.proset("y ~ a + b", df, n_batches=2, **one),
         "proset density": ld.proset("y ~ a + b", df, loss="density", **one),
         "proset binomial": ld.proset("k ~ a + b + g", df, lambda_v=0.03, **one),
         "proset multinomial": ld.proset("k3 ~ a + b + c", df, n_batches=2, **one).shrink(),
         "proset cv": ld.cv(ld.proset, "k ~ a + b", df, n_lambda=2, **one).best,
+        "proset gaps": ld.proset("k3 ~ a + g + t", holes(df), lambda_v=0.03, **one),
         "melm binomial": ld.melm("k ~ a + b + c", df, **one),
         "melm multinomial": ld.melm("k3 ~ a + b + c + d", df, k=3, gamma=1.0, **one),
         "melm knn": ld.melm("k3 ~ a + b + g", df, k=1, gamma=1.0, classifier="knn", **one),
         "melm none": ld.melm("~ a + b + c", df, **one),
         "ripr binomial": ld.ripr("k ~ a + b + c + d", df, **one),
         "ripr multinomial": ld.ripr("k3 ~ a + b + c", df, lambda_=0.2, **one),
+        "ripr ratio": ld.ripr("k ~ a + b", df, serve="ratio", order="o", **one),
+        "ripr indicator": ld.ripr("k3 ~ a + g + t", holes(df), missing="indicator", **one),
         "ripr missing": ld.ripr("k ~ a + b + g", holes(df), **one),
         "ripr numeric": ld.ripr("y ~ a + b + c", holes(df), **one),
         "ripr clusters": ld.ripr("~ a + b + c", df, n_clusters=3, max_dim=3, **one),
@@ -98,6 +104,11 @@ def fits(df):
         "costnet binomial": ld.costnet("k ~ a + b", df, costs=costs, budget=2, **one),
         "costnet multinomial": ld.costnet("k3 ~ a * b", df, costs=costs, **one),
         "costnet lambda": ld.costnet("y ~ a + b", df, lambda_=0.05, **one),
+        "costnet gaps": ld.costnet("k3 ~ a + g + t", holes(df), costs=costs | {"t": 1}, **one),
+        "glm numeric": ld.glm("y ~ a * g + t", df, covariance="HC3", offset="o"),
+        "glm binomial": ld.glm("k ~ a + b + t", holes(df), missing="indicator"),
+        "glm multinomial": ld.glm("k3 ~ b + c", df, weights="w"),
+        "glm poisson": ld.glm("w ~ a + bs(b, df=4)", df, family="poisson", clusters="g"),
         "costnet alternatives": ld.costnet(
             "y ~ a + b + c + d", df, costs=costs | {"s1": 1, "s2": 2},
             depends_on={"c": ["s"], "d": ["s"]}, alternatives=series, **one,
@@ -114,12 +125,15 @@ def more(fit, df):
         "update": lambda: fit.update(df),
         "html": lambda: (fit._repr_html_(), fit.summary().as_latex()),
     }  # fmt: skip
+    for name in ("to_python", "to_sql", "to_onnx"):
+        asked[name] = getattr(first, name)
+    asked["missing"] = lambda: first.predict(df.assign(g="new", a=None), new_levels="missing")
     for kind in getattr(first, "types", ()):
         asked[f"predict {kind}"] = lambda kind=kind: first.predict(df, kind)
     for name in (
         "coef", "learners", "projections", "drift_threshold", "batches", "feature_weights",
         "pairs", "starts", "assignment", "clusters", "prices", "bought", "path", "export",
-        "reference", "shrink",
+        "reference", "shrink", "covariance",
     ):  # fmt: skip
         if callable(getattr(first, name, None)):
             asked[name] = getattr(first, name)
@@ -141,7 +155,8 @@ def again(fit, df):
 
 
 PLOTS = ("loss", "effects", "embedding", "drift", "view", "loadings", "starts", "data", "shares",
-         "objective", "cost", "path", "graph", "weights", "map", "scatter", "surface")  # fmt: skip
+         "objective", "cost", "path", "graph", "weights", "map", "scatter", "surface",
+         "coefficients", "residuals", "qq", "leverage")  # fmt: skip
 
 
 def draw(fit, df, kind):
@@ -393,7 +408,7 @@ class Campaign:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             verdict, words = self.used(path, right, self.files[name][3], rng)
-        foreign = [w for w in caught if not issubclass(w.category, ld.ConvergenceWarning)]
+        foreign = [w for w in caught if not w.category.__module__.startswith("lodim")]
         if verdict in GOOD and foreign:
             one = foreign[0]
             verdict = "library's warning"

@@ -99,6 +99,7 @@ def records(seed, numbers, jobs, end):
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=share, args=(seed, numbers[k::jobs], end, theirs))
         process.start()
+        theirs.close()
         pipes.append(ours)
         processes.append(process)
     while pipes:

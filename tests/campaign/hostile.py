@@ -211,3 +211,13 @@ def polars_of(frame):
         return polars.from_pandas(frame)
     except Exception:  # what polars cannot hold is none of our business
         return None
+
+
+def arrow_of(frame):
+    """The frame as a table of pyarrow, or None where it cannot be."""
+    import pyarrow
+
+    try:
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except Exception:  # as above
+        return None

@@ -9,6 +9,7 @@ import tempfile
 import traceback
 import warnings
 
+import elsewhere
 import hostile
 import numpy as np
 import pandas as pd
@@ -20,13 +21,15 @@ from lodim.fitting.spec import spec_of
 from lodim.formula.formula import quote
 
 BAD = ("foreign exception", "library warning", "silent difference", "crash", "hang", "memory")
-MODELS = (ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr)
+MODELS = (ld.gbmap, ld.proset, ld.costnet, ld.melm, ld.ripr, ld.glm)
+ONE = {"threads": 1}
 CHEAP = {
-    ld.gbmap: {"m": 2, "lambda_": 0.1, "n_starts": 1, "control": {"max_iter": 30}},
-    ld.proset: {"n_candidates": 50, "control": {"max_iter": 30}},
-    ld.costnet: {"budget": 3, "n_lambda": 10, "control": {"max_iter": 50}},
-    ld.melm: {"gamma": 1.0, "n_starts": 2, "control": {"max_iter": 20}},
-    ld.ripr: {"lambda_": 0.1},
+    ld.gbmap: ONE | {"m": 2, "lambda_": 0.1, "n_starts": 1, "control": {"max_iter": 30}},
+    ld.proset: ONE | {"n_candidates": 50, "control": {"max_iter": 30}},
+    ld.costnet: ONE | {"budget": 3, "n_lambda": 10, "control": {"max_iter": 50}},
+    ld.melm: ONE | {"gamma": 1.0, "n_starts": 2, "control": {"max_iter": 20}},
+    ld.ripr: ONE | {"n_views": 2, "max_dim": 2},
+    ld.glm: {},
 }
 OPEN = {  # chosen by cross-validation
     ld.gbmap: {"n_starts": 1, "control": {"max_iter": 15, "max_stages": 2}},
@@ -34,21 +37,30 @@ OPEN = {  # chosen by cross-validation
     ld.costnet: {"n_lambda": 8, "control": {"max_iter": 30}},
     ld.melm: {"n_starts": 2, "control": {"max_iter": 10}},
     ld.ripr: {},
+    ld.glm: {},
 }
 GRIDS = {
-    ld.gbmap: {"lambda_": [0.1, 1.0], "m": [1, 2]}, ld.proset: {"lambda_v": [1e-3, 1e-1]},
-    ld.costnet: {"budget": [1, 2]}, ld.melm: {"gamma": [0.5, 1.0]},
-    ld.ripr: {"lambda_": [0.1, 1.0]},
+    ld.gbmap: ({"lambda_": [0.1, 1.0], "m": [1, 2]}, {"m": [1, 2]}, {"beta": [1, 10]}),
+    ld.proset: ({"lambda_v": [1e-3, 1e-1]}, {"lambda_w": [1e-8, 1e-2]}, {"n_batches": [1, 2]}),
+    ld.costnet: ({"budget": [1, 2]}, {"rules": ["lasso", "greedy"]}, {"relax": [0.5, 1.0]}),
+    ld.melm: ({"gamma": [0.5, 1.0]}, {"k": [1, 2]}, {"classifier": ["kde", "knn"]}),
+    ld.ripr: ({"lambda_": [0.1, 1.0]}, {"k": [3, 9]}, {"max_dim": [1, 2], "n_views": [1, 2]}),
+    ld.glm: (None, {"covariance": ["HC0", "HC3"]}),
 }  # fmt: skip
 VARIANTS = {
-    ld.gbmap: {"activation": ("softplus", "identity"), "beta": (1.0, 10.0), "l1_ratio": (0.0, 0.5)},
+    ld.gbmap: {"activation": ("softplus", "identity"), "beta": (1.0, 10.0), "l1_ratio": (0.0, 0.5),
+               "refit": ("joint", "none")},
     ld.proset: {"loss": ("squared", "density"), "n_batches": (1, 2), "lambda_v": ("auto", 1e-2)},
-    ld.costnet: {"closure": ("all", "direct"), "l1_ratio": (1.0, 0.5), "relax": (1.0, 0.5)},
+    ld.costnet: {"closure": ("all", "direct"), "l1_ratio": (1.0, 0.5), "relax": (1.0, 0.5),
+                 "control": ({"max_iter": 50, "criterion": "cv"},
+                             {"max_iter": 50, "criterion": "hq"})},
     ld.melm: {"k": (1, 2, 3), "classifier": ("kde", "knn"), "penalty": (False, True),
-              "covariance": ("pooled", "empirical", "ledoit-wolf"),
+              "covariance": ("pooled", "shrunk", "empirical", "ledoit-wolf"),
               "divergence": ("sum", "mean")},
-    ld.ripr: {"max_dim": (1, 2, 3), "balanced": (False, True), "k": (None, 3), "n_views": (None, 2),
-              "order": (None, "o")},
+    ld.ripr: {"max_dim": (1, 2, 3), "k": (None, 3), "n_views": (None, 2), "order": (None, "o"),
+              "balanced": (False, True), "lambda_": (0.1, 1.0), "serve": ("vote", "ratio")},
+    ld.glm: {"covariance": ("HC0", "HC1", "HC2", "HC3", "cluster"),
+             "family": ("poisson", "gamma")},
 }  # fmt: skip
 KINDS = (["number", "two", "classes"] * 5 + ["any"], ["two", "classes"] * 5 + ["any"])
 WORK = {"m", "n_starts", "n_batches", "n_candidates", "n_lambda", "n", "n_permutations", "rounds",
@@ -101,7 +113,7 @@ class Case:
                 if self.loud:
                     traceback.print_exc()
         for warning in heard:
-            if issubclass(warning.category, ld.ConvergenceWarning):
+            if warning.category.__module__.startswith("lodim"):
                 self.record.count("warned")
             else:
                 place = f"{pathlib.Path(warning.filename).name}:{warning.lineno}"
@@ -137,7 +149,7 @@ def warm_up():
         for y in ("k", "y"):
             with contextlib.suppress(ld.LodimError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fit = model(f"{y} ~ a + b + c", frame, threads=1, **CHEAP[model])
+                fit = model(f"{y} ~ a + b + c", frame, **CHEAP[model])
                 fit.predict(frame)
                 fit.summary()
 
@@ -163,6 +175,16 @@ def run(seed, number, loud=False):
             saved(case, fit, frame)
         if case.chance(0.3):
             drawn(case, fit, frame)
+        if case.chance(0.3):
+            elsewhere.written(case, model, fit, frame)
+        if case.chance(0.05):
+            elsewhere.shown(case, fit, frame)
+        if case.chance(0.3):
+            elsewhere.unseen(case, fit, frame)
+    if case.chance(0.1):
+        elsewhere.of_other_frames(case, model, formula, frame, arguments, fit)
+    if case.chance(0.1):
+        elsewhere.estimated(case, frame, y, odd, CHEAP)
     if case.chance(0.06):
         walked(case, model, formula, frame, arguments)
     if case.chance(0.06):
@@ -195,12 +217,18 @@ def formula_of(rng, frame, y):
 
 def arguments_of(rng, model, frame):
     """Arguments of a model: cheap, perhaps with weights, an offset, variants, and an odd one."""
-    arguments = {"threads": 1, **pick(rng, [CHEAP[model]] * 9 + [OPEN[model]])}
+    arguments = {**ONE, **pick(rng, [CHEAP[model]] * 9 + [OPEN[model]])}
     known = inspect.signature(model).parameters
     if rng.random() < 0.3:
         arguments["weights"] = pick(rng, ("w", frame["w"].to_numpy(), "w"))
-    if rng.random() < 0.2 and model in (ld.gbmap, ld.proset, ld.costnet):
+    if rng.random() < 0.2 and model in (ld.gbmap, ld.proset, ld.costnet, ld.glm):
         arguments["offset"] = pick(rng, ("o", frame["o"].to_numpy(), "o"))
+    if rng.random() < 0.3:
+        arguments["missing"] = pick(rng, ("indicator", "drop", "keep"))
+    if rng.random() < 0.15:
+        which = rng.integers(0, int(rng.integers(1, 9)), len(frame))
+        whole = "clusters" if model is ld.glm else "groups"
+        arguments[whole] = pick(rng, (which, which, frame.columns[0]))
     for name, values in VARIANTS[model].items():
         if rng.random() < 0.2:
             arguments[name] = pick(rng, values)
@@ -297,15 +325,15 @@ def same_rows(case, what, out, frame):
 
 def whole(case, model, fit, type, out, frame):
     """NaN is where an input is missing, and nowhere else."""
-    if not isinstance(out, pd.Series | pd.DataFrame) or not hasattr(fit, "reader"):
+    if not isinstance(out, pd.Series | pd.DataFrame) or not hasattr(fit, "_reader"):
         return
     columns = [c for c in fit._reader.features if c in frame and isinstance(frame[c], pd.Series)]
     there = frame[columns].notna()
     missing = out.isna().to_numpy().reshape(len(frame), -1)
     full = there.all(axis=1).to_numpy() & (frame["o"].notna().to_numpy())
-    if missing[full].any():
+    if missing[full].any() and model is not ld.glm:  # which may be of deficient rank
         case.record.blame("silent difference", f"{model.__name__} {type}: NaN of complete rows")
-    if model is not ld.ripr and not missing[~full].all():
+    if fit.design.missing == "drop" and not missing[~full].all():
         case.record.blame("silent difference", f"{model.__name__} {type}: value of a row with gaps")
     finite(case, f"{model.__name__} {type}", out)
 
@@ -418,6 +446,7 @@ KINDS_OF_PLOT = {  # with their arguments
     "costnet": {"cost": "log", "path": "top", "graph": "most"},
     "melm": {"view": "data dimensions arrows top contours", "loadings": "top of", "starts": ""},
     "ripr": {"data": "row data top", "shares": "", "objective": ""},
+    "glm": {"coefficients": "top level", "residuals": "named", "qq": "named", "leverage": "named"},
 }  # fmt: skip
 
 
@@ -488,8 +517,10 @@ def walked(case, model, formula, frame, arguments):
 
 def validated(case, model, formula, frame, arguments):
     """A cross-validation, and what it can be asked."""
-    grid = GRIDS[model]
-    rest = without(arguments, *grid, "n_lambda", "m", "n_batches", "budget", "lambda_", "loss")
+    grid = pick(case.rng, GRIDS[model])
+    rest = without(
+        arguments, *(grid or ()), "n_lambda", "m", "n_batches", "budget", "lambda_", "loss"
+    )
     given = {"grid": grid, "folds": 2}
     if case.chance(0.4):
         name = pick(case.rng, ("grid", "folds", "loss", "rule", "n_lambda", "seed", "n_jobs"))
@@ -517,7 +548,7 @@ def taught(case, model, formula, frame):
         odds[name] = odd(case.rng, name)
     learner = case.call("active()", lambda: ld.active(
         model, formula, frame.iloc[:half], frame.iloc[half:],
-        **{"committee": 3, **odds}, **without(CHEAP[model], "control"), threads=1,
+        **{"committee": 3, **odds}, **without(CHEAP[model], "control"),
     ))  # fmt: skip
     if learner is None:
         return

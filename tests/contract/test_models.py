@@ -53,6 +53,27 @@ def fit_of(model, kind):
 
 
 @models
+def test_a_formula_without_features_prints_nothing(model, capfd):
+    df = frame_of(model, "text")
+    try:
+        fit = model("answer ~ 1", df, **contract_of(model).few_stages)
+        share = (df["answer"] == "sick").mean()
+        assert np.allclose(fit.predict(df), share, atol=0.02)
+    except ld.LodimError as error:
+        assert "feature" in str(error)
+    assert capfd.readouterr() == ("", "")  # not even what LAPACK writes past sys.stdout
+
+
+def test_a_file_that_names_choices_without_their_table_is_refused(tmp_path):
+    fit = ld.gbmap(FORMULA, frame("gaussian"), m=1)
+    state = fit._to_state()
+    assert state["chosen"]
+    store.write(tmp_path / "fit", "gbmap", state | {"selection": None})
+    with pytest.raises(ld.StoreError, match="lambda_ chosen, without what was tried"):
+        ld.load(tmp_path / "fit")
+
+
+@models
 def test_long_tables_of_a_summary_are_cut_unless_it_is_full(model, monkeypatch):
     monkeypatch.setattr("lodim.models.proset.report.MOST_FEATURES", 3)  # it hardly uses more
     rng = np.random.default_rng(0)

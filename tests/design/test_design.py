@@ -431,6 +431,19 @@ def test_the_frame_is_left_as_it_is(frame):
     pd.testing.assert_frame_equal(frame, before)
 
 
+def test_a_saved_state_names_a_kind_of_frame_that_is_read(frame):
+    state = Design.learn("y ~ x", frame)[0].to_state()
+    for kind in ("<array>", "dask", "", None):
+        with pytest.raises(ValueError, match="frame_kind"):
+            Design.from_state(state | {"frame_kind": kind})
+
+
+def test_sums_of_the_largest_numbers_are_read_back():
+    data = {"x": [0.0] * 4 + [9e104] * 2, "y": range(6)}
+    design = Design.learn("y ~ center(x) + scale(x)", data)[0]
+    assert Design.from_state(design.to_state()).names == design.names
+
+
 def test_a_saved_state_cannot_bring_other_code(frame):
     state = Design.learn("y ~ np.log(x)", frame)[0].to_state()
     state["terms"][0][0]["name"] = "__import__('os').getcwd()"

@@ -65,6 +65,17 @@ def test_what_comes_in_goes_out(name, kind, tmp_path):
     assert str(other.summary()) == str(fit.summary()) and repr(other) == repr(fit)
 
 
+def test_dictionaries_of_pyarrow_keep_their_order():
+    df = HEART.assign(age=pd.cut(HEART["age"], [0, 50, 60, 99], labels=["young", "mid", "old"]))
+    table = pa.concat_tables(
+        [pa.Table.from_pandas(df[rows]) for rows in (df.age == "old", ~(df.age == "old"))]
+    )
+    df = pd.concat([df[df.age == "old"], df[df.age != "old"]])
+    fit, other = (ld.glm("disease ~ age", data) for data in (df, table))
+    assert fit.design.names == other.design.names == ("age[Linear]", "age[Quadratic]")
+    assert same(other.predict(table), fit.predict(df))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_without_an_answer_are_null(kind):
     convert, *_ = KINDS[kind]

@@ -163,8 +163,9 @@ def test_a_declared_category_without_rows_is_missing(df, way):
     with pytest.raises(DataError, match=r"'z'.*knows: 'a', 'b', 'c'.*new_levels='missing'"):
         fit.predict(new.assign(g="z"))
     pd.testing.assert_series_equal(fit.predict(new.assign(g="z"), new_levels="missing"), none)
-    with pytest.raises(ld.ArgumentError, match="new_levels must be one of error, missing"):
-        fit.predict(new, new_levels="ignore")
+    for value in ("ignore", None, pd.NA, np.zeros(3), new):
+        with pytest.raises(ld.ArgumentError, match="new_levels must be one of error, missing"):
+            fit.predict(new, new_levels=value)
 
 
 @pytest.mark.parametrize("formula", ["y ~ g", "y ~ C(g)", "y ~ C(k)"])

@@ -269,6 +269,15 @@ def test_the_module_needs_math_alone(cars):
     assert scope["predict"](cars.iloc[0].to_dict()) > 0 and imported == ["math"]
 
 
+def test_a_column_without_a_name(cars):
+    fit = ld.glm("mpg ~ Q('')", cars.rename(columns={"weight": ""}))
+    assert gap(in_python(fit, cars.rename(columns={"weight": ""})), expected(fit, cars.rename(
+        columns={"weight": ""}))) <= 1e-12  # fmt: skip
+    for method, where in ((fit.to_sql, "a query"), (fit.to_onnx, "ONNX")):
+        with pytest.raises(ld.ArgumentError, match=f"without a name cannot stand in {where}"):
+            method()
+
+
 def test_what_no_language_can_hold(cars):
     fit = ld.gbmap("mpg ~ .", data=cars.rename(columns={"weight": "a\0b"}), **CASES["gbmap"])
     for method in (fit.to_python, fit.to_sql, fit.to_onnx):

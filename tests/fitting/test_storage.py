@@ -187,6 +187,14 @@ def test_says_that_it_cannot_be_written(saved, target):
         store.write("", "k", {})
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(StoreError, match="is not the name of a file"):
+        store.write(name, "k", {})
+    with pytest.raises(StoreError, match="is not the name of a file"):
+        store.read(name)
+
+
 def test_no_such_file_and_directory(tmp_path):
     with pytest.raises(StoreError, match=r"there is no file .*nowhere"):
         store.read(tmp_path / "nowhere")

@@ -14,6 +14,7 @@ import lodim as ld
 from lodim.cli import main
 from lodim.page import charts, sections
 from lodim.page.inputs import columns_of, from_data, from_design
+from lodim.page.picture import Picture
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -210,6 +211,55 @@ def test_names_of_the_data_that_the_page_has_too():
     fitted = fits[0].predict(data)
     np.testing.assert_array_equal(residuals.frame[residuals.x], fitted)
     np.testing.assert_allclose(residuals.frame[residuals.y], data["residual"] - fitted)
+
+
+def test_many_classes_do_not_look_alike():
+    n = 40
+    levels = [f"class {k:02d}" for k in range(n)] * 3
+    frame = pd.DataFrame({"x": np.arange(3.0 * n), "y": 1.0, "class": levels})
+    for mark, channel in (("points", "shape"), ("lines", "strokeDash")):
+        spec = charts.chart(Picture("", mark, frame, "x", "y", color="class"))
+        looks = [spec["encoding"][name]["scale"] for name in ("color", channel)]
+        assert looks[0]["domain"] == looks[1]["domain"] == levels[:n]
+        assert len({*zip(looks[0]["range"], map(str, looks[1]["range"]), strict=True)}) == n
+    few = charts.chart(Picture("", "points", frame[frame["class"] < "class 08"], "x", "y",
+                               color="class"))  # fmt: skip
+    assert "shape" not in few["encoding"]
+
+
+def test_rows_with_labels_of_several_levels(tmp_path):
+    data = CARS.set_index([np.arange(len(CARS)), np.arange(len(CARS))[::-1]])
+    ld.glm("mpg ~ weight", data).report(tmp_path / "page.html", data)
+    assert "(0, " in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_says_that_weights_do_not_enter_its_pictures(tmp_path):
+    for weights, said in ((None, 0), ("cylinders", 2)):
+        ld.glm("mpg ~ weight", CARS, weights=weights).report(tmp_path / "page.html", CARS)
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert text.count("Each row counts once in these pictures") == said
+
+
+def test_an_embedding_of_one_learner_is_not_drawn(tmp_path):
+    data = pd.DataFrame({"x": np.arange(30.0), "y": np.arange(30.0)})
+    fit = ld.gbmap("y ~ x", data, m=2, lambda_=0.1, l1_ratio=1.0)
+    assert fit.predict(data, "embedding").shape[1] == 1
+    fit.report(tmp_path / "page.html", data)
+
+
+def test_an_infinite_number_is_no_end_of_a_range():
+    data = CARS.assign(weight=CARS["weight"].where(CARS.index > 0, np.inf))
+    (weight,) = from_data(ld.glm("mpg ~ weight", CARS).design, data)
+    assert np.isfinite([weight.low, weight.high]).all()
+
+
+def test_a_page_of_several_responses_is_of_one(tmp_path, capsys):
+    data = CARS[["mpg", "weight", "horsepower"]]
+    fits = ld.ripr("mpg + weight ~ horsepower", data)
+    fits.report("mpg", tmp_path / "page.html", data)
+    assert (tmp_path / "page.html").exists()
+    with pytest.raises(ld.ArgumentError, match=r"report\('mpg' or 'weight', file\)"):
+        fits.report(tmp_path / "page.html", data)
 
 
 def test_classes_that_are_numbers_stand_in_their_order():

@@ -458,6 +458,61 @@ def test_grids_hold_none_where_the_model_has_its_own_choice(df):
     assert made.frame["mean"].equals(again.frame["mean"])
 
 
+TWO = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+TWO = TWO.assign(u=TWO["a"] + TWO["b"], k=np.where(TWO["a"] > 0, "p", "q"))
+
+
+@pytest.mark.parametrize(
+    "model, formula, grid, word",
+    [
+        (ld.ripr, "k ~ a + b", {"k": [5, 500]}, "k must be at most 59"),
+        (ld.ripr, "u ~ a + b", {"balanced": [True]}, "for a response with classes"),
+        (ld.ripr, "u ~ a + b", {"n_clusters": [2]}, "without a response"),
+        (ld.melm, "k ~ a + b", {"k": [1, 9]}, "k=9 dimensions"),
+        (ld.melm, "k ~ a + b", {"n_neighbours": [3]}, "is for classifier='knn'"),
+        (ld.glm, "u ~ a + b", {"covariance": ["cluster"]}, "needs clusters"),
+    ],
+)
+def test_what_a_call_refuses_is_refused_in_a_grid(model, formula, grid, word):
+    given = {"gamma": 1.0} if model is ld.melm else {}
+    with pytest.raises(ld.LodimError, match=word):
+        ld.cv(model, formula, TWO, grid=grid, folds=2, **given)
+
+
+def test_prices_in_a_grid_are_those_of_the_fit():
+    few, many = {"a": 1, "b": 1, "c": 1}, {"a": 5, "b": 7, "c": 1}
+    grid = {"costs": [few, many], "budget": [2, 12]}
+    cv = ld.cv(ld.costnet, "u ~ a + b + c", TWO, grid=grid, folds=2)
+    loss = cv.frame["mean"]
+    assert loss[0] < 0.1 < loss[2] and loss[3] < 0.1  # both are bought for 2, and for 12
+    best = ld.cv(ld.costnet, "u ~ a + b + c", TWO, grid={"costs": [many]}, folds=2).best
+    np.testing.assert_array_equal(best.settings.network.cost, [5.0, 7.0, 1.0])
+    assert best.arguments["costs"] == many and best.update(TWO).arguments["costs"] == many
+
+
+@pytest.mark.parametrize(
+    "model, formula, grid, given",
+    [
+        (ld.gbmap, "u ~ a + b", {"activation": ["softplus", "identity"]}, {"m": 1, "lambda_": 0.1}),
+        (ld.costnet, "u ~ a + b", {"costs": [{"a": 1, "b": 1}, {"a": 2, "b": 1}]}, {}),
+        (ld.ripr, "k ~ a + b", {"balanced": [True, False]}, {"lambda_": 0.1}),
+    ],
+)
+def test_what_is_no_number_is_chosen_and_told(model, formula, grid, given, tmp_path):
+    best = ld.cv(model, formula, TWO, grid=grid, folds=2, **given).best
+    best.save(tmp_path / "fit")
+    assert str(ld.load(tmp_path / "fit").summary()) == str(best.summary())
+
+
+def test_limits_in_a_grid():
+    prices = {"a": 1, "b": 1, "c": 1}
+    grid = {"limits": [{"prices": prices, "budget": 3}, {"hard": True}]}
+    cv = ld.cv(ld.ripr, "k ~ a + b + c", TWO, grid=grid, lambda_=0.5, folds=2)
+    assert np.isfinite(cv.frame["mean"]).all() and "limits" in repr(cv)
+    with pytest.raises(ld.ArgumentError, match="pass it again"):
+        cv.best.update(TWO)
+
+
 def test_an_estimator_with_a_length_is_one_value_of_a_grid(df):
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

@@ -63,11 +63,25 @@ def test_given_folds_speak_of_all_rows(batch):
     [
         (1, "from 2"), (0, "from 2"), (2.5, "from 2"), ("five", "from 2"), (None, "from 2"),
         (96, "96"), (np.arange(95) % 2, "95 entries"), (np.zeros(N), "single fold"),
+        ([None, *[1] * (N - 1)], "missing"), (np.where(np.arange(N) % 2, 1, np.nan), "missing"),
+        (pd.array([None, *[1] * (N - 1)], dtype="Int64"), "missing"),
+        (np.array([1, *["a"] * (N - 1)], object), "several kinds"),
     ],
 )  # fmt: skip
 def test_bad_folds(batch, folds, word):
     with pytest.raises(ArgumentError, match=word):
         fold.assign(batch, folds, None, 0)
+
+
+def test_a_given_fold_without_rows_that_count_is_held_out_from_nothing():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"])
+    which = np.arange(60) % 4
+    weight = np.where(which == 2, 0.0, 1.0)
+    left = which != 2
+    whole = ld.cv(ld.glm, "y ~ a + b", df, folds=which, weights=weight).frame
+    rest = ld.cv(ld.glm, "y ~ a + b", df[left], folds=which[left]).frame
+    np.testing.assert_allclose(whole, rest, rtol=1e-9)
 
 
 def test_split_cuts_everything(batch):
@@ -178,7 +192,7 @@ def test_a_fold_without_rows_that_count_is_none(batch):
     names[batch.rows[60:]] = 2.0
     assert fold.assign(some, names, None, 0).max() == 1
     names[batch.rows[:50]] = 0.0
-    with pytest.raises(ArgumentError, match="single fold of rows of weight above zero"):
+    with pytest.raises(ArgumentError, match="single fold with rows that count"):
         fold.assign(some, names, None, 0)
 
 

@@ -145,11 +145,18 @@ def _narwhals_series(nw, column):
     elif dtype == nw.Enum:
         levels = list(dtype.categories)
         return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
+    elif dtype == nw.Categorical and _is_ordered(column.to_native()):
+        return column.to_native().unify_dictionaries().to_pandas()
     elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
         return pd.Series(column.to_list(), dtype=object)
     elif not dtype.is_numeric():
         raise DataError(_refusal(name, str(dtype)))
     return pd.Series(column.to_numpy(), copy=False)
+
+
+def _is_ordered(column):
+    """Whether a native column is a dictionary of pyarrow whose order means something."""
+    return getattr(getattr(column, "type", None), "ordered", False)
 
 
 def read_column(frame, name):

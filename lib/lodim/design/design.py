@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
+from lodim.checks import one_of
 from lodim.design import columns, factors, materialize
 from lodim.design import missing as gaps
 from lodim.design.batch import Batch
-from lodim.design.frames import PANDAS
+from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.table import rows_to_learn
 from lodim.engine import tiles
@@ -317,8 +318,7 @@ class Design:
         dict
             (levels, others that are taken as missing; None: all others) by column.
         """
-        if new_levels not in ("error", "missing"):
-            raise ArgumentError(f"new_levels must be one of error, missing, not {new_levels!r}")
+        one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
             if name is None or not (new_levels == "missing" or part.unseen):
@@ -379,7 +379,7 @@ class Design:
         parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
         parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
         parts |= dict.fromkeys(("n_dropped", "n_incomplete"), forms.whole())
-        parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.text}
+        parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.choice(*EAGER)}
         parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
         parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
         parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}

@@ -13,6 +13,7 @@ import pandas as pd
 from lodim.errors import DataError, MissingExtraError
 
 PANDAS = "pandas"
+EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # kinds of frames that can be read
 
 
 def read(data, words):

@@ -132,6 +132,12 @@ def check_text(text):
         raise ArgumentError(f"the name or level {text!a:.80} has {FORBIDDEN}: rename it")
 
 
+def check_named(equation, where):
+    """Raise unless all columns have a name, which they need in a query and in a graph."""
+    if not all(column.name for column in equation.columns):
+        raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
+
+
 def made_by():
     """What wrote a text."""
     return f"lodim {__version__}"

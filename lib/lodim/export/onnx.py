@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from lodim.errors import ArgumentError, MissingExtraError
-from lodim.export.equation import made_by
+from lodim.export.equation import check_named, made_by
 from lodim.export.expression import TEXT, Call, Case, Column, Constant, Sum, in_order
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
@@ -45,6 +45,7 @@ def write(equation):
         ) from None
     if not equation.columns:
         raise ArgumentError("a model that reads no column has no inputs, which ONNX cannot say")
+    check_named(equation, "ONNX")
     return _Graph(onnx, equation).model()
 
 

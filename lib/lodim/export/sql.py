@@ -5,7 +5,7 @@ whose columns are all passed on. NULL stands for what is no number; infinities a
 """
 
 from lodim.errors import ArgumentError
-from lodim.export.equation import check_text, made_by
+from lodim.export.equation import check_named, check_text, made_by
 from lodim.export.expression import NUMBER, TEXT
 from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
 
@@ -41,6 +41,7 @@ def write(equation, dialect, table):
         raise ArgumentError(f"table is a name, or a tuple of schema and name, not {table!r}")
     for part in parts:
         check_text(part)
+    check_named(equation, "a query")
     return _SQL(equation, dialect).query(".".join(map(quoted, parts)))
 
 

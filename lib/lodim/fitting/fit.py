@@ -507,6 +507,8 @@ def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
             arguments.setdefault(name, value)
     if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")
+    if selection is None and state["chosen"]:
+        raise ValueError(f"{', '.join(state['chosen'])} chosen, without what was tried")
     if selection is not None:
         _check_selection(selection, state["chosen"], state["settings"])
     return {

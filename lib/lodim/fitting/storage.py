@@ -93,15 +93,18 @@ def _write(path, members):
                 archive.writestr(info, content, zipfile.ZIP_DEFLATED)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
-    except ValueError as error:
-        raise StoreError(f"{str(path)!r} is not the name of a file: {error}") from None
 
 
 def _path(path):
     try:
-        return Path(os.fsdecode(path))
+        name = os.fsencode(path)
     except TypeError:
         raise StoreError(f"the name of a file is text or a path, not {path!r}") from None
+    except UnicodeEncodeError as error:
+        raise StoreError(f"{path!r} is not the name of a file: {error}") from None
+    if b"\0" in name:
+        raise StoreError(f"{path!r} is not the name of a file: it has a null character")
+    return Path(os.fsdecode(name))
 
 
 def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:

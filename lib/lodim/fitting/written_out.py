@@ -166,7 +166,8 @@ class WrittenOut(ABC):
         It says in words what the model is, draws its pictures (what the pointer is on is shown)
         and what each column does, has the summary, and predicts for values that the reader sets.
         It needs no other file and no network. With `data` it holds what the pictures show of its
-        rows (at most 1,000) and the ranges of its columns.
+        rows (at most 1,000) and the ranges of its columns; there each row counts once, whatever its
+        weight.
 
         Parameters
         ----------

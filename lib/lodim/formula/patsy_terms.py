@@ -20,12 +20,13 @@ TRANSFORMS = {
 
 ROWS = 1024  # that are transformed at a time
 
-_COUNT, _COLUMNS, _KNOTS = forms.whole(least=1), forms.real("columns"), forms.real("knots")
+_COUNT, _KNOTS = forms.whole(least=1), forms.real("knots")
+_COLUMNS = forms.squares("columns")  # sums, and means that rounding puts above what they are of
 _CONSTRAINED = {"_constraints": forms.optional(forms.real("bound", "bases"))}
 _CUBIC = _CONSTRAINED | {"_cyclic": forms.flags()}
 _CUBIC |= {"_all_knots": forms.ascending(_KNOTS, strictly=True)}
 _SCALED = {"current_n": _COUNT, "current_mean": _COLUMNS}
-_SCALED |= {"current_M2": forms.real("columns", least=0, most=forms.SQUARE)}
+_SCALED |= {"current_M2": forms.real("columns", least=0, most=1e15 * forms.SQUARE)}  # of many rows
 LEARNT = {  # what transforms remember
     "bs": {"_degree": forms.whole(most=10), "_all_knots": forms.ascending(_KNOTS)},
     "cr": _CUBIC | {"_name": forms.choice("cr")},

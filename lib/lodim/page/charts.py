@@ -12,10 +12,12 @@ from lodim.errors import MissingExtraError
 
 BLUE, GREY = "#1f77b4", "#8a8a8a"
 COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [1, 4], [12, 4]]
 DIGITS = 7  # significant ones of a number in a picture
 HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
 LETTERS = 32  # of names side by side below a picture
-MOST_CLASSES = len(COLOURS)
+MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that can be told apart
 # Vega-Lite writes the titles of hints into an expression, and leaves backslashes as they are.
 IN_HINTS = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
                          {chr(k): " " for k in range(32)})  # fmt: skip
@@ -89,10 +91,37 @@ def _tooltip(alt, picture, names):
 def _color(alt, picture, names):
     if not picture.color:
         return alt.value(BLUE)
-    scale = alt.Scale(scheme="viridis") if _is_number(picture.frame, picture.color) else alt.Scale(
-        range=COLOURS
-    )  # fmt: skip
+    scale = alt.Scale(range=COLOURS)
+    if _is_number(picture.frame, picture.color):
+        scale = alt.Scale(scheme="viridis")
+    elif many := _many_classes(picture):
+        scale = _in_turn(alt, many, COLOURS)
     return _field(alt.Color, picture, names, picture.color, scale=scale)
+
+
+def _many_classes(picture):
+    """The classes that are told apart by colour, where there are more of them than colours."""
+    if not picture.color or _is_number(picture.frame, picture.color):
+        return []
+    values = map(_plain, picture.frame[picture.color].tolist())
+    classes = sorted({value for value in values if value is not None})
+    return classes if len(classes) > len(COLOURS) else []
+
+
+def _in_turn(alt, classes, marks, times=1):
+    """A scale that gives each class the next mark, the same one `times` in a row."""
+    marks = [marks[k // times % len(marks)] for k in range(len(classes))]
+    return alt.Scale(domain=classes, range=marks)
+
+
+def _beside_colour(alt, encoding, picture, names, marks):
+    """Marks that tell classes of one colour apart, as a keyword of `encode`, where needed."""
+    many = _many_classes(picture)
+    if not many:
+        return {}
+    scale = _in_turn(alt, many, marks, len(COLOURS))
+    field = _field(encoding, picture, names, picture.color, scale=scale)
+    return {encoding.__name__[0].lower() + encoding.__name__[1:]: field}
 
 
 def _position(alt, picture, names):
@@ -141,8 +170,9 @@ def _intervals(alt, base, picture, names):
 
 def _points(alt, base, picture, names):
     size = 36 if _is_number(picture.frame, picture.x) else 100
-    points = base.mark_circle(size=size, opacity=0.7).encode(
+    points = base.mark_point(filled=True, size=size, opacity=0.7).encode(
         **_position(alt, picture, names),
+        **_beside_colour(alt, alt.Shape, picture, names, SHAPES),
         color=_color(alt, picture, names),
         tooltip=_tooltip(alt, picture, names),
     )
@@ -167,6 +197,7 @@ def _reference(alt, picture):
 def _lines(alt, base, picture, names):
     return base.mark_line(point={"size": 14}).encode(
         **_position(alt, picture, names),
+        **_beside_colour(alt, alt.StrokeDash, picture, names, DASHES),
         color=_color(alt, picture, names),
         tooltip=_tooltip(alt, picture, names),
     )

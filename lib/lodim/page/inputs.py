@@ -58,7 +58,7 @@ def _from_column(column, known):
         levels = known or column.levels
         return Input(column.name, max(levels, key=lambda v: frequent.get(v, 0)), levels)
     values = as_float(column.values) if column.kind == "number" else np.array([np.nan])
-    known = values[~np.isnan(values)]
+    known = values[np.isfinite(values)]
     if not known.size:
         return Input(column.name, np.nan)
     typical = float(np.median(known))

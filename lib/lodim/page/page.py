@@ -94,6 +94,9 @@ def _pictures(fit, columns, data):
             "than it is on new rows, by far where training rows answer for themselves (ripr, "
             "proset, melm): ld.cv says how well it does there."
         )
+    if data is not None and fit.arguments.get("weights") is not None:
+        for heading in notes:
+            notes[heading] += " Each row counts once in these pictures, whatever its weight."
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes
 

@@ -27,7 +27,7 @@ def with_columns(rows, new):
 
     new : dict of values (n,); the name is "row ", say, where the rows have a column "row" already
     """
-    new = {"row": rows.index.astype(str)} | new
+    new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
         while name in rows.columns or name in names:

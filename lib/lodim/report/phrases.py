@@ -117,8 +117,9 @@ def at_smallest(fit):
         return []
     points, found = fit.selection, []
     for name in fit.chosen:
-        values = points[name].dropna().to_numpy() if name in points else ()
-        best = len(values) and points[name][points["mean"].idxmin()]
+        if name not in points or points[name].dtype.kind not in "fiu":
+            continue
+        values, best = points[name].dropna().to_numpy(), points[name][points["mean"].idxmin()]
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:
             found.append((name, float(best)))
     return found

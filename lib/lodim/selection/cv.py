@@ -123,7 +123,8 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
-    losses = _losses(problem, splits, points, "deviance", jobs, draws=draws)
+    settings = [_settings_at(problem, point) for point in points]
+    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
@@ -140,7 +141,8 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
     stage = [central_count(w) for w in weight]
-    frame, settings = _summarize(problem, points, losses, stage, draws)
+    settings = [_settings_at(problem, point) for point in points]
+    frame, settings = _summarize(problem, points, settings, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
     return replace(settings[at], **between), frame
@@ -151,9 +153,8 @@ def _folds_of_draw(rows, d, draws):
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
 
 
-def _losses(problem, splits, points, name, jobs, **options):
-    """Held-out losses of points by the loss of a name."""
-    settings = [_settings_at(problem, point) for point in points]
+def _losses(problem, splits, settings, name, jobs, **options):
+    """Held-out losses of the settings of points, by the loss of a name."""
     return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
 
 
@@ -161,6 +162,25 @@ def _settings_at(problem, point):
     """Settings of a point; None in it, where it is the default, is what a call without it has."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
+
+
+def _checked(problem):
+    """The problem as a call with its settings has it: refused where they do not suit the data."""
+    return problem.spec.validate(problem) if problem.spec.validate else problem
+
+
+def _checked_settings(problem, points):
+    """The settings of each point, checked; those that share a run are alike in all else."""
+    run, known = problem.spec.stage_setting or problem.spec.shared_setting, {}
+    out = []
+    for point in points:
+        rest = {name: value for name, value in point.items() if name != run}
+        key = tuple(map(id, rest.values()))
+        if key not in known:
+            own = _settings_at(problem, rest)
+            known[key] = _checked(replace(problem, settings=own)) if rest else problem
+        out.append(_settings_at(known[key], {run: point[run]} if run in point else {}))
+    return out
 
 
 def _loss_of(problem, name):
@@ -204,7 +224,8 @@ def cv(
         which leaves the choice of views to the model.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
-        Number of folds, drawn at random within classes, or the fold of each row of `data`.
+        Number of folds, drawn at random within classes, or the fold of each row of `data`; one
+        without rows that count (by weight and response) is not held out.
     groups : column name or array (n,), optional
         Rows of equal values, such as those of a patient, are held out together, by these folds and
         by those that the model itself draws. A row without a group is refused. Of glm, where they
@@ -269,17 +290,19 @@ def cv(
         grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
+    settings = _checked_settings(problem, points)
     batch = counted(problem.batch)
     fold = assign(batch, folds, problem.design.levels, seed)
     splits = [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
     jobs = n_jobs or side_by_side(problem)
-    losses = _losses(problem, splits, points, loss, jobs)
+    losses = _losses(problem, splits, settings, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
-    frame, chosen = _summarize(problem, points, losses, least)
+    frame, chosen = _summarize(problem, points, settings, losses, least)
     where_min, where_1se = _best_rows(frame)
     varied = tuple(map(str, points[0]))
-    settings = chosen[where_min if rule == "min" else where_1se]
-    best = problem.spec.run(_with_settings(problem, varied, frame, settings), selection=frame)
+    of_best = chosen[where_min if rule == "min" else where_1se]
+    settled = _checked(_with_settings(problem, varied, frame, of_best))
+    best = problem.spec.run(settled, selection=frame)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
     units = "" if problem.batch.units is None else _units(groups, arguments)
@@ -475,20 +498,24 @@ def _points(grid, spec):
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
-        points = grid.astype(object).where(grid.notna(), None).to_dict("records")
+        columns = grid.astype(object).where(grid.notna(), None).to_dict("list")
+        rows = zip(*map(_plain, columns.values()), strict=True)
+        points = [dict(zip(columns, row, strict=True)) for row in rows]
         for name in grid:
             _check_values(name, [point[name] for point in points], spec)
     else:
-        values = {name: _values(name, each, spec) for name, each in dict(grid).items()}
+        values = {name: _plain(_values(name, each, spec)) for name, each in dict(grid).items()}
         products = itertools.product(*values.values())
         points = [dict(zip(values, each, strict=True)) for each in products]
     for name, penalty in spec.penalties.items():
         if penalty.needed and any(point.get(name, 0) is None for point in points):
             raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
-    return [
-        {k: v.item() if isinstance(v, np.generic) else v for k, v in point.items()}
-        for point in points
-    ]
+    return points
+
+
+def _plain(values):
+    """Values with numbers of NumPy as Python's."""
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
 def _values(name, values, spec):
@@ -518,23 +545,23 @@ def _check_values(name, values, spec):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
-def _summarize(problem, points, losses, stage, draws=1):
+def _summarize(problem, points, settings, losses, stage, draws=1):
     """A row for each point with mean and standard error, and its settings with `stage` of each.
 
     Where the number of stages is not open it is as given.
     """
     stages = problem.spec.stage_setting
     rows, chosen = [], []
-    for point, curve, last in zip(points, losses, stage, strict=True):
-        settings, at = _settings_at(problem, point), len(curve) - 1
-        if stages and getattr(settings, stages) is None:
-            at, settings = last - 1, replace(settings, **{stages: last})
+    for point, own, curve, last in zip(points, settings, losses, stage, strict=True):
+        at = len(curve) - 1
+        if stages and getattr(own, stages) is None:
+            at, own = last - 1, replace(own, **{stages: last})
         mean = fold_means(curve)[at]
         missing = [k for k in problem.spec.penalties if point.get(k, 0) is None]
         row = point | dict.fromkeys(missing, np.nan)
         if stages:
-            row[stages] = getattr(settings, stages)
+            row[stages] = getattr(own, stages)
         error = standard_error(np.array(curve[at]), mean, draws)
         rows.append(row | {"mean": mean, "se": error})
-        chosen.append(settings)
+        chosen.append(own)
     return pd.DataFrame(rows), chosen

@@ -119,12 +119,16 @@ def _user_folds(batch, folds):
             f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
         )
     folds = folds[batch.rows]
+    labelled = np.ones(batch.n, bool) if batch.y is None else ~np.isnan(batch.y)
     try:
-        names, fold = np.unique(folds, return_inverse=True)
+        names = np.unique(folds[labelled])
+        known = not any(name is None or name != name for name in folds.tolist())
     except TypeError:
-        raise ArgumentError("folds has values of several kinds, or missing ones") from None
+        known = False
+    if not known:
+        raise ArgumentError("folds has values of several kinds, or missing ones")
     if len(names) < 2:
-        raise ArgumentError(
-            "folds names a single fold of rows of weight above zero; at least two are needed"
-        )
-    return fold
+        raise ArgumentError("folds has a single fold with rows that count; at least two are needed")
+    # What has no row that counts is held out from nothing; it stays in training, where it is idle.
+    place = {name: k for k, name in enumerate(names.tolist())}
+    return np.array([place.get(name, -1) for name in folds.tolist()], np.int64)

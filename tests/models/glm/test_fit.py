@@ -458,6 +458,15 @@ def test_plots(df, axes, kind):
             classes.plot(kind)
 
 
+def test_a_plot_of_rows_without_leverage(axes):
+    df = pd.DataFrame({"x": [1e3, -1e3], "y": ["p", "q"]})
+    with pytest.warns(ld.ConvergenceWarning, match="separated"):
+        fit = ld.glm("y ~ x", df)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.plot("leverage", ax=axes)
+
+
 def test_rows_kept_for_the_plots_are_few_and_drawn_by_content(df):
     control = {"diagnostic_rows": 50}
     one = ld.glm("gaussian ~ x1", df, control=control)._diagnostics

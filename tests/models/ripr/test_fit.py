@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
+from lodim.cli import main
 from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
 from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
@@ -503,6 +504,28 @@ def test_a_view_of_one_class_needs_no_learner():
 # Several responses ---------------------------------------------------------------------------
 
 
+def test_several_responses_of_new_levels(tmp_path):
+    df = pd.DataFrame({"g": list("aabbcc") * 8, "x": np.arange(48.0) % 7})
+    df = df.assign(y=np.where(df["x"] > 3, "p", "q"), z=df["x"] ** 2)
+    fits, new = ld.ripr("y + z ~ g + x", df), df.assign(g="never")
+    with pytest.raises(ld.DataError, match="'never'"):
+        fits.predict(new)
+    pd.testing.assert_frame_equal(
+        fits.predict(new, new_levels="missing"), fits.predict(new.assign(g=None))
+    )
+    df.to_csv(tmp_path / "data.csv", index=False)
+    call = ["ripr", "y + z ~ g + x", str(tmp_path / "data.csv"), "--predict"]
+    main([*call, str(tmp_path / "data.csv"), "--output", str(tmp_path / "out.csv")])
+    assert [*pd.read_csv(tmp_path / "out.csv")] != []
+
+
+def test_a_row_that_is_not_answered_is_not_explained():
+    fit = ld.ripr("y ~ .", TWO, threads=1, missing="drop")
+    row = TWO.iloc[[0]].assign(**{fit.design.features[0]: np.nan})
+    with pytest.raises(ld.DataError, match="the row misses a feature"):
+        fit.explain(row)
+
+
 def test_several_responses_share_their_views(tmp_path):
     """Each of two responses lives in a view of its own; a third one is a number."""
     df = ld.informative_views(1, 240, seed=5)
@@ -650,6 +673,7 @@ def test_files(name, tmp_path):
         ({"B": np.full((240, 2), np.nan)}, "B"),
         ({"y": np.full(240, 7.0)}, "y"),
         ({"served": np.full(240, 5)}, "served"),
+        ({"mismatch": np.array([0.0, 2.0, 0.0, 0.0])}, "no factor"),
     ],
 )
 def test_forged_states_are_refused(change, words):
@@ -657,6 +681,16 @@ def test_forged_states_are_refused(change, words):
     Ensemble(**state["ensemble"]).check(10, "class", 2)
     with pytest.raises(ValueError, match=words):
         Ensemble(**state["ensemble"] | change).check(10, "class", 2)
+
+
+def test_levels_in_a_file_are_codes():
+    df = pd.DataFrame({"g": list("aabbcc") * 5, "y": list("ppppqq") * 5})
+    state = ld.ripr("y ~ g", df)._to_state()["ensemble"]
+    p = len(state["axis_of"])
+    Ensemble(**state).check(p, "class", 2)
+    for wrong in (0.5, -2.0, 9.0):
+        with pytest.raises(ValueError, match="no factor"):
+            Ensemble(**state | {"X": np.full_like(state["X"], wrong)}).check(p, "class", 2)
 
 
 @given(

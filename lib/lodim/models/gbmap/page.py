@@ -34,6 +34,8 @@ def pictures(fit, data):
         return found
     rows = thinned(data, MOST_POINTS)
     embedded = fit.predict(rows, "embedding")
+    if embedded.shape[1] < 2:  # learners that add nothing are left out
+        return found
     new = {f"embedding {name}": embedded[name] for name in embedded.columns[:2]}
     frame, (row, x, y, fitted) = with_columns(rows, new | {"fitted": fit.predict(rows)})
     note = "Rows that lie together here are alike in what matters for the response."

@@ -64,7 +64,7 @@ def leverage(fit, ax, *, named=3):
     rows = _kept(fit)
     ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)
-    most, (low, high) = np.nanmax(rows.leverage), ax.get_ylim()
+    most, (low, high) = np.nanmax(rows.leverage, initial=1e-9), ax.get_ylim()
     h = np.linspace(1e-3, 1.0, 1000)[:-1] * min(1.05 * most, 0.999)
     ax.set_xlabel("leverage")
     for distance in CONTOURS:

@@ -50,7 +50,9 @@ def validate(problem):
         return problem
     if problem.batch.order is not None:
         raise ArgumentError("limits and order exclude each other")
-    limits = Limits.from_dict(s.limits, problem.design, len(problem.batch.index))
+    limits = s.limits
+    if not isinstance(limits, Limits):
+        limits = Limits.from_dict(limits, problem.design, len(problem.batch.index))
     arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
     return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
 

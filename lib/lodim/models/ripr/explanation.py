@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.answers.answers import nearest
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
@@ -107,6 +107,10 @@ def one_row(fit, row):
     batch = fit.design.apply(row)
     if len(batch.index) != 1:
         raise ArgumentError(f"{words}; this one has {len(batch.index)}")
+    if not batch.n:
+        raise DataError(
+            "the row misses a feature, and the fit answers no such row (missing='drop')"
+        )
     return batch
 
 

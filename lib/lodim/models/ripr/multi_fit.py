@@ -7,6 +7,7 @@ import pandas as pd
 
 from lodim.checks import among
 from lodim.design.frames import as_given
+from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import (
@@ -62,7 +63,9 @@ class RiprFits:
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
     @as_given
-    def predict(self, data: Any, type: str = "response") -> pd.DataFrame:
+    def predict(
+        self, data: Any, type: str = "response", *, new_levels: str = "error"
+    ) -> pd.DataFrame:
         """Predictions of all responses beside each other, with the rows of `data`.
 
         Parameters
@@ -70,6 +73,8 @@ class RiprFits:
         data : frame
         type : str
             Of each response, as its fit takes it; "class" gives the mean of a numeric response.
+        new_levels : {"error", "missing"}
+            What a level that training had not is: refused, or a missing value.
 
         Returns
         -------
@@ -79,7 +84,7 @@ class RiprFits:
         out = {}
         for name, fit in self.fits.items():
             kind = "response" if fit.levels is None and str(type) == "class" else type
-            out[name] = fit.predict(data, kind)
+            out[name] = fit.predict(data, kind, new_levels=new_levels)
         return pd.concat(out, axis=1)
 
     def votes(self, data: Any) -> pd.DataFrame:
@@ -211,6 +216,27 @@ class RiprFits:
             There is no such response, or RiprFit.plot() refuses.
         """
         return self[response].plot(kind, ax, **arguments)
+
+    def report(self, response: str, path: str | PathLike, data: Any = None) -> None:
+        """Write a page about the fit of one response; see RiprFit.report().
+
+        Parameters
+        ----------
+        response : str
+        path : path
+        data : frame, optional
+
+        Raises
+        ------
+        ArgumentError
+            There is no such response.
+        MissingExtraError, StoreError
+            As of RiprFit.report().
+        """
+        if not isinstance(response, str) or response not in self.fits:
+            known = " or ".join(map(repr, self.fits))
+            raise ArgumentError(f"a page is of one response: report({known}, file)")
+        self.fits[response].report(path, data)
 
     def summary(self, *, full: bool = False) -> Report:
         """The printed report: the shared views, and each response; see `Fit.summary`.

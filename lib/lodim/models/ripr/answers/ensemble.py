@@ -169,11 +169,20 @@ class Ensemble:
             "mismatch": real("a", least=0),
         }
         forms.check(self, known)
+        self._check_axes()
         self._check_views()
         if not len(self.references):
             raise ValueError("no row can be a neighbour")
         if task == CLUSTERS and set(self.centre_view) != set(range(r)):
             raise ValueError("a view has no cluster")
+
+    def _check_axes(self):
+        """Raise ValueError unless what has a mismatch is a factor, with codes of its levels."""
+        levels = np.bincount(self.axis_of)[self.features]
+        for a in np.flatnonzero(self.mismatch > 0.0):
+            codes = self.X[:, a][~np.isnan(self.X[:, a])]
+            if levels[a] < 2 or not np.isin(codes, np.arange(-1, levels[a])).all():
+                raise ValueError(f"feature {a} has a mismatch, and is no factor")
 
     def _check_views(self):
         """Raise ValueError unless views have features, in order, and clusters a place in them."""
