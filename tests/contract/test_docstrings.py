@@ -22,6 +22,7 @@ METHODS = {
     if not key.startswith("_")
 }
 MOST_ARGUMENTS = 12
+EXAMPLES = sorted({member.__module__ for member in (FUNCTIONS | CLASSES | METHODS).values()})
 
 
 def arguments(function):
@@ -33,7 +34,7 @@ def arguments(function):
 def sections(function):
     """Titles of the sections of a docstring, and its first line."""
     text = inspect.getdoc(function) or ""
-    return set(re.findall(r"^(\w+)\n-+$", text, re.M)), text.partition("\n")[0]
+    return set(re.findall(r"^([A-Z][\w ]+)\n-+$", text, re.M)), text.partition("\n")[0]
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
@@ -55,13 +56,19 @@ def test_model_functions_have_examples_and_errors(name):
     assert {"Parameters", "Returns", "Raises", "References", "Examples"} <= found
 
 
-@pytest.mark.parametrize("name", sorted({f.__module__ for f in FUNCTIONS.values()}))
-def test_examples_print_what_they_show(name):
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_print_what_they_show(name, axes):
     module = import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES, *METHODS])
+def test_all_have_examples_and_say_what_else_there_is(name):
+    member = (FUNCTIONS | CLASSES | METHODS)[name]
+    assert {"Examples", "See Also"} <= sections(member)[0]
 
 
 def test_the_examples_are_found():

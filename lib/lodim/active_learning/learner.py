@@ -90,6 +90,10 @@ def active(
     FormulaError
         The formula cannot be read.
 
+    See Also
+    --------
+    Learner, learning_curves
+
     Notes
     -----
     Scores of a row x, with class probabilities p(c | x); the rows of the largest score are asked
@@ -206,6 +210,20 @@ class Learner:
         with the predictions of the fit before.
     hits : list of (n_test,) bool arrays
         Which test rows each fit got right.
+
+    See Also
+    --------
+    active, LearningCurves
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> wine = ld.data("wine")
+    >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+    >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+    >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+    >>> len(learner.query(5))
+    5
     """
 
     def __init__(self, call, frames, score, size, stop, seed):
@@ -244,6 +262,20 @@ class Learner:
             `n` or `score` is out of range.
         DataError
             The pool is empty.
+
+        See Also
+        --------
+        teach, replay
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> learner.query(2).shape[0]
+        2
         """
         score = self.score if score is None else score
         _check_score(score)
@@ -291,6 +323,22 @@ class Learner:
         DataError
             A row is not in the pool, twice there or without a label, or a class is new. The learner
             is then as before.
+
+        See Also
+        --------
+        query, replay
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> asked = learner.query(3).index
+        >>> learner = learner.teach(pool.loc[asked, 'cultivar'])
+        >>> len(learner.labelled)
+        18
         """
         labels = check_labels(labels, self, new)
         rows = self.pool.loc[labels.index].assign(**{self.response: labels})
@@ -335,6 +383,20 @@ class Learner:
         ------
         DataError
             A row of the pool has no label.
+
+        See Also
+        --------
+        query, teach
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> len(learner.replay(pool['cultivar'], rounds=1).pool)
+        153
         """
         labels, done = to_series(labels, self.response), 0
         unknown = self.pool.index.difference(labels.index)
@@ -387,6 +449,19 @@ class Learner:
         ------
         ArgumentError
             The kind is unknown, runs cannot be compared, or there is none to win over.
+
+        See Also
+        --------
+        replay, lodim.LearningCurves.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> ax = learner.replay(pool['cultivar'], rounds=1).plot()
         """
         from lodim.active_learning.learning_curves import learning_curves
 

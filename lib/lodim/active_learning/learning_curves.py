@@ -36,6 +36,10 @@ def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "L
     ArgumentError
         The runs differ in number or in their numbers of labelled rows, or were not measured.
 
+    See Also
+    --------
+    LearningCurves, active
+
     Examples
     --------
     >>> import lodim as ld
@@ -86,6 +90,25 @@ class LearningCurves:
     values : dict of name to array (repetitions, T)
     hits : dict of name to a list of arrays (T, n_test) bool: which test rows were right
     measure : str
+
+    See Also
+    --------
+    learning_curves, Learner
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> wine = ld.data("wine")
+    >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+    >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+    >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+    >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
+    >>> scores["score"] = "random"
+    >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+    >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+    >>> curves = ld.learning_curves(runs)
+    >>> len(curves.tidy())
+    6
     """
 
     n_labelled: np.ndarray
@@ -106,6 +129,25 @@ class LearningCurves:
         DataFrame
             A row for each name and round: run, n_labelled, mean over the repetitions, and se, its
             standard error.
+
+        See Also
+        --------
+        areas
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
+        >>> scores["score"] = "random"
+        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+        >>> curves = ld.learning_curves(runs)
+        >>> curves.tidy().columns.tolist()
+        ['run', 'n_labelled', 'mean', 'se']
         """
         frames = []
         for name, v in self.values.items():
@@ -131,6 +173,25 @@ class LearningCurves:
         ------
         ArgumentError
             No run has that name.
+
+        See Also
+        --------
+        wins, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
+        >>> scores["score"] = "random"
+        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+        >>> curves = ld.learning_curves(runs)
+        >>> curves.areas().shape[0]
+        2
         """
         against = self._known("random" if against is None and "random" in self.values else against)
         areas = {name: _area(self.n_labelled, v) for name, v in self.values.items()}
@@ -163,6 +224,25 @@ class LearningCurves:
         ------
         ArgumentError
             No run has that name.
+
+        See Also
+        --------
+        areas, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
+        >>> scores["score"] = "random"
+        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+        >>> curves = ld.learning_curves(runs)
+        >>> len(curves.wins("doubt"))
+        3
         """
         of = self._known(of)
         sign = MEASURES[self.measure]
@@ -197,6 +277,24 @@ class LearningCurves:
         ------
         ArgumentError
             The kind or the run is unknown, or `of` is given with "curve".
+
+        See Also
+        --------
+        areas, wins
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
+        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
+        >>> scores["score"] = "random"
+        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+        >>> curves = ld.learning_curves(runs)
+        >>> ax = curves.plot()
         """
         from lodim.active_learning.plots import learning, winloss
 

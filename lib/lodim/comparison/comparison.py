@@ -92,6 +92,10 @@ def compare(
         An argument is out of range, or `models` has a fit (it has seen the rows that would be held
         out).
 
+    See Also
+    --------
+    Comparison, cv
+
     Notes
     -----
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
@@ -170,6 +174,19 @@ class Comparison:
         Held-out deviance of each row that was used (those of the data) by each model.
     best : Fit
         The best model of lodim, fitted to all rows when it is first asked for.
+
+    See Also
+    --------
+    compare, cv
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
+    >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+    >>> table.losses.shape
+    (398, 2)
     """
 
     call: str
@@ -229,6 +246,19 @@ class Comparison:
             of models together; p_value, of being as good as the best, all models allowed for;
             means over the folds of what the fits need: features (columns of the design), parts,
             and part, their noun, price; seconds, of a fit and its predictions.
+
+        See Also
+        --------
+        summary, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
+        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> table.tidy()["model"].tolist()
+        ['two', 'linear']
         """
         return self._frame.copy()
 
@@ -260,6 +290,19 @@ class Comparison:
         ------
         ArgumentError
             No model of lodim has this label.
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
+        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> table.fit("linear").name
+        'glm'
         """
         ours = {c.label: c for c in self._candidates if c.kind in ("model", "call")}
         if not isinstance(model, str) or model not in ours:
@@ -274,6 +317,19 @@ class Comparison:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
+        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> print(table.summary().as_text().splitlines()[0].strip())
+        Comparison of Models on Held-out Rows
         """
         return report.summary(self)
 
@@ -289,6 +345,18 @@ class Comparison:
         Returns
         -------
         Axes
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
+        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> ax = table.plot()
         """
         from lodim.comparison import plots
 

@@ -34,6 +34,10 @@ def data(name: str | None = None) -> pd.DataFrame:
     ArgumentError
         If there is no data set of that name; the message lists the names.
 
+    See Also
+    --------
+    monitoring, friedman1
+
     Notes
     -----
     Sources, licences and units: data/README.md.

@@ -103,6 +103,10 @@ def monitoring(
     ArgumentError
         If a number is out of range, or the graph has no room for p features.
 
+    See Also
+    --------
+    costnet, data
+
     References
     ----------
     Informative projection recovery, Sect. 5.3: 812 alerts, and 150 interdependent features of data

@@ -35,6 +35,10 @@ def synth_cos_r(
         n rows; x1..xp are standard normal, y = scale cos(X) u - centre has mean zero.
         attrs: `direction` (u, a unit vector, p numbers), `scale`, `centre`, `rotate`, `seed`.
 
+    See Also
+    --------
+    synth_cos_c, friedman1
+
     References
     ----------
     Gradient boosting mapping, Sect. 4.1, "synth-cos-r". (The paper's constant column of ones only
@@ -69,6 +73,10 @@ def synth_cos_c(
     -------
     DataFrame
         n rows; y is 0 or 1 (the paper writes -1 and +1). attrs as in `synth_cos_r`.
+
+    See Also
+    --------
+    synth_cos_r, xor
 
     References
     ----------
@@ -111,6 +119,10 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     DataFrame
         n rows; x1..x8, y = cos(X) u. attrs: `direction` (u, a unit vector, zero in x5..x8) and
         `clusters`, the rows [start, stop) of each of a, b1, b2.
+
+    See Also
+    --------
+    ripr, checkerboard
 
     References
     ----------
@@ -158,6 +170,10 @@ def checkerboard(
         n rows; x1, x2 the board, x3.. the noise; y is 0 or 1, without label noise.
         attrs: `squares`, `angle`, `informative` (the two names).
 
+    See Also
+    --------
+    xor, three_clusters
+
     References
     ----------
     Prototype sets, Sect. 2.3 ("Checker") and 2.4 ("Checker rot").
@@ -196,6 +212,10 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
         n rows; features uniform on [-1, 1], the informative ones first; y = 1 where their product
         is not negative, else 0. attrs: `informative` (names).
 
+    See Also
+    --------
+    checkerboard, proset
+
     References
     ----------
     Prototype sets, Sect. 2.3 ("XOR 6f") and 2.4 ("XOR 6+6f").
@@ -230,6 +250,10 @@ def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) 
         n rows; features uniform on [0, 1];
         y = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + noise.
         attrs: `informative` (names), `noise`.
+
+    See Also
+    --------
+    synth_cos_r
 
     References
     ----------
@@ -287,6 +311,10 @@ def informative_views(
         attrs: `views` (pairs of names, disjoint if 2 P <= M), `centres` (for each view four
         points, the first two of class 0), `rows` ([start, stop) of each view).
 
+    See Also
+    --------
+    informative_views_r, ripr
+
     References
     ----------
     Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The blobs'
@@ -336,6 +364,10 @@ def informative_views_r(
         n rows; x1 uniform on [1, P + 1), x2..xM uniform on [0, 1]; where j <= x1 < j + 1,
         y = sin(pi (u + a_j)) + 2 (v - b_j)^2 + noise with (u, v) the features of view j.
         attrs: `views` (pairs of names), `coefficients` (pairs (a_j, b_j)), `noise`.
+
+    See Also
+    --------
+    informative_views, ripr
 
     References
     ----------

@@ -28,6 +28,19 @@ class Finding:
         Features, levels or settings that it is about.
     rows : tuple
         Labels of the rows that it is about.
+
+    See Also
+    --------
+    Checks, GlmFit.check
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> checks = fit.check(cars[cars['model_year'] > 78])
+    >>> [finding.code for finding in checks]
+    ['drift']
     """
 
     code: str
@@ -52,6 +65,19 @@ class Checks:
     not_looked_at : dict of str to str
         Why other codes were not, by code.
     ignored : tuple of str
+
+    See Also
+    --------
+    GlmFit.check, Finding
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> checks = fit.check(cars[cars['model_year'] > 78])
+    >>> len(checks)
+    1
     """
 
     call: str
@@ -80,6 +106,19 @@ class Checks:
         -------
         DataFrame
             code, severity, sentence, hint, terms (joined by commas), n_rows.
+
+        See Also
+        --------
+        summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> checks = fit.check(cars[cars['model_year'] > 78])
+        >>> checks.tidy().columns.tolist()[:2]
+        ['code', 'severity']
         """
         names = ["code", "severity", "sentence", "hint", "terms", "n_rows"]
         rows = [
@@ -93,6 +132,19 @@ class Checks:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> checks = fit.check(cars[cars['model_year'] > 78])
+        >>> print(checks.summary().as_text().splitlines()[0].strip())
+        Checks of a Fit
         """
         header = (("Call", self.call), ("Findings", str(len(self))))
         notes = [f"{f.code}: {f.sentence} {f.hint}" for f in self]

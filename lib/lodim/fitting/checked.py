@@ -38,6 +38,10 @@ class Checked:
         DataError
             A column is missing or of another kind, or no row is complete.
 
+        See Also
+        --------
+        evaluate, lodim.compare
+
         Notes
         -----
         Where chance plays a part, what is healthy is found with a probability of 0.001 over all

@@ -34,6 +34,10 @@ def cite(model: Any = None) -> str:
     ArgumentError
         There is no such model.
 
+    See Also
+    --------
+    gbmap, proset, melm, ripr, costnet
+
     Examples
     --------
     >>> import lodim as ld

@@ -221,7 +221,24 @@ class Fit(Checked, WrittenOut):
         return out if out.isna().any(axis=None) else out.infer_objects()
 
     def coef(self) -> pd.Series:
-        """Estimates by term, from tidy()."""
+        """Estimates by term, from tidy().
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.coef().round(4)
+        term
+        (Intercept)   -14.1980
+        weight         -0.0067
+        model_year      0.7566
+        Name: estimate, dtype: float64
+        """
         frame = self.tidy()
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
@@ -241,6 +258,20 @@ class Fit(Checked, WrittenOut):
         DataFrame
             The columns of `data` (but of a dict), .fitted (a column for each of several classes),
             .resid, .loss (deviance of the row) and for classes .class.
+
+        See Also
+        --------
+        predict, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.augment(cars[:2])[["mpg", ".fitted", ".resid"]].round(2)
+            mpg  .fitted  .resid
+        0  18.0    15.41    2.59
+        1  15.0    14.15    0.85
         """
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
@@ -281,6 +312,19 @@ class Fit(Checked, WrittenOut):
         ------
         DataError
             No row is complete, or a column is missing or of another kind.
+
+        See Also
+        --------
+        predict, augment
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.evaluate(cars).round(3)
+             n  deviance  dev_ratio
+        0  398    11.708      0.808
         """
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
@@ -340,6 +384,18 @@ class Fit(Checked, WrittenOut):
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, glance, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> print(fit.summary().as_text().splitlines()[2].strip())
+        Response:                          mpg  Null deviance:                   24253
         """
         flag("full", full)
         told = self._summary(full)
@@ -371,6 +427,18 @@ class Fit(Checked, WrittenOut):
         ------
         ArgumentError
             An argument of the call was an array, which a fit does not keep, and is not given anew.
+
+        See Also
+        --------
+        lodim.cv
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.update(cars, formula=". ~ . + origin").design.names
+        ('weight', 'model_year', 'origin[Japan]', 'origin[USA]')
         """
         arguments = {"formula": self.design.formula} | self._call_arguments(changes)
         arguments["formula"] = formula.update(self.design.formula, arguments["formula"])
@@ -413,6 +481,15 @@ class Fit(Checked, WrittenOut):
             The formula has no response, or the offset was an array.
         MissingExtraError
             marginaleffects is not installed.
+
+        See Also
+        --------
+        tidy, predict
+
+        Examples
+        --------
+        >>> from marginaleffects import avg_slopes  # doctest: +SKIP
+        >>> avg_slopes(fit.to_marginaleffects(cars), by="origin")  # doctest: +SKIP
         """
         from lodim.fitting import marginaleffects
 
@@ -477,6 +554,23 @@ class Fit(Checked, WrittenOut):
         ------
         StoreError
             The file cannot be written, or the fit holds what no file can.
+
+        See Also
+        --------
+        lodim.load
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     fit.save(Path(folder) / 'cars.lodim')
+        ...     back = ld.load(Path(folder) / 'cars.lodim')
+        >>> back.coef().equals(fit.coef())
+        True
         """
         store.write(path, self.name, self._to_state())
 
@@ -535,6 +629,23 @@ def load(path: str | PathLike) -> Any:
     ------
     StoreError
         The file is missing, corrupt, not a fit, or from a newer lodim.
+
+    See Also
+    --------
+    GbmapFit.save
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     fit.save(Path(folder) / 'cars.lodim')
+    ...     back = ld.load(Path(folder) / 'cars.lodim')
+    >>> back.name
+    'glm'
     """
     kind, state = store.read(path)
     homes = MODELS | RESULTS

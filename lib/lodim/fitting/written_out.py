@@ -60,6 +60,10 @@ class WrittenOut(ABC):
             The model cannot be written as a formula: `ripr`; `melm` with classifier="knn" or an
             estimator; an offset without a column's name.
 
+        See Also
+        --------
+        to_sql, to_onnx
+
         Examples
         --------
         >>> import lodim as ld
@@ -104,6 +108,10 @@ class WrittenOut(ABC):
         ArgumentError
             As of `to_python`; or another dialect.
 
+        See Also
+        --------
+        to_python, to_onnx
+
         Examples
         --------
         >>> import lodim as ld
@@ -141,6 +149,10 @@ class WrittenOut(ABC):
             As of `to_python`; or the fit reads no column, or has an order of texts in its formula.
         MissingExtraError
             onnx is not installed.
+
+        See Also
+        --------
+        to_python, to_sql
 
         Examples
         --------
@@ -184,6 +196,10 @@ class WrittenOut(ABC):
             The extra `report` (altair, jinja2) is not installed.
         StoreError
             The file cannot be written.
+
+        See Also
+        --------
+        summary
 
         Examples
         --------

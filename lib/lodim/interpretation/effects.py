@@ -95,6 +95,10 @@ def effects(
     DataError
         A term is no column that the fit takes, or a column is missing.
 
+    See Also
+    --------
+    Effects, bootstrap
+
     Notes
     -----
     "ale": intervals of a number end at its quantiles, 40 of them (12 of each of a pair), and within
@@ -287,6 +291,19 @@ class Effects:
         Of each number some of its quantiles, of each feature with levels their shares.
     spreads : dict
         Standard deviation of each number, 1 of levels.
+
+    See Also
+    --------
+    effects, Bootstrap
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+    >>> found = ld.effects(fit, cars)
+    >>> found.tidy().columns.tolist()[:4]
+    ['term', 'value', 'estimate', 'std_error']
     """
 
     fit: Any
@@ -316,6 +333,19 @@ class Effects:
             conf_low and conf_high: of the replicates of `interval`, for "importance" without one by
             the normal distribution, else NaN. In frames other than pandas' values are text where
             there are numbers and levels.
+
+        See Also
+        --------
+        ranges, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> found = ld.effects(fit, cars)
+        >>> found.tidy()["term"].unique().tolist()
+        ['weight', 'model_year']
         """
         frame = self.frame.copy()
         if self._frame_kind != PANDAS and frame["value"].dtype == object:
@@ -335,6 +365,19 @@ class Effects:
         ------
         ArgumentError
             The kind has no curves.
+
+        See Also
+        --------
+        tidy, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> found = ld.effects(fit, cars)
+        >>> found.ranges().shape[0]
+        2
         """
         if self.kind not in CURVES:
             raise ArgumentError(f"kind={self.kind!r} has no curves: tidy() has its estimates")
@@ -351,6 +394,19 @@ class Effects:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, ranges
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> found = ld.effects(fit, cars)
+        >>> print(found.summary().as_text().splitlines()[0].strip())
+        Accumulated local effects
         """
         flag("full", full)
         header = (
@@ -381,6 +437,18 @@ class Effects:
         ------
         ArgumentError
             There is no such term, or `ax` is given for several panels.
+
+        See Also
+        --------
+        ranges
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> found = ld.effects(fit, cars)
+        >>> ax = found.plot("weight")
         """
         from lodim.interpretation import plots
 

@@ -89,6 +89,18 @@ class Report:
         Numbered, at the end.
     full : bool
         Whether long tables are whole; else they are cut, and say that summary(full=True) has all.
+
+    See Also
+    --------
+    GbmapFit.summary
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> print(fit.summary().as_text().splitlines()[0].strip())
+    Generalized Linear Model Results
     """
 
     title: str
@@ -121,6 +133,18 @@ class Report:
         ------
         ArgumentError
             `width` is too small.
+
+        See Also
+        --------
+        as_html, as_latex
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> max(map(len, fit.summary().as_text(width=78).splitlines()))
+        78
         """
         if width < 60:
             raise ArgumentError(f"width must be at least 60; it is {width}")
@@ -137,7 +161,20 @@ class Report:
         return "\n".join(lines)
 
     def as_html(self) -> str:
-        """The report as HTML; all text in it is escaped."""
+        """The report as HTML; all text in it is escaped.
+
+        See Also
+        --------
+        as_text, as_latex
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> "<table" in fit.summary().as_html()
+        True
+        """
         pairs = _two_columns(self.header)
         parts = [f"<h4>{_html(self.title)}</h4>"]
         if pairs:
@@ -153,7 +190,20 @@ class Report:
         return '<div class="lodim-report">\n' + "\n".join(parts) + "\n</div>"
 
     def as_latex(self) -> str:
-        """The report as a LaTeX table environment; all text in it is escaped."""
+        """The report as a LaTeX table environment; all text in it is escaped.
+
+        See Also
+        --------
+        as_text, as_html
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> "tabular" in fit.summary().as_latex()
+        True
+        """
         parts = [r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", r"\begin{center}"]
         pairs = _two_columns(self.header)
         if pairs:

@@ -258,6 +258,10 @@ def cv(
     FormulaError, DataError
         As of the model.
 
+    See Also
+    --------
+    CV, path
+
     Notes
     -----
     Features are centred and scaled within each fold; what stands for missing ones is the mean of
@@ -368,6 +372,19 @@ class CV:
         What folds hold out as a whole, empty of single rows.
     grid_ends : tuple of str
         Where the least loss is at an end of the grid, and the model goes on beyond.
+
+    See Also
+    --------
+    cv, Path
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
+    >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+    >>> cv.best.settings.m
+    2
     """
 
     call: str
@@ -427,6 +444,19 @@ class CV:
         -------
         DataFrame
             A copy of `frame`.
+
+        See Also
+        --------
+        plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
+        >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+        >>> cv.tidy().columns.tolist()
+        ['m', 'lambda_', 'mean', 'se']
         """
         return self.frame.copy()
 
@@ -440,6 +470,18 @@ class CV:
         Returns
         -------
         Axes
+
+        See Also
+        --------
+        tidy, lodim.Path.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
+        >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+        >>> ax = cv.plot()
         """
         from lodim.selection.plots import cv_curve
 

@@ -84,6 +84,10 @@ def path(
     FormulaError, DataError
         As of the model.
 
+    See Also
+    --------
+    Path, cv
+
     Examples
     --------
     >>> import lodim as ld
@@ -152,6 +156,23 @@ class Path:
         model itself with a penalty for those.
     penalty : str
         Name of the penalty: `lambda_` of gbmap.
+
+    See Also
+    --------
+    path, CV
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+    >>> path.glance().round(3)
+       df  dev_ratio  lambda_
+    0   4      0.015  541.458
+    1   4      0.343   17.122
+    2   4      0.832    0.541
+    3   4      0.850    0.017
+    4   4      0.851    0.001
     """
 
     call: str
@@ -180,6 +201,18 @@ class Path:
         -------
         DataFrame
             The rows of each fit's tidy(), one fit after the other, and a column with the penalty.
+
+        See Also
+        --------
+        coef, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path.tidy().columns.tolist()
+        ['term', 'estimate', 'estimate_abs', 'std_estimate', 'std_estimate_abs', 'lambda_']
         """
         pairs = zip(self.fits, self.lambdas, strict=True)
         frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
@@ -193,6 +226,18 @@ class Path:
         -------
         DataFrame
             A row for each penalty: df, dev_ratio, and the penalty by its name.
+
+        See Also
+        --------
+        tidy, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path.glance()["dev_ratio"].round(2).tolist()
+        [0.02, 0.34, 0.83, 0.85, 0.85]
         """
         rows = [fit.glance()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
@@ -214,6 +259,18 @@ class Path:
         ------
         ArgumentError
             `lambda_` is not a positive number.
+
+        See Also
+        --------
+        at, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path.coef().shape
+        (5, 2)
         """
         if lambda_ is not None:
             return self.at(lambda_).coef()
@@ -239,6 +296,21 @@ class Path:
         ------
         ArgumentError
             `lambda_` is not a positive number.
+
+        See Also
+        --------
+        coef, predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path.at(0.1).coef().round(4)
+        term
+        weight       -0.0065
+        model_year    0.7701
+        Name: estimate, dtype: float64
         """
         log = np.log(positive("lambda_", lambda_))
         logs = np.log(np.maximum(self.lambdas, 1e-300))
@@ -265,6 +337,18 @@ class Path:
         ------
         ArgumentError
             `lambda_` is not a positive number.
+
+        See Also
+        --------
+        at
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path.predict(cars[:2], 0.1).round(1).tolist()
+        [15.1, 14.1]
         """
         return self.at(lambda_).predict(data, **arguments)
 
@@ -285,6 +369,17 @@ class Path:
         ------
         ArgumentError
             A penalty is 0, or there are no features to draw.
+
+        See Also
+        --------
+        tidy, lodim.CV.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> ax = path.plot()
         """
         from lodim.selection import plots
 

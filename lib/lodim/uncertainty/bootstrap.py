@@ -94,6 +94,10 @@ def bootstrap(
     DataError
         `data` are not the rows that the fit was made from.
 
+    See Also
+    --------
+    Bootstrap, conformal, effects
+
     Notes
     -----
     What the intervals do not cover: what a penalty takes from estimates, since each replicate is
@@ -279,6 +283,19 @@ class Bootstrap:
         take more than 256 MB. They are light, as those of a path.
     default : bool
         Whether the statistic is the model's estimates.
+
+    See Also
+    --------
+    bootstrap, Effects
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+    >>> boot = ld.bootstrap(fit, cars, n=40)
+    >>> boot.replicates.shape
+    (40, 2)
     """
 
     fit: Any
@@ -329,6 +346,21 @@ class Bootstrap:
         ------
         ArgumentError
             So high a level needs more replicates.
+
+        See Also
+        --------
+        summary, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot.tidy(level=0.9)[["term", "conf_low", "conf_high"]].round(2)
+                 term  conf_low  conf_high
+        0      weight     -0.01      -0.01
+        1  model_year      0.66       0.82
         """
         one_of("kind", kind, KINDS)
         level = self._level(level)
@@ -376,6 +408,19 @@ class Bootstrap:
         ArgumentError
             The formula has no response, so high a level needs more replicates, or these are not
             kept (`fits`).
+
+        See Also
+        --------
+        tidy, lodim.conformal
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot.predict(cars[:2]).columns.tolist()
+        ['fit', 'lower', 'upper']
         """
         one_of("type", type, ("interval",))
         one_of("of", of, SCALES)
@@ -404,6 +449,19 @@ class Bootstrap:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> print(boot.summary().as_text().splitlines()[0].strip())
+        Bootstrap of gbmap
         """
         flag("full", full)
         shown = self.tidy(level=level, kind=kind).set_index("term").rename_axis(None)
@@ -441,6 +499,18 @@ class Bootstrap:
         Returns
         -------
         Axes
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> ax = boot.plot()
         """
         from lodim.uncertainty.forest_plot import draw
 

@@ -108,6 +108,10 @@ def conformal(
     FormulaError, DataError
         As of the model.
 
+    See Also
+    --------
+    Conformal, bootstrap
+
     Notes
     -----
     With mu_k the fit without fold k, R_i the residual of row i by the fit without its own fold k(i)
@@ -261,6 +265,19 @@ class Conformal:
         How it was made.
     table : DataFrame
         What tidy() returns.
+
+    See Also
+    --------
+    conformal, Bootstrap
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> known, new = cars[::2], cars[1::2]
+    >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+    >>> intervals.level
+    0.9
     """
 
     fit: Any
@@ -313,6 +330,21 @@ class Conformal:
         -----
         DataWarning
             There are too few rows held out for the level, so that nothing is ruled out.
+
+        See Also
+        --------
+        coverage, lodim.bootstrap
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.predict(new[:2], level=0.8).round(0)
+            fit  lower  upper
+        1  14.0   10.0   18.0
+        3  14.0   10.0   18.0
         """
         level = self._checked(level)
         answers, batch = self._answers(data, offset, new_levels)
@@ -360,6 +392,22 @@ class Conformal:
         ------
         ArgumentError, DataError
             No row is complete, or there is no such column.
+
+        See Also
+        --------
+        predict, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.coverage(new, by="origin")[["origin", "n"]]
+           origin    n
+        0  Europe   37
+        1   Japan   43
+        2     USA  119
         """
         level = self._checked(level)
         answers, batch = self._answers(data, offset, new_levels, response=True)
@@ -388,6 +436,19 @@ class Conformal:
         DataFrame
             level; score, that of held-out rows which the share `level` does not exceed; width, the
             mean of their intervals by the fits without them, or size, of their sets.
+
+        See Also
+        --------
+        summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.tidy().columns.tolist()
+        ['level', 'score', 'width']
         """
         return self.table.copy()
 
@@ -414,6 +475,18 @@ class Conformal:
         ------
         ArgumentError
             There is no such kind of plot, or it takes no such argument.
+
+        See Also
+        --------
+        coverage
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> ax = intervals.plot(data=new)
         """
         from lodim.uncertainty import conformal_plots
 
@@ -425,6 +498,19 @@ class Conformal:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, coverage
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> print(intervals.summary().as_text().splitlines()[0].strip())
+        Conformal prediction
         """
         header = [
             ("Model", self.fit.name), ("Response", self.fit.design.response.name),
@@ -450,6 +536,24 @@ class Conformal:
         ------
         StoreError
             The file cannot be written, or a fit holds what no file can.
+
+        See Also
+        --------
+        lodim.load
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     intervals.save(Path(folder) / "cars.lodim")
+        ...     back = ld.load(Path(folder) / "cars.lodim")
+        >>> back.predict(new).equals(intervals.predict(new))
+        True
         """
         storage.write(path, self.name, conformal_state.to_state(self))
 

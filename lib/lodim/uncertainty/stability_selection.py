@@ -73,6 +73,10 @@ def stability(
     FormulaError, DataError
         As of the model.
 
+    See Also
+    --------
+    Stability, bootstrap, cv
+
     Notes
     -----
     With q the mean number of terms that a half selects of p, tau the cutoff and B = n, terms whose
@@ -192,6 +196,18 @@ class Stability:
         Mean number of terms that the fit to a half makes use of.
     views : DataFrame or None
         Of ripr, a row a view: view, the terms of its features; share; in_fit.
+
+    See Also
+    --------
+    stability, costnet
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
+    >>> found.stable
+    ['weight', 'model_year']
     """
 
     fit: Any
@@ -233,6 +249,18 @@ class Stability:
         DataFrame
             term; share of the halves; stable, whether that is `cutoff` or more; in_fit, whether the
             fit to all rows makes use of it. Those selected most often first.
+
+        See Also
+        --------
+        summary, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
+        >>> found.tidy().columns.tolist()
+        ['term', 'share', 'stable', 'in_fit']
         """
         return self.frame.copy()
 
@@ -248,6 +276,17 @@ class Stability:
         Returns
         -------
         Axes
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
+        >>> ax = found.plot()
         """
         from lodim.uncertainty.stability_plots import shares
 
@@ -259,6 +298,18 @@ class Stability:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
+        >>> print(found.summary().as_text().splitlines()[0].strip())
+        Stability selection
         """
         header = [
             ("Model", self.fit.name), ("Response", self._response()),

@@ -37,6 +37,32 @@ class CostnetFit(Fit):
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
     selection : DataFrame or None
         The cross-validation that chose the budget.
+
+    See Also
+    --------
+    costnet, cv, path
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+    >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+    >>> fit
+    <BLANKLINE>
+    Call:  costnet("mpg ~ weight + horsepower + model_year", data=df,
+           costs={'weight': 1.0, 'horsepower': 5.0, 'model_year': 1.0})
+    <BLANKLINE>
+    Family: gaussian (identity link)
+    Rows: 398 (6 filled in for missing values), features: 4, 3 things with a price
+      (7 in all)
+    Budget: 2 (by CV), the cheapest within one standard error of the least
+      held-out loss; * is the model that predict() uses, of price 2
+    <BLANKLINE>
+        Df Cost  %Dev   %CV  Lambda Rule
+    1    0    0  0.00 -0.82         null
+    2    1    1 69.18 68.74   3.715 group
+    3 *  2    2 80.79 80.36 0.03892 group
     """
 
     name = "costnet"
@@ -116,6 +142,21 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             Both are given, the fit has no price list, or the budget is above what was searched.
+
+        See Also
+        --------
+        at, evaluate, staged
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.predict(cars[:2], budget=2).round(2).tolist()
+        [15.41, 14.15]
+        >>> fit.predict(cars[:2], "cost").tolist()
+        [2.0, 2.0]
         """
         fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).predict(data, type, offset=offset, new_levels=new_levels)
@@ -154,6 +195,20 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             Both are given, the fit has no price list, or the budget is above what was searched.
+
+        See Also
+        --------
+        predict, augment
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.evaluate(cars, budget=2).round(3)
+             n  deviance  dev_ratio
+        0  398    11.708      0.808
         """
         fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).evaluate(data, offset=offset)
@@ -187,6 +242,21 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             Both are given, the fit has no price list, or the budget is above what was searched.
+
+        See Also
+        --------
+        predict, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.augment(cars[:2])[["mpg", ".fitted"]].round(2)
+            mpg  .fitted
+        0  18.0    15.41
+        1  15.0    14.15
         """
         fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).augment(data, offset=offset)
@@ -208,6 +278,19 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             The fit is of one lambda_ and has no price list.
+
+        See Also
+        --------
+        predict, at
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> sorted(fit.staged(cars[:2]))
+        [0.0, 1.0, 2.0]
         """
         self._need_list()
         costs = [model.cost for model in price_list.listed_models(self)]
@@ -234,6 +317,25 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             Both are given, the fit has no price list, or the budget is above what was searched.
+
+        See Also
+        --------
+        tidy, at
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.coef(budget=2).round(4)
+        term
+        (Intercept)           -14.1980
+        weight                 -0.0067
+        horsepower              0.0000
+        model_year              0.7566
+        horsepower[missing]     0.0000
+        Name: estimate, dtype: float64
         """
         frame = price_list.terms(self._at(budget, lambda_))
         return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
@@ -244,6 +346,19 @@ class CostnetFit(Fit):
         step, cost, rule and lambda_ (as in `prices`) name the model, `chosen` says whether
         predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
         per standard deviation (NaN for the intercept).
+
+        See Also
+        --------
+        coef, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.tidy().columns.tolist()
+        ['step', 'cost', 'rule', 'lambda_', 'chosen', 'term', 'estimate', 'std_estimate']
         """
         return price_list.tidy(self)
 
@@ -253,6 +368,20 @@ class CostnetFit(Fit):
         df, rule and lambda_ are those of `prices`; budget is None for a penalized model.
         deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
         of the penalized path.
+
+        See Also
+        --------
+        tidy, prices, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.glance()[["n", "p", "cost", "df"]]
+             n  p  cost  df
+        0  398  4   2.0   2
         """
         s, m, path = self.settings, self.step, self.estimates.path
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
@@ -302,6 +431,18 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             An unknown kind or argument, or nothing to draw of that kind.
+
+        See Also
+        --------
+        prices, report, lodim.CV.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> ax = fit.plot("cost")
         """
         from lodim.models.costnet import plots
 
@@ -328,6 +469,25 @@ class CostnetFit(Fit):
         ArgumentError
             None or both are given, the fit has no price list, the budget is above what was
             searched, or the model of lambda_ costs more than that.
+
+        See Also
+        --------
+        prices, bought
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.at(budget=1).coef().round(4)
+        term
+        (Intercept)            46.3174
+        weight                 -0.0077
+        horsepower              0.0000
+        model_year              0.0000
+        horsepower[missing]     0.0000
+        Name: estimate, dtype: float64
         """
         if (budget is None) == (lambda_ is None):
             raise ArgumentError("give either a budget or lambda_")
@@ -355,6 +515,23 @@ class CostnetFit(Fit):
         others, whose penalties are not those of `path`); relax, the share of the refit; new,
         dropped: what is bought beside the row above, and no longer; chosen: the model that
         predict() uses.
+
+        See Also
+        --------
+        bought, at, path
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.prices()[["cost", "df", "dev_ratio"]].round(3)
+              cost  df  dev_ratio
+        step
+        1      0.0   0      0.000
+        2      1.0   1      0.692
+        3      2.0   2      0.808
         """
         self._need_list()
         return price_list.prices(self)
@@ -379,6 +556,22 @@ class CostnetFit(Fit):
         ------
         ArgumentError
             The fit has no price list, or the budget is above what was searched.
+
+        See Also
+        --------
+        prices, at
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.bought(budget=2)
+                    price  in_model needed_by
+        thing
+        weight        1.0      True
+        model_year    1.0      True
         """
         return price_list.bought(self._at(budget, None))
 
@@ -386,6 +579,19 @@ class CostnetFit(Fit):
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
 
         These models are as the penalty leaves them, not refitted; the price list has better ones.
+
+        See Also
+        --------
+        prices, lodim.path
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.path().shape
+        (56, 6)
         """
         return price_list.path(self)
 

@@ -174,6 +174,10 @@ def costnet(
         Also where a price is missing, negative or of nothing that the formula uses; a name is
         unknown; or dependencies go in a circle.
 
+    See Also
+    --------
+    CostnetFit, cv
+
     Notes
     -----
     Cross-validation compares, at each price, the models of every third penalty of each path,

@@ -57,6 +57,18 @@ def drift_split(formula, data, *, seed=0, **arguments):
         Weights or an offset that are no names of columns.
     DataError
         No feature is a numeric column.
+
+    See Also
+    --------
+    gbmap, GbmapFit.drift
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> split = ld.drift_split("mpg ~ .", cars.dropna(), m=2)
+    >>> split.feature
+    'cylinders'
     """
     arguments = {"m": 20, "lambda_": 1e-3, "beta": 5.0} | arguments
     for name in ("weights", "offset"):

@@ -51,6 +51,28 @@ class GbmapFit(Fit):
         rows (NaN where that was not measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
+
+    See Also
+    --------
+    gbmap, cv, path
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+    >>> fit
+    <BLANKLINE>
+    Call:  gbmap("mpg ~ weight + model_year", data=df, m=3, lambda_=0.1)
+    <BLANKLINE>
+    Family: gaussian (identity link)
+    Rows: 398, features: 2
+    Boosts: 3, lambda: 0.1, softplus (beta 10)
+    <BLANKLINE>
+      Df  %Dev Lambda
+    1  2 84.01    0.1
+    2  4 84.92    0.1
+    3  6 84.99    0.1
     """
 
     name = "gbmap"
@@ -126,6 +148,22 @@ class GbmapFit(Fit):
             A numeric response is predicted outside the training range by more than a quarter of
             it, and by more than the drift threshold where that is known: away from the training
             rows f goes on linearly, while their neighbours' response stays.
+
+        See Also
+        --------
+        augment, evaluate, drift
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.predict(cars[:2]).round(2).tolist()
+        [14.04, 13.64]
+        >>> fit.predict(cars[:2], "local").round(4)
+           weight  model_year
+        0 -0.0037      0.3145
+        1 -0.0009      0.0146
         """
         if not flag("clip", clip):
             return super().predict(data, type, offset=offset, new_levels=new_levels)
@@ -167,6 +205,20 @@ class GbmapFit(Fit):
 
         estimate, estimate_abs are in units of the link per unit of the feature; std_estimate,
         std_estimate_abs per standard deviation of the feature.
+
+        See Also
+        --------
+        glance, coef, predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.tidy().round(3)
+                 term  estimate  estimate_abs  std_estimate  std_estimate_abs
+        0      weight    -0.007         0.007        -6.078             6.082
+        1  model_year     0.720         0.737         2.659             2.722
         """
         scale, e = self.design.scale, self.effects
         frame = pd.DataFrame({"term": list(self.design.names) * self.family.n_scores})
@@ -182,6 +234,21 @@ class GbmapFit(Fit):
 
         Loss and dev_ratio are those after each boost, before a joint refit.
         a and |w| are in units of the link, |w| for features in standard deviations.
+
+        See Also
+        --------
+        projections, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.learners().round(2).iloc[:, :4]
+           boost      a  b  norm
+        0      1  13.68  1  7.20
+        1      2  -0.52  1  1.97
+        2      3  -0.28  1  0.60
         """
         e = self.estimates
         frame = pd.DataFrame({"boost": e.stage})
@@ -200,6 +267,22 @@ class GbmapFit(Fit):
 
         `(Intercept)` is the weight of the constant; f_j(x) = a_j + b_j g(w_j'x~) with a_j of
         `learners()` and the softness beta divided by the response's standard deviation.
+
+        See Also
+        --------
+        learners
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.projections().round(4)
+                 (Intercept)  weight  model_year
+        learner
+        f1          -32.2728 -0.0077      0.8441
+        f2           -7.4584 -0.0022      0.1692
+        f3           11.2750  0.0001     -0.1621
         """
         e, d = self.estimates, self.design
         w = e.scale * e.w / d.scale
@@ -214,6 +297,19 @@ class GbmapFit(Fit):
         """One row: family, n, p, m, lambda_, beta, df, mean deviances, how the optimizer ended.
 
         df counts nonzero weights; deviance and null_deviance are means over (weighted) rows.
+
+        See Also
+        --------
+        tidy, learners, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.glance()[["n", "p", "m", "dev_ratio"]].round(2)
+             n  p  m  dev_ratio
+        0  398  2  3       0.85
         """
         d, log = self.design, self.log
         row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped, "p": len(d.names)}
@@ -268,6 +364,17 @@ class GbmapFit(Fit):
         ------
         ArgumentError
             Another kind or argument; a row with missing values; training rows that the fit lacks.
+
+        See Also
+        --------
+        report, lodim.Path.plot, lodim.CV.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> ax = fit.plot("effects")
         """
         from lodim.models.gbmap import plots
 
@@ -301,6 +408,18 @@ class GbmapFit(Fit):
         Returns
         -------
         dict of boost to prediction, as `predict` gives it
+
+        See Also
+        --------
+        first, predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> {m: p.round(1).tolist() for m, p in fit.staged(cars[:2]).items()}
+        {1: [14.2, 13.8], 2: [13.7, 13.3], 3: [14.0, 13.6]}
         """
         one_of("type", type, Fit.types)
         stages = range(1, self.settings.m + 1)
@@ -320,6 +439,18 @@ class GbmapFit(Fit):
         -------
         GbmapFit
             Without effects and reference rows; neighbours need a refit.
+
+        See Also
+        --------
+        staged, learners
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> len(fit.first(1).learners())
+        1
         """
         m = whole("m", m, most=self.settings.m)
         fit = copy(self)
@@ -355,6 +486,18 @@ class GbmapFit(Fit):
         Returns
         -------
         DataFrame (rows of data, rows of other), NaN where inputs are missing.
+
+        See Also
+        --------
+        neighbours, predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.distance(cars[:3]).round(2).to_numpy().tolist()
+        [[0.0, 0.42, 0.3], [0.42, 0.0, 0.72], [0.3, 0.72, 0.0]]
         """
         one_of("kind", kind, ("embedding", "path"))
         tolerance = 1e-6 * self.estimates.scale if tolerance is None else tolerance
@@ -390,6 +533,18 @@ class GbmapFit(Fit):
         ------
         ArgumentError
             The fit keeps no training rows, or fewer than k.
+
+        See Also
+        --------
+        distance, drift
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.neighbours(cars[:2]).round(2).tolist()
+        [15.8, 13.6]
         """
         batch, reference = self._apply(data), self._reference_rows(k)
         y = reference.y[reference.nearest(self._embed(batch), k)[1]]
@@ -425,6 +580,18 @@ class GbmapFit(Fit):
         ------
         ArgumentError
             The fit keeps no training rows, or fewer than k.
+
+        See Also
+        --------
+        drift_threshold, lodim.drift_split
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.drift(cars[:3]).round(2).tolist()
+        [1.36, 0.76, 2.26]
         """
         batch, reference, numeric = self._apply(data), self._reference_rows(k), self.levels is None
         one_of("kind", kind, KINDS)
@@ -461,6 +628,18 @@ class GbmapFit(Fit):
             Without `data`, where no out-of-fold rows are at hand.
         DataError
             No row of `data` is complete.
+
+        See Also
+        --------
+        drift
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> round(fit.drift_threshold(cars), 2)
+        3.15
         """
         quantile, k = share("quantile", quantile), whole("k", k)
         one_of("kind", kind, KINDS)
@@ -490,6 +669,20 @@ class GbmapFit(Fit):
             A row a region, which is an activation pattern {j : w_j'x~ > 0}. `active` lists its
             learners, `n` and `share` count rows, then the linear coefficients sum_j b_j w_j of the
             region (the limit beta -> infinity), in units of the link per unit of each feature.
+
+        See Also
+        --------
+        predict, learners
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit.regions(cars).iloc[:, :3].head(2)
+          active    n     share
+        0     f1  172  0.432161
+        1  f1 f2  140  0.351759
         """
         batch, e = self._apply(data), self.estimates
         active = e.active(e.slopes(batch.X, batch.n, self._threads))

@@ -132,6 +132,10 @@ def gbmap(
     MissingExtraError, DeviceError
         engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
 
+    See Also
+    --------
+    GbmapFit, cv, path
+
     Notes
     -----
     Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds,

@@ -41,6 +41,28 @@ class GlmFit(Fit):
         Terms that are left out as linear combinations of those before them: "x2": "x1".
     separated : list of str
         Terms whose maximum likelihood estimate is infinite.
+
+    See Also
+    --------
+    glm, GlmFit.anova
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> fit
+    <BLANKLINE>
+    Call:  glm("mpg ~ weight + model_year", data=df)
+    <BLANKLINE>
+    Family: gaussian (identity link)
+    Rows: 398, features: 2
+    Residual deviance: 4660 on 395 degrees of freedom, AIC: 2116.7
+    <BLANKLINE>
+                 Estimate
+    (Intercept)     -14.2
+    weight      -0.006664
+    model_year     0.7566
     """
 
     name = "glm"
@@ -140,11 +162,25 @@ class GlmFit(Fit):
         DataWarning
             By rank_deficient="zero", where there are such rows.
 
+        See Also
+        --------
+        augment, evaluate
+
         Notes
         -----
         Intervals of the mean are symmetric on the scale of the link. A new observation's is exact
         for a gaussian family; for poisson and gamma it has the quantiles of the distributions
         mixed over the normal distribution of the score.
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.predict(cars[:2], "interval").round(1)
+            fit  lower  upper  new_lower  new_upper
+        0  15.4   14.8   16.1        8.6       22.2
+        1  14.2   13.5   14.8        7.4       20.9
         """
         one_of("type", type, self.types)
         one_of("rank_deficient", rank_deficient, ("missing", "zero"))
@@ -183,6 +219,21 @@ class GlmFit(Fit):
             term, estimate, std_error, statistic (t where the dispersion is estimated, else z),
             p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
             aliased, and but for the estimate where it is separated.
+
+        See Also
+        --------
+        covariance, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.tidy().round(4).iloc[:, :3]
+                  term  estimate  std_error
+        0  (Intercept)  -14.1980     3.9677
+        1       weight   -0.0067     0.0002
+        2   model_year    0.7566     0.0490
         """
         level = share("level", level)
         coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
@@ -205,6 +256,19 @@ class GlmFit(Fit):
 
         deviance and null_deviance are means over (weighted) rows, as of all models;
         residual_deviance is the sum, with df_resid degrees of freedom.
+
+        See Also
+        --------
+        tidy, anova, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.glance()[["n", "df", "aic"]].round(1)
+             n  df     aic
+        0  398   3  2116.7
         """
         row = {
             "family": self.family.name,
@@ -263,6 +327,17 @@ class GlmFit(Fit):
         Returns
         -------
         Axes
+
+        See Also
+        --------
+        augment, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> ax = fit.plot("residuals")
         """
         from lodim.models.glm import plots
 
@@ -309,7 +384,24 @@ class GlmFit(Fit):
     # What only glm has -------------------------------------------------------------------------
 
     def covariance(self) -> pd.DataFrame:
-        """Covariance of the coefficients in units of the data, of those that are estimated."""
+        """Covariance of the coefficients in units of the data, of those that are estimated.
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.covariance().round(5)
+        term         (Intercept)   weight  model_year
+        term
+        (Intercept)     15.74248 -0.00038    -0.19187
+        weight          -0.00038  0.00000     0.00000
+        model_year      -0.19187  0.00000     0.00240
+        """
         coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = pd.Index(self._kept_terms, name="term")
         if coef.shape[1] > 1:
@@ -337,6 +429,22 @@ class GlmFit(Fit):
         ------
         ArgumentError
             The fits are not nested, or of other rows, or their errors are robust.
+
+        See Also
+        --------
+        glance, update
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.anova(fit.update(cars, formula=". ~ . + origin")).round(4)
+                                      formula  df_resid  ...        F  p_value
+        0           mpg ~ weight + model_year       395  ...      NaN      NaN
+        1  mpg ~ weight + model_year + origin       393  ...  12.6238      0.0
+        <BLANKLINE>
+        [2 rows x 6 columns]
         """
         from lodim.models.glm.anova import compare
 

@@ -79,6 +79,10 @@ def glm(
         The iterations did not converge, or the response is separated: then the terms are named
         that have no finite estimate.
 
+    See Also
+    --------
+    GlmFit
+
     Notes
     -----
     Columns that are linear combinations of those before them are left out and named, as R's glm

@@ -33,6 +33,31 @@ class MelmFit(Fit):
     n : rows used
     selection : DataFrame or None
         The cross-validation that chose gamma.
+
+    See Also
+    --------
+    melm, cv
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> wine = ld.data("wine")
+    >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+    >>> fit
+    <BLANKLINE>
+    Call:  melm("cultivar ~ alcohol + flavanoids + proline", data=df, k=2,
+           gamma=1)
+    <BLANKLINE>
+    Family: multinomial, 3 classes
+    Rows: 178, features: 3
+    Dimensions: 2, gamma: 1, covariances: shrunk, divergence: 29.79
+    Balanced accuracy: 0.946 (held out), 0.951 (training rows)
+    <BLANKLINE>
+    Loadings per SD of the features
+                    x1      x2
+    flavanoids -1.2528  1.2957
+    alcohol    -0.5697 -1.2124
+    proline    -1.0418 -0.2967
     """
 
     name = "melm"
@@ -97,6 +122,22 @@ class MelmFit(Fit):
         ------
         ArgumentError
             An offset is given, or `type` needs classes and the formula has no response.
+
+        See Also
+        --------
+        augment, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.predict(wine[:2], "class").tolist()
+        ['Barolo', 'Barolo']
+        >>> fit.predict(wine[:2], "projection").round(1).abs()
+            x1   x2
+        0  3.2  0.8
+        1  2.1  0.4
         """
         type = self.types[0] if type is None else type
         return super().predict(data, type, offset=offset, new_levels=new_levels)
@@ -119,6 +160,18 @@ class MelmFit(Fit):
 
         estimate is the change of the coordinate per unit of the feature, std_estimate per standard
         deviation; correlation is that of feature and coordinate over the training rows.
+
+        See Also
+        --------
+        coef, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.tidy().columns.tolist()
+        ['dimension', 'term', 'estimate', 'std_estimate', 'correlation']
         """
         v, names = self.estimates, list(self.design.names)
         return pd.DataFrame(
@@ -137,7 +190,20 @@ class MelmFit(Fit):
         return self.tidy().assign(estimate=loading)
 
     def coef(self) -> pd.Series:
-        """Loadings by dimension and term, per unit of the feature."""
+        """Loadings by dimension and term, per unit of the feature.
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.coef().shape
+        (6,)
+        """
         return self.tidy().set_index(["dimension", "term"])["estimate"]
 
     def glance(self) -> pd.DataFrame:
@@ -147,6 +213,19 @@ class MelmFit(Fit):
         deviance and balanced_accuracy are of the training rows, each left out of the densities.
         df = k (rank - k), the parameters of a subspace. Without a response: entropy, and as
         dev_ratio the share of the variance of all features.
+
+        See Also
+        --------
+        tidy, pairs, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.glance()[["n", "p", "k", "gamma"]]
+             n  p  k  gamma
+        0  178  3  2    1.0
         """
         v, d, gamma = self.estimates, self.design, self.settings.gamma
         row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
@@ -179,6 +258,18 @@ class MelmFit(Fit):
         ------
         ArgumentError
             An offset is given.
+
+        See Also
+        --------
+        predict, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.augment(wine[:2]).columns[-4:].tolist()
+        ['.loss', '.class', '.x1', '.x2']
         """
         Z = pd.DataFrame(self.predict(data, "projection")).add_prefix(".")
         if self.levels is not None:
@@ -210,6 +301,19 @@ class MelmFit(Fit):
             The formula has no response, or an offset is given.
         DataError
             No complete row, or none of weight above zero.
+
+        See Also
+        --------
+        predict, augment
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.evaluate(wine).round(2)
+             n  deviance  dev_ratio  accuracy  log_loss  balanced_accuracy
+        0  178       0.2       0.91      0.97       0.1               0.97
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
@@ -277,6 +381,17 @@ class MelmFit(Fit):
             An unknown kind or argument, or Axes without three dimensions.
         DataError
             `data` has no complete row.
+
+        See Also
+        --------
+        pairs, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> ax = fit.plot("view")
         """
         from lodim.models.melm import plots
 
@@ -337,6 +452,21 @@ class MelmFit(Fit):
         densities hold outside is added; of several boxes the best counts. balanced_accuracy = 1 -
         overlap / 2 is what the densities' rule reaches at least where they are the true ones, which
         densities of training rows are not. weight is the part of the pair in the fit's divergence.
+
+        See Also
+        --------
+        glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit.pairs().round(2).iloc[:, :3]
+             first      second  divergence
+        0  Barbera      Barolo       19.01
+        1  Barbera  Grignolino        3.94
+        2   Barolo  Grignolino        6.84
         """
         if self.levels is None:
             raise ArgumentError("a view without a response has no classes")
@@ -359,5 +489,17 @@ class MelmFit(Fit):
         but the best three end roughly: two steps in a row raised the divergence by at most 1e-4
         of it. Where gamma was chosen, `gamma` is the one of the starts, from whose best end the
         view was followed to the gamma that was chosen.
+
+        See Also
+        --------
+        glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> len(fit.starts())
+        17
         """
         return pd.DataFrame({name: list(values) for name, values in self.log.items()})

@@ -158,6 +158,10 @@ def melm(
     MissingExtraError, DeviceError
         engine="cuda" without the extra `cuda`; or no GPU is usable, or it lacks memory.
 
+    See Also
+    --------
+    MelmFit, cv
+
     Notes
     -----
     Any basis of the plane has the same divergence. The one that is reported has unit variances

@@ -45,6 +45,26 @@ class ProsetFit(Fit):
     labels : list
         Labels in the training data of the rows that are prototypes.
     n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+
+    See Also
+    --------
+    proset, cv, path
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit
+    <BLANKLINE>
+    Call:  proset("species ~ .", data=df, lambda_v=0.05)
+    <BLANKLINE>
+    Family: multinomial, 3 classes
+    Rows: 150, features: 4, active: 2
+    Prototypes: 7, lambda_v: 0.05, lambda_w: 1e-08
+    <BLANKLINE>
+      Df Prototypes  %Dev
+    1  2          7 89.54
     """
 
     name = "proset"
@@ -116,6 +136,22 @@ class ProsetFit(Fit):
         ArgumentError
             The family has no such type, or it takes no level or quantiles; or the fit is part of a
             path, which has no variances, intervals and quantiles.
+
+        See Also
+        --------
+        augment, evaluate, familiarity
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.predict(iris[:2], "class").tolist()
+        ['setosa', 'setosa']
+        >>> fit.predict(iris[:2]).round(2)
+           setosa  versicolor  virginica
+        0    0.99        0.01        0.0
+        1    0.99        0.01        0.0
         """
         one_of("type", type, self.types)
         for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
@@ -145,6 +181,22 @@ class ProsetFit(Fit):
         estimate is per unit of the feature, std_estimate per standard deviation: the kernel falls
         to exp(-1/2) at a difference of 1 / estimate. Zero: the feature is not used. `batches`
         counts those that use it.
+
+        See Also
+        --------
+        feature_weights, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.tidy().round(2)
+                   term  estimate  std_estimate  batches
+        0  sepal_length      0.00          0.00        0
+        1   sepal_width      0.00          0.00        0
+        2  petal_length      0.84          1.47        1
+        3   petal_width      2.00          1.52        1
         """
         v = self.feature_weights()
         frame = pd.DataFrame({"term": list(self.design.names)})
@@ -153,7 +205,21 @@ class ProsetFit(Fit):
         return frame
 
     def batches(self) -> pd.DataFrame:
-        """A row a batch: candidates, prototypes, features, deviance, how the optimizer ended."""
+        """A row a batch: candidates, prototypes, features, deviance, how the optimizer ended.
+
+        See Also
+        --------
+        export, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.batches()[["n_candidates", "n_prototypes", "n_features"]]
+           n_candidates  n_prototypes  n_features
+        0           150             7           2
+        """
         t, log = self.estimates, self.log
         frame = pd.DataFrame({"batch": np.arange(1, t.n_batches + 1)})
         frame["n_candidates"], frame["n_scoring"] = log["n_candidates"], log["n_scoring"]
@@ -169,6 +235,19 @@ class ProsetFit(Fit):
 
         df counts features with a weight above zero. deviance is the mean over (weighted) training
         rows, each without the prototype that it is itself.
+
+        See Also
+        --------
+        tidy, batches, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.glance().iloc[:, :5]
+                family    n  n_dropped  p  n_batches
+        0  multinomial  150          0  4          1
         """
         s, t, d = self.settings, self.estimates, self.design
         row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
@@ -222,6 +301,19 @@ class ProsetFit(Fit):
         ------
         DataError
             No row is complete.
+
+        See Also
+        --------
+        predict, augment
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.evaluate(iris).round(3)
+             n  deviance  dev_ratio  accuracy  log_loss
+        0  150     0.229      0.896     0.953     0.114
         """
         frame = super().evaluate(data, offset=offset)
         if self.estimates.loss == DENSITY:
@@ -253,6 +345,18 @@ class ProsetFit(Fit):
             An argument of the call was an array, which a fit does not keep.
         DataError
             Batches are to be added, and `data` are other rows or have another response.
+
+        See Also
+        --------
+        proset
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.update(iris, lambda_v=0.1).settings.lambda_v
+        0.1
         """
         more = changes.get("n_batches")
         alone = set(changes) == {"n_batches"} and isinstance(more, int)
@@ -276,7 +380,20 @@ class ProsetFit(Fit):
         return float(self._explained(self.log["deviance"][-1]))
 
     def feature_weights(self) -> np.ndarray:
-        """Weights v of the features in each batch, per standard deviation, (B, p)."""
+        """Weights v of the features in each batch, per standard deviation, (B, p).
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.feature_weights().round(2)
+        array([[0.  , 0.  , 1.47, 1.52]])
+        """
         t = self.estimates
         v = np.zeros((t.n_batches, len(self.design.names)))
         v[:, t.features] = t.v
@@ -301,6 +418,20 @@ class ProsetFit(Fit):
         ------
         ArgumentError
             The fit has another loss, or `at` are no numbers.
+
+        See Also
+        --------
+        predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.proset("mpg ~ weight", cars, lambda_v=0.01, loss="density")
+        >>> fit.density(cars[:2], at=[15.0, 20.0]).round(3)
+            15.0   20.0
+        0  0.075  0.117
+        1  0.134  0.074
         """
         if self.estimates.loss != DENSITY:
             raise ArgumentError("density() needs a numeric response and loss='density'")
@@ -329,6 +460,18 @@ class ProsetFit(Fit):
         ------
         DataError
             `data` are other data.
+
+        See Also
+        --------
+        explain, to_excel
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.export().shape[0]
+        7
         """
         return explanation.export(self, data)
 
@@ -369,6 +512,19 @@ class ProsetFit(Fit):
             More rows than one, or a feature that is not active.
         DataError
             The row misses a value.
+
+        See Also
+        --------
+        export, shapley, familiarity
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> parts = fit.explain(iris[:1])
+        >>> print(str(parts).splitlines()[0].strip())
+        Explanation of row 0
         """
         return explanation.explain(
             self, data, features=features, least=least, train=train, offset=offset
@@ -400,6 +556,20 @@ class ProsetFit(Fit):
             `held_out` without quantile=True; or quantile=True, and the fit is part of a path.
         DataError
             `held_out` has no complete row.
+
+        See Also
+        --------
+        predict, explain
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.familiarity(iris[:2]).round(1).tolist()
+        [403.5, 403.5]
+        >>> fit.familiarity(iris[:2], quantile=True).round(2).tolist()
+        [0.91, 0.91]
         """
         return query.familiarity(self, data, quantile, held_out)
 
@@ -409,6 +579,18 @@ class ProsetFit(Fit):
         Predictions are the same to the bit; rows that miss what plays no part have them now. Terms
         of the formula without an active feature are dropped, the others stay whole. A fit without
         such terms is returned as it is.
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.shrink().design.names
+        ('petal_length', 'petal_width')
         """
         t = self.estimates
         design, kept = self.design.restrict(t.features)
@@ -442,6 +624,19 @@ class ProsetFit(Fit):
             No data, and the fit is part of a path, which keeps no reference.
         DataError
             `data` has no complete row.
+
+        See Also
+        --------
+        shapley, explain
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.reference().round(1)
+            petal_length  petal_width
+        51           4.5          1.5
         """
         return reference.reference(self, data)
 
@@ -485,6 +680,21 @@ class ProsetFit(Fit):
         ArgumentError
             The reference is not one complete row, or a fit that is part of a path is given none;
             or `n_permutations` or `seed` is no such number.
+
+        See Also
+        --------
+        explain, reference
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> fit.shapley(iris[:1]).round(2).iloc[:3]
+           row   level          term  shapley  std_error
+        0    0  setosa   (reference)     0.00        0.0
+        1    0  setosa  petal_length     0.68        0.0
+        2    0  setosa   petal_width     0.30        0.0
         """
         return shapley.shapley_values(self, data, reference, n_permutations, seed, offset)
 
@@ -516,6 +726,17 @@ class ProsetFit(Fit):
             There is no such kind, it does not take an argument, or there is nothing to draw.
         MissingExtraError
             matplotlib is not installed.
+
+        See Also
+        --------
+        explain, report, lodim.Path.plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> ax = fit.plot("weights")
         """
         from lodim.models.proset import plots
 
@@ -538,6 +759,20 @@ class ProsetFit(Fit):
             openpyxl is not installed.
         StoreError
             The file cannot be written.
+
+        See Also
+        --------
+        export, explain
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     fit.to_excel(Path(folder) / "iris.xlsx")
         """
         if row is not None:
             self.explain(row, **arguments).to_excel(path)

@@ -147,6 +147,10 @@ def proset(
     MissingExtraError, DeviceError
         engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
 
+    See Also
+    --------
+    ProsetFit, cv, path
+
     Notes
     -----
     A numeric response (Ruf's chapter 3 is empty; this is lodim's own). With y in standard

@@ -35,6 +35,10 @@ class RiprFit(Fit):
     labels : list
         Labels of the training rows.
 
+    See Also
+    --------
+    ripr, cv
+
     Notes
     -----
     A training row that is handed to predict(), augment() or evaluate() is among its own neighbours,
@@ -44,6 +48,23 @@ class RiprFit(Fit):
 
     Where ratios serve, evaluate() leaves out rows that have all features of no view, and counts the
     others in n.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+    >>> fit
+    <BLANKLINE>
+    Call:  ripr("species ~ .", data=df, max_dim=2, k=10)
+    <BLANKLINE>
+    Family: multinomial, 3 classes
+    Rows: 150, features: 4, used: 2
+    Views: 1, which vote together, by forward selection, k: 10
+    <BLANKLINE>
+      x            y           %Rows Error
+    1 petal_length petal_width 100.0  0.04
+    Error: leave-one-out, in views chosen on these rows; for new ones see ld.cv.
     """
 
     name = "ripr"
@@ -120,6 +141,20 @@ class RiprFit(Fit):
         Series or DataFrame
             NaN (None for classes, views, clusters) in rows that have all features of no view; where
             views vote these get the answer of the null model, and None as view.
+
+        See Also
+        --------
+        votes, explain, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.predict(iris[:2], "class").tolist()
+        ['setosa', 'setosa']
+        >>> fit.predict(iris[:2], "view").tolist()
+        ['petal_length, petal_width', 'petal_length, petal_width']
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
@@ -152,6 +187,18 @@ class RiprFit(Fit):
         Returns
         -------
         DataFrame
+
+        See Also
+        --------
+        predict, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.augment(iris[:2]).columns[-3:].tolist()
+        ['.loss', '.class', '.view']
         """
         batch = self.design.apply(data)
         kinds = ["view"]
@@ -171,6 +218,18 @@ class RiprFit(Fit):
         Where views vote, their shares in what speaks for the answer, each row without itself.
         Zeros in rows that have all features of no view; where ratios serve and the response is
         numeric, also in rows without it or of weight zero.
+
+        See Also
+        --------
+        votes, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=1, k=10, lambda_=0.01)
+        >>> fit.assignment().shape[1]
+        2
         """
         index = pd.Index(self.labels)
         return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
@@ -193,6 +252,18 @@ class RiprFit(Fit):
         ------
         ArgumentError
             The formula has no response.
+
+        See Also
+        --------
+        explain, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.votes(iris[:1]).shape
+        (1, 1)
         """
         if self.estimates.task == CLUSTERS:
             raise ArgumentError("views have no votes without a response")
@@ -223,6 +294,18 @@ class RiprFit(Fit):
         ------
         ArgumentError
             The response has no classes.
+
+        See Also
+        --------
+        lodim.active
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.gains(iris[:3]).round(3).tolist()
+        [0.086, 0.086, 0.168]
         """
         if self.estimates.task != CLASSES:
             raise ArgumentError("information gain is of classes")
@@ -238,6 +321,19 @@ class RiprFit(Fit):
         cluster. The shares sum to one less that of the rows that have all features of no view;
         mass is the share that the view has in the assignment, which is without them. With a
         learner, error is that on the rows that it was fitted to.
+
+        See Also
+        --------
+        votes, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.tidy().round(2).iloc[:, :4]
+                                term  estimate  error  mass
+        0  petal_length, petal_width       1.0   0.04   1.0
         """
         r, dim = self.record, (self.estimates.views >= 0).sum(axis=1)
         columns = {"estimate": r.share, "error": r.error, "mass": r.mass, "dim": dim}
@@ -253,6 +349,19 @@ class RiprFit(Fit):
         serves; deviance is over all with a response, of which those without a view get the null
         model. Without a response, deviance is the mean squared distance to the centres, and
         null_deviance that to the middle of the rows of a view.
+
+        See Also
+        --------
+        tidy, summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit.glance()[["n", "p", "n_views", "k"]]
+             n  p  n_views   k
+        0  150  4        1  10
         """
         s, r = self.settings, self.record
         row = {
@@ -375,6 +484,18 @@ class RiprFit(Fit):
         ------
         ArgumentError
             The formula has a response.
+
+        See Also
+        --------
+        predict, lodim.ripr
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("~ petal_length + petal_width", iris, n_clusters=3, n_views=1)
+        >>> fit.clusters()["petal_width"].round(1).tolist()
+        [0.2, 1.3, 2.1]
         """
         e = self.estimates
         if e.task != CLUSTERS:
@@ -419,6 +540,18 @@ class RiprFit(Fit):
         ------
         ArgumentError
             `row` is not one row of a frame, or k is no whole number from 1.
+
+        See Also
+        --------
+        votes, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> why = fit.explain(iris[:1])
+        >>> axes = why.plot()
         """
         return explain(self, row, k)
 
@@ -448,6 +581,17 @@ class RiprFit(Fit):
         ------
         ArgumentError
             There is no such kind of plot, or it takes no such argument.
+
+        See Also
+        --------
+        explain, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> iris = ld.data("iris")
+        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> axes = fit.plot("data")
         """
         from lodim.models.ripr import plots
 

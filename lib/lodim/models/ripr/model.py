@@ -163,6 +163,10 @@ def ripr(
     ------
     FormulaError, DataError, ArgumentError
 
+    See Also
+    --------
+    RiprFit, cv, active
+
     Notes
     -----
     Votes. The k nearest rows of a view vote with the weight 1 - d^2 / (1.1 nu^2), d their distance

@@ -28,6 +28,19 @@ class RiprFits:
     ----------
     fits : dict of str to RiprFit
         The fit of each response; all have the same views, in the same order.
+
+    See Also
+    --------
+    ripr, RiprFit
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+    >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+    >>> sorted(fits.fits)
+    ['heavy', 'thirsty']
     """
 
     name = "ripr"
@@ -80,6 +93,21 @@ class RiprFits:
         -------
         DataFrame
             A column a response, or a level of columns where a response has several.
+
+        See Also
+        --------
+        votes, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.predict(cars[:2], "class")
+           thirsty  heavy
+        0     True   True
+        1     True   True
         """
         out = {}
         for name, fit in self.fits.items():
@@ -99,19 +127,60 @@ class RiprFits:
         -------
         DataFrame
             A column a view of each response, in two levels: response and view.
+
+        See Also
+        --------
+        explain
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> len(fits.votes(cars[:2]))
+        2
         """
         return pd.concat({name: fit.votes(data) for name, fit in self.fits.items()}, axis=1)
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """As RiprFit.tidy(), for each response."""
+        """As RiprFit.tidy(), for each response.
+
+        See Also
+        --------
+        glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.tidy().columns.tolist()[:2]
+        ['response', 'term']
+        """
         frames = [fit.tidy().assign(response=name) for name, fit in self.fits.items()]
         frame = pd.concat(frames, ignore_index=True)
         return frame[["response", *frame.columns.drop("response")]]
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """As RiprFit.glance(), a row for each response."""
+        """As RiprFit.glance(), a row for each response.
+
+        See Also
+        --------
+        tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.glance().shape[0]
+        2
+        """
         return self._by_response([fit.glance() for fit in self.fits.values()])
 
     @as_given
@@ -126,6 +195,19 @@ class RiprFits:
         Returns
         -------
         DataFrame
+
+        See Also
+        --------
+        predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.evaluate(cars).shape[0]
+        2
         """
         return self._by_response([fit.evaluate(data) for fit in self.fits.values()])
 
@@ -146,6 +228,19 @@ class RiprFits:
         Returns
         -------
         DataFrame
+
+        See Also
+        --------
+        predict
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.augment(cars[:2]).columns[-2:].tolist()
+        ['.class[heavy]', '.view[heavy]']
         """
         columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
@@ -174,6 +269,18 @@ class RiprFits:
         ------
         ArgumentError
             There is no such response, or RiprFit.explain() refuses.
+
+        See Also
+        --------
+        votes
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> why = fits.explain("heavy", cars[:1])
         """
         return self[response].explain(row, k)
 
@@ -194,6 +301,19 @@ class RiprFits:
         ------
         ArgumentError
             An argument of the call was not kept, or is refused by `lodim.ripr`.
+
+        See Also
+        --------
+        lodim.ripr
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits.update(cars, k=20).fits['heavy'].settings.k
+        20
         """
         return self._first.update(data, **changes)
 
@@ -214,6 +334,18 @@ class RiprFits:
         ------
         ArgumentError
             There is no such response, or RiprFit.plot() refuses.
+
+        See Also
+        --------
+        explain
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> axes = fits.plot("heavy")
         """
         return self[response].plot(kind, ax, **arguments)
 
@@ -249,6 +381,19 @@ class RiprFits:
         Returns
         -------
         Report
+
+        See Also
+        --------
+        tidy, glance
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> print(fits.summary().as_text().splitlines()[0].strip())
+        Informative Projection Results
         """
         glance = self.glance().set_index("response").rename_axis(None)
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
@@ -300,6 +445,24 @@ class RiprFits:
         ------
         StoreError
             The file cannot be written, or the fits hold what no file can.
+
+        See Also
+        --------
+        lodim.load
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     fits.save(Path(folder) / "cars.lodim")
+        ...     back = ld.load(Path(folder) / "cars.lodim")
+        >>> sorted(back.fits)
+        ['heavy', 'thirsty']
         """
         state = {"fits": [fit._to_state() for fit in self.fits.values()]}
         storage.write(path, self.name, state)
