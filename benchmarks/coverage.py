@@ -14,10 +14,10 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 PARTS = {file.stem.partition("_")[2]: file for file in sorted(FOLDER.glob("coverage_*.py"))}
 
-if __name__ == "__main__":
-    # numba looks for the package coverage, and would find this file.
-    sys.path = [place for place in sys.path if Path(place).resolve() != FOLDER]
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=PARTS)
-    known, rest = parser.parse_known_args()
-    runpy.run_path(str(PARTS[known.part]))["main"](rest)
+if __name__ != "__main__":
+    # numba looks for the package of that name, which this file is not.
+    raise ImportError("benchmarks/coverage.py is a program")
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+parser.add_argument("part", choices=PARTS)
+known, rest = parser.parse_known_args()
+runpy.run_path(str(PARTS[known.part]))["main"](rest)

@@ -229,7 +229,6 @@ def test_every_model_and_its_file(model, tmp_path):
         (("table", "width"), lambda v: v[1:]),
         (("table",), {}),
     ],
-    ids=str,
 )
 def test_forged_files_are_refused(keys, value, tmp_path):
     ld.conformal(ld.glm, "y ~ a", frame(), folds=3).save(tmp_path / "file")

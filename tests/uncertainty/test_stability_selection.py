@@ -178,7 +178,6 @@ def test_bounds_are_ordered_and_end_where_theorems_do():
         (ld.costnet, {"n": 0}, "n must be a whole number from 1"),
         (ld.costnet, {"seed": -1}, "seed must be"),
     ],
-    ids=str,
 )
 def test_what_is_refused(model, how, words):
     with pytest.raises(ld.ArgumentError, match=words):
