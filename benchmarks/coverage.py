@@ -8,7 +8,6 @@ has the share of data sets whose interval holds the truth, and its standard erro
 
 import argparse
 import runpy
-import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
