@@ -1,13 +1,11 @@
 """Coverage of bootstrap intervals of effects, on truths that are known.
 
-    python benchmarks/coverage_bootstrap.py [--sets 200] [--replicates 200] [--only NAME ...]
+    python benchmarks/coverage.py bootstrap [--sets 200] [--replicates 200] [--only NAME ...]
 
 Writes results/coverage_bootstrap.csv: a row has the share of data sets whose interval holds the
 truth, and its standard error. Truths are means over the population, and the model can reach each of
 them: what is missed is what the bootstrap does not cover. The last two cases show what that is: a
 large penalty, and a choice of features.
-
-(No file of this folder may be called coverage.py: numba looks for a package of that name.)
 """
 
 import argparse
