@@ -113,13 +113,13 @@ def table(rows):
     return out.round(4)
 
 
-def main():
+def main(arguments=None):
     """Run the cases, print their tables and write them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
-    a = parser.parse_args()
+    a = parser.parse_args(arguments)
     tables = [] if set(a.only) == set(CASES) else [pd.read_csv(OUT)] if OUT.exists() else []
     tables = [old[~old["case"].isin(a.only)] for old in tables]
     for case in a.only:

@@ -255,8 +255,12 @@ def test_shared_files_name_no_model():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_size_and_prints(name):
+    """At most 450 lines beside the docstrings, whose examples are as long as they must be."""
     text = (ROOT / name).read_text()
-    assert len(text.splitlines()) <= 600
+    kinds = ast.FunctionDef | ast.ClassDef | ast.Module
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds) and ast.get_docstring(n)]
+    documented = sum(n.body[0].end_lineno - n.body[0].lineno + 1 for n in nodes)
+    assert len(text.splitlines()) - documented <= 450
     if name not in ("cli.py", "__main__.py"):
         calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
         called = {n.func.id for n in calls if isinstance(n.func, ast.Name)}

@@ -364,6 +364,21 @@ class RiprFits:
             There is no such response.
         MissingExtraError, StoreError
             As of RiprFit.report().
+
+        See Also
+        --------
+        RiprFit.report
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
+        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> with TemporaryDirectory() as folder:
+        ...     fits.report("heavy", Path(folder) / "heavy.html", cars)
         """
         if not isinstance(response, str) or response not in self.fits:
             known = " or ".join(map(repr, self.fits))
