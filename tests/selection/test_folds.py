@@ -66,6 +66,7 @@ def test_given_folds_speak_of_all_rows(batch):
         ([None, *[1] * (N - 1)], "missing"), (np.where(np.arange(N) % 2, 1, np.nan), "missing"),
         (pd.array([None, *[1] * (N - 1)], dtype="Int64"), "missing"),
         (np.array([1, *["a"] * (N - 1)], object), "several kinds"),
+        ([np.nan, *["a", "b"] * (N // 2)][:N], "missing"),
     ],
 )  # fmt: skip
 def test_bad_folds(batch, folds, word):

@@ -113,7 +113,8 @@ def _main_class(batch, code, of_class):
 
 
 def _user_folds(batch, folds):
-    folds = np.asarray(folds)
+    # Of a list NumPy would make a missing name a text.
+    folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
         raise ArgumentError(
             f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"

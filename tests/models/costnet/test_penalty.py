@@ -411,8 +411,9 @@ def test_a_path_starts_each_penalty_where_the_last_change_leads(name, monkeypatc
     np.testing.assert_allclose(ahead.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
 
 
-def test_a_penalty_may_stand_more_than_once():
-    X, y, _, groups, family = problem("binomial", SHAPES["tree"])
+@pytest.mark.parametrize("name", ["binomial", "gaussian"])
+def test_a_penalty_may_stand_more_than_once(name):
+    X, y, _, groups, family = problem(name, SHAPES["tree"])
     batch = batch_of(X, y)
     lambdas = lambda_max(batch, family, groups) * np.array([0.5, 0.2, 0.2, 0.1, 0.0, 0.0, 0.0])
     trace = penalty_path(batch, family, groups, lambdas)

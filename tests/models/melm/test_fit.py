@@ -814,3 +814,21 @@ def test_open_dimensions_follow_the_rows():
     assert ld.melm("~ .", {"u": x[:, 0]}, threads=1).settings.k == 1
     with pytest.raises(ld.DataError, match="give k=1"):
         ld.melm("y ~ .", {"u": x[:, 0], "y": y}, k=2, **quick)
+
+
+def test_of_many_rows_in_few_groups_no_single_group_calibrates(monkeypatch):
+    """One group of a hundred, of the fold that alone is held out, would say next to nothing."""
+    rng, n = np.random.default_rng(3), 4200
+    df = pd.DataFrame(rng.normal(size=(n, 2)), columns=["v0", "v1"])
+    df["y"] = np.where(df["v0"] + rng.normal(size=n) > 0.0, "a", "b")
+    df["g"] = np.arange(n) % 100
+    held = []
+    splits = estimate.quick_splits
+
+    def seen(*args):
+        held.append(splits(*args))
+        return held[-1]
+
+    monkeypatch.setattr(estimate, "quick_splits", seen)
+    ld.melm("y ~ v0 + v1", df, k=1, gamma=1.0, n_starts=1, groups="g", threads=1)
+    assert [test.n for _, test in held[-1]] == [840]  # a fifth of the groups

@@ -23,7 +23,7 @@ from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
-from lodim.selection.cv import FOLDS, count_draws, quick_splits
+from lodim.selection.cv import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 PARTS = 5  # of a single fold held out, each calibrated by the others
@@ -313,10 +313,11 @@ def _calibration_splits(problem, view, log):
     Few rows (or groups) are held out one by one, so that no draw moves the answer; the search for
     the view of the others then begins at that of all.
     """
-    units = folds.count_units(problem.batch)
-    if FOLDS < units <= ALONE and count_classes(problem.family) <= FEW_CLASSES:
+    batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
+    units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
+    if few_classes and few_rows and FOLDS < units <= ALONE:
         return quick_splits(problem, 1, units), 1, {"near": view.V}
-    draws = count_draws(problem.batch, most_draws(problem.batch))
+    draws = count_draws(batch, most_draws(batch))
     first = log["gamma"][0] if "gamma" in log else None
     return quick_splits(problem, draws), draws, {"first": first}
 

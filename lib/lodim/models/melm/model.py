@@ -203,13 +203,13 @@ def melm(
     the width of least log-loss of training rows that are left out, 10,000 at most and each with all
     its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
     loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
-    groups, up to 250 of them and five classes, from the view of the fit; of more in each of five
-    folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma of the fit,
-    calibrates the probabilities of "kde" and "knn" by one factor of their scores, and gives the
-    held-out balanced accuracy and log-loss of print and summary: of rows that had no part in the
-    search of the view that classifies them, nor in the factor that their probabilities are judged
-    with. Where gamma was chosen, it was on the same rows, though in other folds: new rows may be
-    classified a little worse.
+    groups, up to 250 of them, 4,000 rows and five classes, from the view of the fit; of more in
+    each of five folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma
+    of the fit, calibrates the probabilities of "kde" and "knn" by one factor of their scores, and
+    gives the held-out balanced accuracy and log-loss of print and summary: of rows that had no part
+    in the search of the view that classifies them, nor in the factor that their probabilities are
+    judged with. Where gamma was chosen, it was on the same rows, though in other folds: new rows
+    may be classified a little worse.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
     class of more than 32,768 rows the means of small cells instead, and some of its rows. With as

@@ -436,7 +436,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):
-        if i > 1:
+        if i > 1 and lams[i - 1] < lams[i - 2]:
             grow = (lams[i] - lams[i - 1]) / (lams[i - 1] - lams[i - 2])
             for j in range(A):
                 ahead = w[0, j] + grow * (w[0, j] - path[i - 2, 0, j])
