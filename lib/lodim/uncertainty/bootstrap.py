@@ -106,7 +106,8 @@ def bootstrap(
     settings, unless `reselect`; the choice of features beyond what replicates choose themselves
     (after selection no bootstrap has a guaranteed coverage); few rows, or groups, by which they are
     too short (print says so below 50); and a model that is wrong for the data. Where classes are
-    separated `glm` has no finite estimate, and estimates are NaN. benchmarks/results/coverage_bootstrap.csv has coverages that were measured.
+    separated `glm` has no finite estimate, and estimates are NaN.
+    benchmarks/results/coverage_bootstrap.csv has coverages that were measured.
 
     Limits of kind "bca" are for estimates that follow the weights smoothly, as those of `glm` and
     of most statistics of it do. Where a fit jumps, as by boosting or a choice of features, its
