@@ -272,3 +272,13 @@ def test_rows_of_any_frame():
     taken = rows_of(lists, rows)
     assert list(taken["a"]) == [5, 2] and list(taken["b"]) == ["x", "y"]
     assert rows_of(FRAME, rows).index.tolist() == [4, 1]
+
+
+def test_rows_of_weight_zero_make_no_difference():
+    cars = ld.data("autompg").assign(w=lambda d: np.where(np.arange(len(d)) % 4 == 0, 0.0, 1.0))
+    asked = {"models": ["glm", "costnet"], "folds": 3, "weights": "w", "baselines": False}
+    some = ld.compare("mpg ~ weight + model_year", cars, **asked)
+    same = ld.compare("mpg ~ weight + model_year", cars[cars["w"] > 0], **asked)
+    columns = ["model", "deviance", "deviance_se", "difference_se", "p_value"]
+    pd.testing.assert_frame_equal(some.tidy()[columns], same.tidy()[columns], rtol=1e-9)
+    assert some.losses.index.equals(same.losses.index)

@@ -211,3 +211,19 @@ def test_views_and_clusters_without_a_response_are_checked():
     for fit in (ld.melm("~ a + b + c", old), ld.ripr("~ a + b", old, n_clusters=2, max_dim=1)):
         assert fit.check(old).codes == () and "leak" in fit.check(old).not_looked_at
         assert "drift" in fit.check(new.assign(a=new["a"] + 9.0)).codes
+
+
+def test_training_rows_of_weight_zero_are_training_rows():
+    old, _ = healthy(2)
+    old = old.assign(w=np.where(np.arange(len(old)) % 3 == 0, 0.0, 1.0))
+    for model, settings in ((ld.glm, {}), (ld.costnet, {"lambda_": 0.1})):
+        checks = model("y ~ a + b", old, weights="w", **settings).check(old)
+        assert "influence" in checks.looked_at and "drift" not in checks.looked_at
+
+
+def test_the_fewest_boosts_are_no_end_of_a_grid():
+    rows = ld.data("seeds").sample(frac=1.0, random_state=3).iloc[::2]
+    fit = ld.gbmap("variety ~ .", rows)
+    best = fit.selection.loc[fit.selection["mean"].idxmin()]
+    assert best["m"] == fit.selection["m"].min() < fit.selection["m"].max()
+    assert codes(fit) == () and "that was tried, 1" not in str(fit.summary())

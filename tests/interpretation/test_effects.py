@@ -398,3 +398,22 @@ def test_fits_without_a_response_and_steps_are_refused(cars):
         ld.effects(ld.glm("mpg ~ 1", df), df)
     with pytest.raises(ld.ArgumentError, match="steps"):
         ld.effects(ld.ripr("mpg ~ weight + horsepower", df, max_dim=1), df, kind="slope")
+
+
+def test_levels_are_ordered_by_the_rows_that_count(cars):
+    weight = np.where(np.arange(len(cars)) % 3 == 0, 0.0, 1.0)
+    data = cars.assign(w=weight, origin=cars["origin"].where(np.arange(len(cars)) % 7 > 0))
+    fit = ld.gbmap("mpg ~ weight + origin", data, m=2, lambda_=0.1, weights="w")
+    found = ld.effects(fit, data, "origin").tidy()
+    counted = data[(weight > 0) & data["origin"].notna()]
+    pd.testing.assert_frame_equal(found, ld.effects(fit, counted, "origin").tidy())
+
+
+def test_replicates_may_read_columns_that_the_fit_does_not(cars):
+    fit = ld.costnet("mpg ~ .", cars, lambda_=3.0)
+    boot = ld.bootstrap(fit, cars, n=20)
+    read = {name for one in boot.fits for name in one._reader.features}
+    assert read > set(fit._reader.features)
+    found = ld.effects(fit, cars, interval=boot, level=0.8)
+    assert found.tidy()["conf_low"].notna().all()
+    assert "Accumulated local effects" in found._repr_html_()

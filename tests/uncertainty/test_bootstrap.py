@@ -341,3 +341,28 @@ def test_large_fits_are_not_kept(cars, line, monkeypatch):
     assert boot.fits == () and len(boot.tidy()) == 3
     with pytest.raises(ld.ArgumentError, match="not kept"):
         boot.predict(cars)
+
+
+def test_infinite_estimates_have_no_limits():
+    iris = ld.data("iris")
+    with pytest.warns(ld.ConvergenceWarning, match="separated"):
+        fit = ld.glm("species ~ sepal_length + petal_length", iris)
+    boot = ld.bootstrap(fit, iris, n=40)
+    assert boot.tidy()[["estimate", "std_error", "conf_low", "conf_high"]].isna().all(axis=None)
+    assert "6 terms of 6 without a finite estimate, as the classes are separated" in repr(boot)
+    aliased = ld.data("autompg").assign(twice=lambda d: 2.0 * d["weight"])
+    told = repr(ld.bootstrap(ld.glm("mpg ~ weight + twice", aliased), aliased, n=40))
+    assert "1 term of 3 without a finite estimate." in told and "separated" not in told
+    assert "NaN in some" not in told and "few" not in told
+
+
+def test_few_rows_and_terms_that_are_never_chosen_are_told(cars):
+    few = cars[:12]
+    boot = ld.bootstrap(ld.glm("mpg ~ weight", few), few, n=40)
+    assert boot.n_units == 12 and "12 rows are few: intervals are too short" in repr(boot)
+    assert "Bootstrap of glm" in boot._repr_html_() and "12 rows are few" in boot._repr_html_()
+    one = cars.assign(one=1.0)
+    fit = ld.costnet("mpg ~ weight + model_year + horsepower + one", one, budget=2)
+    told = " ".join(repr(ld.bootstrap(fit, one, n=10)).split())
+    assert "1 term of 5 never chosen: limits from 0 to 0" in told
+    assert "few" not in told and "every replicate" not in told

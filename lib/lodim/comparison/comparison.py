@@ -21,6 +21,7 @@ from lodim.comparison.inference import (
     means,
     pair_errors,
 )
+from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
@@ -141,6 +142,8 @@ def compare(
         )
     chosen = candidates(models, baselines, design.family, design.n_incomplete > 0)
     fold = assign(batch, folds, design.levels, seed)
+    counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
+    batch, fold = subset(batch, counted), fold[counted]
     task = Task(
         formula, data, **kept, design=design, batch=batch, fold=fold,
         family=families.family_of(design), seed=seed, threads=threads,

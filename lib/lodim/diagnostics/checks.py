@@ -112,15 +112,16 @@ def _subject(fit, data, offset):
     names = set(columns.read_frame(data).names)
     design = fit.design if set(fit.design.features) <= names else fit._reader
     own = None if design.response is None else _known(fit, data, offset)
-    rows = _counted(design.apply(data, offset=offset, new_levels="missing"))
+    every = design.apply(data, offset=offset, new_levels="missing")
+    rows = _counted(every)
     if rows.n == 0:
         raise DataError("no complete row to check")
     read = rows
     if design is not fit._reader:
         read = _counted(fit._reader.apply(data, offset=offset, new_levels="missing"))
     answered, score = (None, None) if own is None else own
-    among = rows if answered is None else _counted(
-        design.apply(data, offset=offset, response=True, new_levels="missing")
+    among = every if answered is None else design.apply(
+        data, offset=offset, response=True, new_levels="missing"
     )  # fmt: skip
     training = _is_training(fit, design, among)
     return Subject(fit, design, data, rows, read, answered, score, training)
@@ -143,7 +144,10 @@ def _known(fit, data, offset):
 
 def _is_training(fit, design, batch):
     """Whether rows are those of training: as many, and features of mean zero, as they made them."""
-    if batch.n != fit.n:
+    if fit.n not in (
+        batch.n,
+        len(batch.positive_weight),
+    ):  # models count rows of weight zero or not
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:
         return True  # an array of weights is not known: as many rows are taken for the same

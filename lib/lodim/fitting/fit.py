@@ -407,6 +407,11 @@ class Fit(Checked, WrittenOut):
         """The function that fits this model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
+    @property
+    def _penalties(self):
+        """Names of the settings of the model that are penalties."""
+        return tuple(import_module(MODELS[self.name]).SPEC.penalties)
+
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 

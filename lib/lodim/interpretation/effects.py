@@ -143,14 +143,14 @@ def effects(
     """
     _check_call(fit, kind, type, interval)
     level, seed = share("level", level), whole("seed", seed, least=0)
-    rows, features = read_rows(fit, data, offset, response=kind == "importance")
+    replicates = [] if interval is None else interval._kept()
+    rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
     terms = features_of(terms, features)
     if not terms:
         raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")
     if kind != "ale" and any(isinstance(term, tuple) for term in terms):
         raise ArgumentError(f"the effect of a pair of features is for kind='ale', not {kind!r}")
-    fits = [fit, *(() if interval is None else interval._kept())]
-    ask = Question(fits, kind, TYPES[0] if type is None else type, seed)
+    ask = Question([fit, *replicates], kind, TYPES[0] if type is None else type, seed)
     groups = {None: np.arange(rows.n)} if by is None else _groups(by, data)
     frames = []
     with warnings.catch_warnings():
@@ -504,6 +504,9 @@ class Effects:
                 "Standard errors over rows and permutations, of this fit; not over other fits."
             )
         return notes
+
+    def _repr_html_(self):
+        return self.summary().as_html()
 
     def __repr__(self):
         lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]

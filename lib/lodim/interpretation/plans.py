@@ -32,11 +32,12 @@ class Plan:
 def local_effects(rows, feature, others):
     """Accumulated local effects of one feature.
 
-    others : the other features, by which levels without an order are ordered
+    others : the other Features, by which levels without an order are ordered
     """
-    rows, x = known_rows(rows, feature)
+    at = known_at(rows, feature)
+    rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
-        return _of_levels(rows, feature, x, others)
+        return _of_levels(rows, feature, x, [other.take(at) for other in others])
     edges = ale.edges_of(x, rows.weight, ale.BINS)
     if len(edges) < 2:
         return Plan([*edges], [rows], lambda answers: np.zeros((1, answers[0].shape[1])))
@@ -54,7 +55,8 @@ def _of_levels(rows, feature, x, others):
     L = len(used)
     order = np.arange(L)
     if not feature.ordered and L > 2:
-        order = ale.order_of_levels(code, L, others)
+        by = [(other.values, len(other.levels or ())) for other in others]
+        order = ale.order_of_levels(code, L, by)
     rank = np.argsort(order)[code]
     around = [used[order][np.clip(rank + i, 0, L - 1)] for i in (-1, 0, 1)]
 
@@ -150,10 +152,16 @@ def slopes(rows, feature):
 
 def known_rows(rows, feature):
     """The rows of weight above zero in which a feature is known, and its values there."""
+    at = known_at(rows, feature)
+    return rows.take(at), feature.values[at]
+
+
+def known_at(rows, feature):
+    """Positions of the rows of weight above zero in which a feature is known."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"no row of the data has a value of {feature.name!r}")
-    return rows.take(at), feature.values[at]
+    return at
 
 
 def drawn_rows(fit, rows, seed):

@@ -86,9 +86,7 @@ class Question:
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
-            others = [
-                (f.values, len(f.levels or ())) for name, f in features.items() if name != term
-            ]
+            others = [feature for name, feature in features.items() if name != term]
             plan = plans.local_effects(rows, features[term], others)
         elif self.kind == "pd":
             plan = plans.dependence(rows, features[term], drawn)

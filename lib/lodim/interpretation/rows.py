@@ -74,11 +74,15 @@ class Rows:
         return full
 
 
-def read_rows(fit, data, offset, response=False):
-    """The Rows of some data, the Feature of each column of the right side, and the kept columns."""
+def read_rows(fit, data, offset, response=False, replicates=()):
+    """The Rows of some data, and the Feature of each column of the right side.
+
+    replicates : other fits that are asked, which may read columns that `fit` has not chosen
+    """
     design, frame = fit._reader, columns.read_frame(data)
     needed = list(design.features)
-    beside = list(factors.columns_of(design.response.key)) if response else []
+    beside = [name for one in replicates for name in one._reader.features]
+    beside += factors.columns_of(design.response.key) if response else []
     beside += [design.offset] if isinstance(design.offset, str) and offset is None else []
     beside += [design.weights] if design.weights in frame.names else []
     read = {name: columns.read_column(frame, name) for name in dict.fromkeys([*needed, *beside])}

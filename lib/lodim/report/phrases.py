@@ -111,13 +111,14 @@ def at_smallest(fit):
     """Penalties whose least loss is at the smallest value that was tried: (name, value) of each.
 
     Of penalties alone, which are listed in decreasing order: at the largest a model is nearly the
-    null one, and of other settings the ends are those of what there is.
+    null one, and of other settings (such as the boosts of gbmap) the ends are those of what there
+    is.
     """
     if fit.selection is None:
         return []
     points, found = fit.selection, []
-    for name in fit.chosen:
-        if name not in points or points[name].dtype.kind not in "fiu":
+    for name in fit._penalties:
+        if name not in fit.chosen or name not in points or points[name].dtype.kind not in "fiu":
             continue
         values, best = points[name].dropna().to_numpy(), points[name][points["mean"].idxmin()]
         if len(values) > 1 and values[0] > values[-1] and best == values[-1]:

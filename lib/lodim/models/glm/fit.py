@@ -527,6 +527,12 @@ class GlmFit(Fit):
         """Terms without a finite maximum likelihood estimate."""
         return list(compress(self._kept_terms, self._infinite.any(axis=1)))
 
+    def _comparable(self, reference):
+        shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
+        shown[self.estimates.kept] = ~self._infinite
+        frame = self.tidy()
+        return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
+
     @property
     def _separates(self):
         return self.levels is not None
