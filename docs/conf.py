@@ -59,6 +59,7 @@ html_sidebars = {"start": [], "gallery": []}
 html_context = {"default_mode": "auto"}
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
+html_show_search_summary = False  # fetched from each page, which browsers refuse for files
 
 
 def _leave_out(app, what, name, member, skip, options):

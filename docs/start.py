@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Five minutes
 #
-# One data set, every verb. `pip install lodim` brings the models; `pip install "lodim[plot]"` the
-# pictures as well. Nothing is downloaded: the data come with the package.
+# One data set, every verb. At the top of a checkout `pip install .` brings the models, `pip install
+# ".[plot]"` the pictures as well. The data come with the package.
 #
 # ## Fit
 #
