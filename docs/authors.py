@@ -113,8 +113,8 @@ pd.DataFrame(
 print((results / "ripr_recovery.txt").read_text())
 
 # %% [markdown]
-# By default lodim does something else, views that vote together: on 33 data sets it is within .02
-# of 10-NN on all features on each, where one view for each row is not (`benchmarks/held_out.py`).
+# By default lodim does something else, views that vote together: on each of 33 data sets it is at
+# most .02 below 10-NN on all features, which one view for each row is not (`benchmarks/held_out.py`).
 #
 # ## costnet
 #

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from docutils import nodes
+
 import lodim as ld
 
 project = "lodim"
@@ -57,6 +59,7 @@ html_sidebars = {"start": [], "gallery": []}
 html_context = {"default_mode": "auto"}
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
+html_show_search_summary = False  # fetched from each page, which browsers refuse for files
 
 
 def _leave_out(app, what, name, member, skip, options):
@@ -79,7 +82,25 @@ def _without_signature(app, what, name, member, options, signature, returns):
     return ("", None) if what == "class" and not name.startswith("lodim.sklearn") else None
 
 
+def _is_cell(node):
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def _pictures(app, doctree, docname):
+    """Describe pictures of cells by their last line, and link small ones on top of the gallery."""
+    small = nodes.container(classes=["thumbnails"])
+    for i, cell in enumerate(doctree.findall(_is_cell)):
+        for image in cell.findall(nodes.image):
+            image["alt"] = cell.next_node(nodes.literal_block).astext().splitlines()[-1]
+            cell["ids"] = [f"cell-{i}"]
+            link = nodes.reference("", "", image.deepcopy(), internal=True, refid=f"cell-{i}")
+            small += link
+    if docname == "gallery":
+        doctree.next_node(nodes.section).insert(2, small)
+
+
 def setup(app):
+    app.connect("doctree-resolved", _pictures)
     app.connect("autodoc-process-docstring", _as_written, priority=900)
     app.connect("autodoc-process-signature", _without_signature)
     app.connect("autodoc-skip-member", _leave_out)

@@ -21,7 +21,7 @@
 import lodim as ld
 
 cars, cells, heart = ld.data("autompg"), ld.data("breast_cancer"), ld.data("heart")
-wine, concrete = ld.data("wine"), ld.data("concrete")
+wine = ld.data("wine")
 
 # %% [markdown]
 # ## glm
@@ -129,6 +129,61 @@ ax = ld.path(ld.gbmap, "mpg ~ .", data=cars, m=3, n_lambda=30).plot()
 ax = ld.cv(ld.gbmap, "mpg ~ .", data=cars, m=5).plot()
 
 # %% [markdown]
+# ## bootstrap
+
+# %%
+few = ld.gbmap("mpg ~ .", data=cars, m=5, lambda_=0.1)
+boot = ld.bootstrap(few, data=cars, n=60)
+ax = boot.plot()
+
+# %% [markdown]
+# ## effects
+
+# %%
+curves = ld.effects(few, cars, ["weight", "model_year", "origin"], interval=boot, level=0.9)
+ax = curves.plot()
+
+# %%
+ax = curves.plot("origin")
+
+# %%
+ax = ld.effects(few, cars, "weight:model_year").plot()
+
+# %%
+ax = ld.effects(few, cars, kind="slope", interval=boot, level=0.9).plot()
+
+# %%
+ax = ld.effects(few, cars, kind="importance").plot()
+
+# %% [markdown]
+# ## conformal
+
+# %%
+known, new = cars[::2], cars[1::2]
+intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.1)
+ax = intervals.plot("intervals", data=new)
+
+# %%
+ax = intervals.plot("coverage", data=new, by="weight")
+
+# %%
+sets = ld.conformal(ld.gbmap, "cultivar ~ alcohol + hue", wine[::2], m=2, lambda_=0.1)
+ax = sets.plot(data=wine[1::2])
+
+# %% [markdown]
+# ## stability
+
+# %%
+ax = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20).plot()
+
+# %% [markdown]
+# ## compare
+
+# %%
+calls = {"gbmap": (ld.gbmap, {"m": 10, "lambda_": 0.1}), "ripr": (ld.ripr, {"max_dim": 1})}
+ax = ld.compare("mpg ~ .", cars, calls, folds=5).plot()
+
+# %% [markdown]
 # ## active
 
 # %%
@@ -136,3 +191,7 @@ labelled, pool = wine.iloc[::18], wine.drop(wine.index[::18])
 learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="uncertainty")
 learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
+
+# %%
+chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")
+ax = learner.plot("winloss", against={"random": chance.replay(pool["cultivar"], rounds=6)})

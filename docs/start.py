@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Five minutes
 #
-# One data set, every verb. `pip install lodim` brings the models; `pip install "lodim[plot]"` the
-# pictures as well. Nothing is downloaded: the data come with the package.
+# One data set, every verb. At the top of a checkout `pip install .` brings the models, `pip install
+# ".[plot]"` the pictures as well. The data come with the package.
 #
 # ## Fit
 #
@@ -36,8 +36,8 @@ fit
 
 # %% [markdown]
 # No setting was given, so cross-validation chose how many boosts there are and how strong their
-# penalty is. `%Dev` is the share of the deviance explained, here R² in per cent, on the training
-# rows; how well the model predicts rows that it has not seen is asked further down.
+# penalty is. `Dev. ratio` is the share of the deviance explained, here R², on the training rows;
+# how well the model predicts rows that it has not seen is asked further down.
 #
 # ## Look
 #

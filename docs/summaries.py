@@ -34,15 +34,17 @@ print(fit.summary())
 # | `Rows dropped (NA)` | rows left out: the response or a weight is missing, or with `missing="drop"` any feature |
 # | `Family`, `Link` | what the deviance is, and of what the model is linear, or a sum: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm` has more |
 # | `Features` | columns of numbers after the formula: a factor has one for each level |
-# | `Mean null deviance` | deviance a row of the model that knows no feature: the mean, or the shares of the classes |
+# | `Mean null deviance` | deviance a row of the model that knows no feature: the mean, or the shares of the classes; of `glm` the sum over rows, `Null deviance`, as in R |
 # | `Mean deviance` | that of the model, on the training rows |
 # | `Dev. ratio` | one minus their ratio; of a numeric response R². `%Dev` in a short print is the same in per cent |
 # | `(by CV)` | cross-validation chose this setting |
 # | `Converged` | the criterion that the notes name holds; where not, a `ConvergenceWarning` was given too |
 #
 # Deviance is −2 log-likelihood, up to what does not depend on the model: the mean squared error of
-# a numeric response, twice the mean log-loss of classes. All of the header speaks of the training
-# rows: it says how well the model describes them, not how well it predicts.
+# a numeric response, twice the mean log-loss of classes. The header speaks of the training
+# rows: it says how well the model describes them, not how well it predicts. `held out` or
+# `leave-one-out` stand beside what was measured otherwise; of `ripr`, whose rows are always left
+# out of what answers them, `Dev. ratio` is leave-one-out too.
 #
 # ## The notes
 #
@@ -58,9 +60,10 @@ print(fit.summary())
 #
 # ## Tables of features
 #
-# Every table of features has the estimate per unit of the feature and per standard deviation
-# (`Per SD`, `std_estimate` in `tidy()`), which is what may be compared between features, and is
-# sorted by its size. What an estimate is:
+# Tables of features have the estimate per unit of the feature and per standard deviation (`Per
+# SD`, `std_estimate` in `tidy()`), which is what may be compared between features, and are sorted
+# by its size. Those of `glm` have standard errors instead, in the order of the formula (its plot is
+# per standard deviation); `ripr` has a table of views. What an estimate is:
 #
 # | model | estimate |
 # |---|---|
@@ -76,8 +79,9 @@ fit.tidy().head()
 # %% [markdown]
 # ## How good is it on new rows?
 #
-# Not in the summary, unless the model holds rows out by itself (`melm` does). `ld.cv` gives the
-# error of rows held out, and where settings are chosen, chooses them anew in each fold.
+# Not in the summary, unless the model holds rows out by itself (`melm` does). `ld.cv` has the
+# error of rows held out for each of the settings that it is given; `ld.compare` that of a whole
+# call, choice of settings included ([more](vignettes/uncertainty)).
 
 # %%
 ld.cv(ld.gbmap, "mpg ~ .", data=cars, grid={"m": [5, 20], "lambda_": [0.05, 0.2]})

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lodim as ld
+from contract.cases import MODELS, contract_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -26,6 +27,14 @@ def test_every_page_is_in_the_list_for_machines():
     assert len(pages) > 5
     for page in pages:
         assert any((DOCS / f"{page}{kind}").exists() for kind in (".md", ".py"))
+
+
+def test_the_gallery_has_every_kind_of_plot():
+    drawn = (DOCS / "gallery.py").read_text()
+    results = ("bootstrap", "effects", "conformal", "stability", "compare", "path", "cv", "active")
+    assert all(f"ld.{name}(" in drawn for name in results)
+    kinds = {kind for model in MODELS for kind in contract_of(model).plots}
+    assert {kind for kind in kinds if f'.plot("{kind}"' not in drawn} == set()
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

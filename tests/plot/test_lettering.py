@@ -9,6 +9,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import MODELS, contract_of
+from lodim.plot.lettering import literal
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -178,3 +179,30 @@ def test_learning_curves_of_any_name():
         warnings.simplefilter("error")
         found = {t.get_text() for kind in ("curve", "winloss") for t in texts(measured.plot(kind))}
     assert {"$a$ □", "_b", "against _b", "$a$ □ wins"} <= found
+
+
+def test_what_the_first_figure_sets_up_stays():
+    """Jupyter's backend then turns interaction on, and without it shows no further figure."""
+
+    @literal
+    def draw(thing, ax):
+        pyplot.ion()
+        return pyplot.subplots()[1]
+
+    before = pyplot.isinteractive()
+    try:
+        draw(None)
+        assert pyplot.isinteractive()
+        assert pyplot.rcParams["text.parse_math"]
+    finally:
+        (pyplot.ion if before else pyplot.ioff)()
+
+
+def test_maths_is_back_where_a_plot_fails():
+    @literal
+    def draw(thing, ax):
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        draw(None)
+    assert pyplot.rcParams["text.parse_math"]

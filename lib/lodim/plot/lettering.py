@@ -25,13 +25,19 @@ def literal(function):
     @wraps(function)
     def drawn(thing, ax=None, *args, **kwargs):
         try:
-            from matplotlib import rc_context
+            from matplotlib import rcParams
         except ImportError as error:
             raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
         before = {text: text.get_text() for text in _texts(_figure(ax))}
-        with rc_context({"text.parse_math": False}), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # of a layout before the texts are settled
-            out = function(thing, ax, *args, **kwargs)
+        # This setting alone is put back: the first figure makes Jupyter's backend change others,
+        # without which it would show no further figure.
+        maths, rcParams["text.parse_math"] = rcParams["text.parse_math"], False
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph")  # of a layout before texts are settled
+                out = function(thing, ax, *args, **kwargs)
+        finally:
+            rcParams["text.parse_math"] = maths
         figure = _figure(out)
         for text in _texts(figure):
             if before.get(text) != text.get_text():
