@@ -19,45 +19,10 @@
 #
 # ## Formulas
 #
-# | formula | means |
-# |---|---|
-# | `y ~ .` | all columns other than the response, the columns used as `weights=` or `offset=`, and answers that `augment()` has put there (`.fitted`, `.resid`, ...) |
-# | `y ~ . - id` | without `id` |
-# | `y ~ a + b` | two columns |
-# | `y ~ a:b`, `y ~ a*b` | the product; `a + b + a:b` |
-# | `y ~ (a + b + c)**2`, `y ~ .**2` | main effects and all products of two |
-# | `np.log(y) ~ .` | a transformed response; predictions are of `np.log(y)` |
-# | `I(y > 25) ~ .` | a condition as the response: two classes |
-# | `y ~ . + I(a**2) + np.sqrt(b)` | arithmetic stands inside of `I()`; numpy's elementary functions |
-# | `y ~ C(code)` | numbers as categories |
-# | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
-# | `y ~ center(a) + scale(b)` | with the mean (and standard deviation) of the training data |
-# | `` y ~ Q("model year") `` | a column whose name is not a Python name |
-# | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
-#
-# Text columns are categories; each level gets a column of its own, which the penalty allows (`glm`,
-# which has none, leaves out the first level, as R does; `C(x, Treatment("b"))` names another). The
-# intercept is always there. A formula is a closed language: it runs no other code, and takes no
-# name from the caller's variables. Names may be of any script; where Python would take two columns'
-# names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
-# limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
-# refused before it is made; R's ways of writing (`^`, `poly`, `s`, `offset`) are answered with the
-# way that is taken here.
-#
-# Rows that miss the response or a weight are left out. Those that miss a feature stay: a missing
-# number is the mean of the training rows, before any function of it is taken, and a column such as
-# `horsepower[missing]` says so where training had gaps in it; a missing category is a level of its
-# own. The print counts such rows, and the summary says what was filled in. `missing="drop"` leaves
-# them out and answers them by NaN, as `glm` does by default, and R; `ripr` uses them as far as they
-# go. Cross-validation fills with the mean of all rows, of their features alone, and centres and
-# scales within each fold.
-#
-# Of a pandas Categorical, a category without rows is known, and a row that has it is answered as
-# one where the column is missing; any other level that training had not is an error, or with
-# `predict(..., new_levels="missing")` a missing value too. Categories in order keep it: each level
-# but the first has a column that is 1 where it is reached (`dose[>=high]`); in `glm` they have R's
-# orthogonal polynomials. `C(dose)` forgets the order. Numbers that were read as text (a `?` among
-# them, decimal commas) are refused, or warned about where levels may be meant.
+# `y ~ .` is the response and all other columns; `y ~ . - id + np.log(a) + bs(b, df=4)` leaves a
+# column out, and takes a transformed one and a spline. Categories need no coding, missing values no
+# filling in. What else a formula may say, and what becomes of levels and gaps, is in the vignette
+# on formulas (`formulas.py`).
 
 # %%
 import tempfile
@@ -68,9 +33,6 @@ import lodim as ld
 cars = ld.data("autompg")
 fit = ld.gbmap("np.log(mpg) ~ . - acceleration + bs(model_year, df=4)", data=cars, m=3, lambda_=0.1)
 fit
-
-# %%
-fit.update(cars, formula=". ~ . - origin").design.names
 
 # %% [markdown]
 # ## Predictions

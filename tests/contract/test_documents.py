@@ -26,7 +26,7 @@ from lodim.fitting.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-BASICS = (ROOT / "vignettes/basics.py").read_text()
+BASICS = "".join((ROOT / f"vignettes/{name}.py").read_text() for name in ("basics", "formulas"))
 PAGES = README + re.sub("^# ?", "", BASICS, flags=re.M)  # what is said of all models
 VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
 
