@@ -132,3 +132,15 @@ def test_equal_models_are_separated_in_at_most_one_of_twenty_samples():
         separated += confidence_set(mean, covariance, n - 1).min() <= 0.05
         usual += confidence_set(mean, covariance / rows.inflation, n - 1).min() <= 0.05
     assert separated <= 5 < usual  # without the factor for overlapping rows there are too many
+
+
+def test_small_losses_beside_large_ones():
+    """The bound of six pairs is that of their scales alone, whatever the largest one is."""
+    rng = np.random.default_rng(0)
+    near, far = 1e-6 * rng.chisquare(1, 200), rng.chisquare(1, 200)
+    bounds = []
+    for size in (1e-6, 3e3):
+        losses = np.c_[near, near * 1.01, near + 1e-9 * rng.normal(size=200), size * far]
+        centred = (losses - losses.mean(axis=0)) / 200
+        bounds.append(joint_quantile(losses.mean(axis=0), centred.T @ centred, 199))
+    assert 2.0 < min(bounds) and max(bounds) < 3.0

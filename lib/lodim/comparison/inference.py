@@ -14,6 +14,7 @@ import numpy as np
 LEVEL = 0.05  # of what is told apart
 DRAWS = 20_000  # of the joint distribution of all differences
 EQUAL = 1e-9  # of the losses' size: a difference that is rounding
+ROUNDING = 1e-6  # of the errors of two means: that of their difference is rounding
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,9 @@ def pair_errors(covariance, mean):
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
-    return np.where(errors > EQUAL * size, errors, 0.0)
+    sd = np.sqrt(variance)
+    known = (errors > EQUAL * size) & (errors > ROUNDING * (sd[:, None] + sd))
+    return np.where(known, errors, 0.0)
 
 
 def ratio(difference, error):
@@ -172,8 +175,11 @@ def ratio(difference, error):
 
 def joint_draws(covariance, degrees, seed):
     """Draws (DRAWS, q) of means of that covariance about zero, as t of `degrees` of freedom."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    # Of correlations: beside a model of large errors rounding would be all that others have.
+    sd = np.sqrt(np.diag(covariance))
+    scale = np.where(sd > 0.0, sd, 1.0)
+    values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * sd
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((DRAWS, len(covariance))) @ root
     return draws / np.sqrt(rng.chisquare(degrees, DRAWS) / degrees)[:, None]
