@@ -233,6 +233,12 @@ def spec_of(model):
     return module.SPEC
 
 
+def with_seed(model, arguments, seed):
+    """Arguments of a model function with the seed, where it has one."""
+    known = {field.name for field in dataclasses.fields(spec_of(model).settings)}
+    return arguments | {"seed": seed} if "seed" in known else arguments
+
+
 def prepare(model, formula, data, arguments, which=None, groups=None):
     """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it.
 

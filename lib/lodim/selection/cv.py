@@ -15,7 +15,7 @@ from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.spec import prepare, with_seed
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import central_count, centre, grid_ends, weights
 from lodim.selection.folds import assign, assign_draws, check_units, count_units
@@ -283,9 +283,8 @@ def cv(
     True
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
-    if any(f.name == "seed" for f in fields(spec_of(model).settings)):
-        arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments | {"progress": progress}, groups=groups)
+    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    problem = prepare(model, formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":

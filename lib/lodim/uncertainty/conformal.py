@@ -1,7 +1,7 @@
 """Conformal prediction: intervals and sets for new rows, with a guarantee that needs no model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import compress
 from os import PathLike
 from typing import Any
@@ -14,7 +14,7 @@ from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting import storage
-from lodim.fitting.spec import SPREAD, prepare, spec_of
+from lodim.fitting.spec import SPREAD, prepare, with_seed
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign, count_units
@@ -160,9 +160,8 @@ def conformal(
     one_of("method", method, METHODS)
     flag("reselect", reselect)
     seed = whole("seed", seed, least=0)
-    if any(f.name == "seed" for f in fields(spec_of(model).settings)):
-        arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments | {"progress": progress}, groups=groups)
+    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    problem = prepare(model, formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(
             f"conformal needs a response on the left of '~'; the formula is {formula!r}"

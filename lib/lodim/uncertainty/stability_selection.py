@@ -1,7 +1,7 @@
 """Stability selection: which features are selected in most halves of the rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from lodim.checks import whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.spec import prepare, with_seed
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign_draws, count_units
@@ -104,9 +104,8 @@ def stability(
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), whole("seed", seed, least=0)
-    if any(f.name == "seed" for f in fields(spec_of(model).settings)):
-        arguments["seed"] = seed
-    problem = prepare(model, formula, data, arguments | {"progress": progress}, groups=groups)
+    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    problem = prepare(model, formula, data, arguments, groups=groups)
     spec = problem.spec
     if not spec.selects(problem.settings):
         raise ArgumentError(
