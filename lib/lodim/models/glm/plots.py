@@ -5,6 +5,7 @@ from scipy import stats
 
 from lodim.errors import ArgumentError
 from lodim.plot import axes
+from lodim.plot.forest import forest
 from lodim.report.phrases import term_labels
 from lodim.text import shorten
 
@@ -25,17 +26,11 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     if frame.empty:
         raise ArgumentError("the model has an intercept alone: there is no coefficient to draw")
     per_sd = frame["term"].map(scale)
-    size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:]
+    size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:][::-1]
     frame, per_sd = frame.loc[size], per_sd.loc[size]
-    ax = axes.ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(frame), 8)))
-    place = np.arange(len(frame))
-    low, high = frame["conf_low"] * per_sd, frame["conf_high"] * per_sd
-    ax.hlines(place, low, high, color=axes.BLUE, lw=1.5)
-    ax.plot(frame["estimate"] * per_sd, place, "o", color=axes.BLUE, ms=5)
-    ax.axvline(0.0, color="black", lw=0.5)
-    ax.set_yticks(place, shorten(term_labels(frame), axes.LONGEST))
-    ax.set_xlabel(f"coefficient per SD, with {100.0 * level:g} % interval")
-    return axes.tidy(ax)
+    values = [frame[name] * per_sd for name in ("estimate", "conf_low", "conf_high")]
+    xlabel = f"coefficient per SD, with {100.0 * level:g} % interval"
+    return forest(term_labels(frame), *values, xlabel, ax)
 
 
 def residuals(fit, ax, *, named=3):
