@@ -139,6 +139,15 @@ def test_no_permission_in_words(parts, name, monkeypatch):
         read_source(parts.parent / name)
 
 
+def test_a_folder_that_cannot_be_listed(parts, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match="parts cannot be read: Permission denied"):
+        read_source(parts)
+
+
 def write(path, numbers):
     frame = pd.DataFrame({"x": numbers})
     frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)

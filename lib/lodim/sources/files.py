@@ -153,7 +153,7 @@ def _is_shipped(name: str) -> bool:
 def _folder_files(folder: str) -> list[str]:
     """The data files in a folder and those below; what begins with _ or . is none."""
     found = []
-    for where, folders, names in os.walk(folder):
+    for where, folders, names in os.walk(folder, onerror=_refuse):
         _check_no_table(where, folders)
         folders[:] = [one for one in folders if not one.startswith(("_", "."))]
         if any("=" in one for one in folders):
@@ -166,6 +166,10 @@ def _folder_files(folder: str) -> list[str]:
     if not found:
         raise DataError(f"the folder {folder!r} has no data: {READABLE}")
     return found
+
+
+def _refuse(error: OSError) -> None:
+    raise DataError(f"{error.filename} cannot be read: {error.strerror or error}") from error
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
