@@ -17,7 +17,7 @@ from pandas.io.common import get_handle
 
 from lodim.errors import DataError
 from lodim.sources.files import CSV, PACKED, FileState, reading, short_name
-from lodim.sources.schemas import check_columns
+from lodim.sources.schemas import check_columns, check_names
 from lodim.sources.source import PART, Chunk, Piece, Source
 from lodim.sources.table_files import no_rows
 
@@ -183,9 +183,7 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
         # The second row is read with the head: one cell more would be taken for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
         head = pd.read_csv(file.path, **options).iloc[0].fillna("").tolist()
-    twice = [name for name in head if name and head.count(name) > 1]
-    if twice:
-        raise DataError(f"{file.name} has two columns called {twice[0]!r}; rename one")
+    check_names(file.name, [name for name in head if name])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(head)]
     features = names[1:] if names[0].startswith("Unnamed:") else names
     if not features:
