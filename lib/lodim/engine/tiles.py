@@ -42,6 +42,11 @@ def rows(tiles, i):
     return tiles[i // TILE, :, i % TILE]
 
 
+def of_rows(rows):
+    """The tiles that hold a slice of rows, which begins at a tile: a slice."""
+    return slice(rows.start // TILE, count(rows.stop))
+
+
 def pad(v, n_tiles, dtype=np.float64):
     """A per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
     out = np.zeros(n_tiles * TILE, dtype)

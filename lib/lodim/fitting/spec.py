@@ -54,8 +54,7 @@ class Problem:
     def null_deviance(self):
         """Mean deviance of the model with an intercept alone."""
         batch, family = self.batch, self.family
-        null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
-        return float(batch.weight @ family.deviance(batch.y, null))
+        return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
         """Keywords of every model's Fit."""

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lodim.engine import row_keys, tiles
-from lodim.engine.blocks import dot, on_host, place
+from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
 
@@ -90,11 +90,11 @@ class BoostState:
     @classmethod
     def from_batch(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight, base = batch.weight, batch.offset_matrix(family.n_scores)
-        scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
-        score = family.null_score(batch.y, weight, base)
-        intercept = (score - base)[0] / scale
-        y, score = batch.y / scale, tiles.pack(score / scale)
+        weight, base = batch.weight, batch.offsets(family.n_scores)
+        scale = _scale(batch.y, base[:, 0], weight) if family.name == "gaussian" else 1.0
+        null = family.null_intercept(batch.y, weight, base)
+        intercept = (base[0] + null - base[0]) / scale
+        y, score = batch.y / scale, _null_scores(base, null, scale)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
@@ -209,8 +209,12 @@ class BoostState:
     def deviance(self):
         """Weighted mean deviance of the rows, in units of the response."""
         score = self.score if self.device is None else self.device.score.copy_to_host()
-        score = tiles.unpack(score, len(self.y))
-        return self.scale**2 * dot(self.weight, self.family.deviance(self.y, score))
+
+        def part(i):
+            own = tiles.unpack(score[tiles.of_rows(i)], i.stop - i.start)
+            return dot(self.weight[i], self.family.deviance(self.y[i], own))
+
+        return self.scale**2 * float(sum_rows(part, len(self.y)))
 
 
 def _as_tiles(X, *columns):
@@ -265,7 +269,17 @@ def _class_order(X, weight, code, K):
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
-def _scale(residual, weight):
-    """Standard deviation, one if there is none."""
-    sd = np.sqrt(dot(weight, (residual - dot(weight, residual)) ** 2))
-    return sd if sd > 0 else 1.0
+def _scale(y, offset, weight):
+    """Standard deviation of the response beside the offset, one if there is none."""
+    mean = sum_rows(lambda i: dot(weight[i], y[i] - offset[i]), len(y))
+    variance = sum_rows(lambda i: dot(weight[i], (y[i] - offset[i] - mean) ** 2), len(y))
+    return float(np.sqrt(variance)) if variance > 0 else 1.0
+
+
+def _null_scores(offset, null, scale):
+    """Tiles (n_tiles, K, 64) of the null model's scores, in units of scale."""
+    n, K = offset.shape
+    score = tiles.empty(n, K, np.float64)
+    for i in row_spans(n):
+        score[tiles.of_rows(i)] = tiles.pack((offset[i] + null) / scale)
+    return score
