@@ -113,3 +113,19 @@ def test_models_that_need_all_rows_say_so(model, monkeypatch):
     data = ld.data("iris")
     with pytest.raises(ld.ArgumentError, match=r"needs all rows at once.*sample=100_000"):
         model("species ~ .", data)
+
+
+def test_blocks_held_out_are_not_read(problem):
+    """Features of blocks without weight are not looked at, but for the draw of a sample."""
+    batch = problem.batch
+    train, test = SplitsInPlace(batch, assign_in_place(batch, 3, 0))[0]
+    broken, held_out = train.X.copy(), test.weights > 0
+    broken[np.add.reduceat(held_out, np.arange(0, N, 64)) > 0] = 1e300
+    fits = []
+    for X in (train.X, broken):
+        parts = replace(train, X=X), replace(test, X=train.X)
+        stages = problem.spec.fit_stages(parts[0], problem.family, problem.settings, parts[1])
+        fits.append(next(stages))
+    np.testing.assert_array_equal(fits[0][0].theta, fits[1][0].theta)
+    score = fits[0][2][:, 0]
+    assert not score[~held_out].any() and score[held_out].all()
