@@ -1,12 +1,14 @@
 """Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from lodim.engine import tiles
+from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Batch:
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
+    streamed : whether X may be larger than memory; see `in_place`
     """
 
     X: np.ndarray
@@ -33,6 +36,7 @@ class Batch:
     order: np.ndarray | None = None
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None
+    streamed: bool = False
 
     @property
     def n(self):
@@ -44,12 +48,14 @@ class Batch:
         """(n,) weights that sum to one."""
         if self.weights is None:
             return np.full(self.n, 1.0 / max(self.n, 1))
-        return self.weights / max(self.weights.sum(), 1e-300)
+        return self.weights / max(self.weight_sum, 1e-300)
 
     @property
     def weight_sum(self):
         """Sum of the weights as given."""
-        return float(self.n if self.weights is None else self.weights.sum())
+        if self.weights is None:
+            return float(self.n)
+        return float(sum_rows(lambda i: self.weights[i].sum(), self.n))
 
     @property
     def units(self):
@@ -61,12 +67,35 @@ class Batch:
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
+    @property
+    def in_place(self):
+        """Whether X must stay where it is: streamed, and more rows than a span holds."""
+        return self.streamed and self.n > SPAN_ROWS
+
+    @cached_property
+    def runs(self):
+        """Pairs (lo, hi) of the runs of blocks with a row that counts; None of few, or all."""
+        if self.weights is None or self.n <= SPAN_ROWS:
+            return None
+        starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
+        return runs_of(np.logical_or.reduceat(self.weights, starts))
+
+    @property
+    def n_positive(self):
+        """Number of rows of weight above zero."""
+        return self.n if self.weights is None else int(np.count_nonzero(self.weights))
+
+    def offsets(self, n_scores):
+        """(n, n_scores) the offset of each row and score, zero where none is given; to read only.
+
+        It takes no memory of its own.
+        """
+        offset = np.zeros(()) if self.offset is None else self.offset.reshape(self.n, -1)
+        return np.broadcast_to(offset, (self.n, n_scores))
+
     def offset_matrix(self, n_scores):
         """(n, n_scores) the offset of each row and score, zero where none is given."""
-        out = np.zeros((self.n, n_scores))
-        if self.offset is not None:
-            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
-        return out
+        return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
@@ -102,10 +131,37 @@ def _moments(X, weight):
     return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
 
 
+class SplitsInPlace(Sequence):
+    """Training and held-out parts of a batch whose X stays where it is, made when asked for.
+
+    A part has all rows, those of the other part with a weight of zero; features keep the centre and
+    scale of all rows.
+
+    Parameters
+    ----------
+    batch : Batch
+    fold : array (n,)
+        Fold of each row from 0 on; -1 of rows that are held out from nothing.
+    """
+
+    def __init__(self, batch, fold):
+        self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1
+
+    def __len__(self):
+        return self._n
+
+    def __getitem__(self, k):
+        if not 0 <= k < self._n:
+            raise IndexError(k)
+        given = 1.0 if self.batch.weights is None else self.batch.weights
+        held_out = self.fold == k
+        weights = np.where(held_out, 0.0, given), np.where(held_out, given, 0.0)
+        return tuple(replace(self.batch, weights=w) for w in weights)
+
+
 def counted(batch):
     """The rows of weight above zero: the batch itself where all rows count."""
-    i = batch.positive_weight
-    return batch if len(i) == batch.n else subset(batch, i)
+    return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):

@@ -2,26 +2,29 @@
 
 Kernels release the GIL, so plain threads share the blocks; unlike Numba's own parallel loops this
 composes with folds that run side by side, compiles several times faster, and needs no threading
-layer. Each block writes its own partial and partials are added in block order: the result has the
-same bits on any number of threads. Tiles that `place` has moved to a GPU stay there, and the CUDA
+layer. Each block writes its own partial, and partials are added over one fixed tree: those of a
+span of 16 blocks in order, then the spans in order. The result has the same bits on any number of
+threads, and wherever the spans are. Tiles that `place` has moved to a GPU stay there, and the CUDA
 twins of the kernels work on them.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
 
 import numpy as np
 
-from lodim.engine.tiles import TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
 THREADED = 2_000_000  # numbers in columns above which threads over columns pay
+SPAN = 16  # blocks whose partials are added by themselves, before those of other spans
+SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536: a sum over no more rows has one part
 LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
 
 
@@ -98,9 +101,14 @@ def _pool(pid):
     return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="lodim")
 
 
-def for_blocks(kernel, n_blocks, *args, threads=1):
-    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads."""
+def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
+    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads.
+
+    runs : pairs (lo, hi) of blocks that are worked on, in order; all where None
+    """
     threads = min(threads, n_blocks)
+    if runs is not None:
+        kernel = partial(_over_runs, kernel, runs)
     if threads <= 1:
         kernel(0, n_blocks, *args)
         return
@@ -111,6 +119,21 @@ def for_blocks(kernel, n_blocks, *args, threads=1):
     kernel(bounds[0], bounds[1], *args)
     for job in waiting:
         job.result()
+
+
+def _over_runs(kernel, runs, lo, hi, *args):
+    """Run a kernel over what of the blocks [lo, hi) is in runs."""
+    for first, last in runs:
+        if max(lo, first) < min(hi, last):
+            kernel(max(lo, first), min(hi, last), *args)
+
+
+def runs_of(some):
+    """Pairs (lo, hi) of the runs of True in `some` (n_blocks,); None where all are."""
+    if some.all():
+        return None
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
 
 
 def each(work, items, numbers, threads=None):
@@ -126,27 +149,58 @@ def each(work, items, numbers, threads=None):
         return list(pool.map(work, items))
 
 
-def over_rows(kernel, tiles, *args, threads=1):
-    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks."""
+def over_rows(kernel, tiles, *args, threads=1, runs=None):
+    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks.
+
+    runs : of blocks on the host that are worked on, as `for_blocks` has them
+    """
     if on_host(tiles):
-        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads)
+        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
         tiles.run(kernel, *args)
 
 
-def sum_blocks(kernel, tiles, shape, *args, threads=1):
-    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block]."""
+def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
+    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block].
+
+    runs : of blocks on the host that are worked on, as `for_blocks` has them; others add nothing
+    """
     if not on_host(tiles):
         return tiles.run(kernel, *args)
     n_blocks = count_blocks(tiles)
-    partials = np.empty((n_blocks, *shape))
-    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads)
-    return partials[0] if n_blocks == 1 else partials.sum(axis=0)
+    partials = np.empty((n_blocks, *shape)) if runs is None else np.zeros((n_blocks, *shape))
+    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads, runs=runs)
+    return sum_partials(partials)
+
+
+def sum_partials(partials):
+    """Sum of the partials of blocks, (n_blocks, ...): within spans of SPAN blocks, then of spans.
+
+    So whoever has the blocks of whole spans can send the sum of each.
+    """
+    if len(partials) == 1:
+        return partials[0]
+    spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
+    return reduce(np.add, (part.sum(axis=0) for part in spans))
+
+
+def row_spans(n):
+    """The spans of n rows, slices of SPAN_ROWS of them; one of no rows where there are none."""
+    return [slice(lo, min(n, lo + SPAN_ROWS)) for lo in range(0, max(n, 1), SPAN_ROWS)]
+
+
+def sum_rows(part, n, add=np.add):
+    """Sum over n rows of part(rows), rows a slice: by the spans of `row_spans`, in their order.
+
+    `add` joins two partial sums. What `part` makes of a span depends on its rows alone, so that the
+    sum has the same bits wherever each span is worked on.
+    """
+    return reduce(add, map(part, row_spans(n)))
 
 
 def dot(u, v):
     """u'v without BLAS: its idle threads spin for a while, and halve the speed of the kernels'."""
-    return float(np.einsum("i,i->", u, v))
+    return float(sum_rows(lambda i: np.einsum("i,i->", u[i], v[i]), len(u)))
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -8,7 +9,9 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
+from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
+from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
 from lodim.models.gbmap.kernels.starts import MIXTURES
@@ -20,7 +23,7 @@ from lodim.models.gbmap.objective import (
     precision_of,
     stage_objective,
 )
-from lodim.models.gbmap.settings import WIDE
+from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import Preconditioned
@@ -53,9 +56,19 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
         if eval_batch is not None:
-            eval_score = eval_score + learners.score(eval_batch.X, eval_batch.n, threads)
+            eval_score = _with_scores(eval_score, learners, eval_batch, threads)
         log["deviance"] = np.full(family.n_scores, state.deviance())
         yield learners, log, eval_score
+
+
+def _with_scores(score, learners, batch, threads):
+    """Scores (n, K) plus those of learners, of blocks with a row that counts."""
+    score = score.copy()
+    for lo, hi in batch.runs or [(0, len(batch.X))]:
+        X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]
+        rows = slice(BLOCK * lo, min(batch.n, BLOCK * hi))
+        score[rows] += learners.score(X, rows.stop - rows.start, threads)
+    return score
 
 
 def combine(parts):
@@ -225,6 +238,26 @@ def _refine(objective, sampled, theta, stop, state):
             return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
 
 
+def _steepest(state, k, rows):
+    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs.
+
+    Where there are several spans it is taken block by block, of which the copies are small.
+    """
+    step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
+    blocks = (slice(lo, min(rows.stop, lo + step)) for lo in range(rows.start, rows.stop, step))
+    return sum(_steepest_of_block(state, k, i) for i in blocks)
+
+
+def _steepest_of_block(state, k, rows):
+    y, base = state.margin(k, rows)
+    slope = 2.0 * (base - y) if state.family.name == "gaussian" else expit(base) - y
+    X = state.X[tiles.of_rows(rows)]
+    r = tiles.pad(state.weight[rows] * slope, len(X))
+    if state.settings.softplus:
+        X, r = np.abs(X), np.abs(r)
+    return np.einsum("tpi,ti->p", X, r, optimize=True)
+
+
 def lambda_max(batch, family, settings):
     """Penalty of (nearly) the null model.
 
@@ -238,12 +271,8 @@ def lambda_max(batch, family, settings):
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = state.margin(k)
-        slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
-        r, X = tiles.pad(state.weight * slope, len(state.X)), state.X
-        if settings.softplus:
-            X, r = np.abs(X), np.abs(r)
-        bound = np.einsum("tpi,ti->p", X, r, optimize=True)
+        with single_blas():
+            bound = sum_rows(partial(_steepest, state, k), batch.n)
         largest = max(largest, np.abs(bound).max(initial=0.0))
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lodim.engine import row_keys, tiles
-from lodim.engine.blocks import dot, on_host, place
+from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
 
@@ -68,6 +68,7 @@ class BoostState:
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
     device : DeviceRows, the rows beside an X on a GPU, or None
+    runs : of blocks of rows that count, as a Batch has them
     """
 
     family: Any
@@ -86,21 +87,23 @@ class BoostState:
     class_order: np.ndarray
     rotation: Rotation | None
     device: Any
+    runs: list | None = None
 
     @classmethod
     def from_batch(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight, base = batch.weight, batch.offset_matrix(family.n_scores)
-        scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
-        score = family.null_score(batch.y, weight, base)
-        intercept = (score - base)[0] / scale
-        y, score = batch.y / scale, tiles.pack(score / scale)
+        weight, base = batch.weight, batch.offsets(family.n_scores)
+        scale = _scale(batch.y, base[:, 0], weight) if family.name == "gaussian" else 1.0
+        null = family.null_intercept(batch.y, weight, base)
+        intercept = (base[0] + null - base[0]) / scale
+        y = batch.y if scale == 1.0 else batch.y / scale
+        score = _null_scores(base, null, scale)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = Rotation.from_batch(batch)
             X = rotation.X
-        sample, sample_X = _draw_sample(X, weight, settings)
+        sample, sample_X = _draw_sample(batch, X, settings)
         starts = _start_rows(batch, sample, family)
         host, X, device = X, place(X, settings.engine), None
         if not on_host(X):
@@ -110,7 +113,7 @@ class BoostState:
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
         rows = X, y, weight, score, intercept, scale, p, sample, sample_X
-        return cls(family, settings, *rows, *starts, rotation, device)
+        return cls(family, settings, *rows, *starts, rotation, device, batch.runs)
 
     @property
     def exact(self):
@@ -141,7 +144,12 @@ class BoostState:
         """The one-score problem of score k: X, and tiles of response, score and weight."""
         if self.device is not None:
             return self.X, *self.device.margin(k), self.device.weight
-        return _as_tiles(self.X, *self.margin(k), self.weight)
+        y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
+        for i in row_spans(len(self.y)):
+            own, columns = tiles.of_rows(i), (*self.margin(k, i), self.weight[i])
+            for out, v in zip((y[own], score[own], weight[own]), columns, strict=True):
+                out[:] = tiles.pad(v, len(out), out.dtype)
+        return self.X, y, score, weight
 
     def sample_rows(self, k, most=SAMPLE):
         """The same of the sample, or of `most` of its rows, on the host."""
@@ -185,22 +193,24 @@ class BoostState:
         X = self.X if self.sample is None else self.sample_X
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
-    def margin(self, k):
-        """Response and score of the one-score problem for score k, (n,) each."""
-        return _margin(self.family, self.y, tiles.unpack(self.score, len(self.y)), k)
+    def margin(self, k, rows):
+        """Response and score of the one-score problem for score k, of a span of rows."""
+        score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
+        return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
         """Response, score and weights of the sample for score k, or of all rows without one."""
         i = self.sample
         if i is None:
-            return *self.margin(k), self.weight
+            return *self.margin(k, slice(0, len(self.y))), self.weight
         score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
         """Add a learner, of the features that tiles X hold, to its score."""
         if self.device is None:
-            learner.add_to(self.score, X, learner.target, threads=self.settings.n_threads)
+            how = {"threads": self.settings.n_threads, "runs": self.runs}
+            learner.add_to(self.score, X, learner.target, **how)
             return
         if self.rotation is not None:
             learner = replace(learner, theta=self.rotation.project(learner.theta))
@@ -209,8 +219,12 @@ class BoostState:
     def deviance(self):
         """Weighted mean deviance of the rows, in units of the response."""
         score = self.score if self.device is None else self.device.score.copy_to_host()
-        score = tiles.unpack(score, len(self.y))
-        return self.scale**2 * dot(self.weight, self.family.deviance(self.y, score))
+
+        def part(i):
+            own = tiles.unpack(score[tiles.of_rows(i)], i.stop - i.start)
+            return dot(self.weight[i], self.family.deviance(self.y[i], own))
+
+        return self.scale**2 * float(sum_rows(part, len(self.y)))
 
 
 def _as_tiles(X, *columns):
@@ -229,12 +243,12 @@ def _margin(family, y, score, k):
     return (y == k).astype(float), score[:, k] - largest - np.log(total)
 
 
-def _draw_sample(X, weight, settings):
+def _draw_sample(batch, X, settings):
     """Positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
-    if weight.size <= 4 * SAMPLE:
+    if batch.n <= 4 * SAMPLE:
         return None, None
-    size = min(SAMPLE, np.count_nonzero(weight))
-    sample = row_keys.spread_sample(X, weight, size, settings.seed, settings.n_threads)
+    size = min(SAMPLE, batch.n_positive)
+    sample = row_keys.sample_of(batch, size, settings.seed, settings.n_threads)
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
 
 
@@ -265,7 +279,17 @@ def _class_order(X, weight, code, K):
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
-def _scale(residual, weight):
-    """Standard deviation, one if there is none."""
-    sd = np.sqrt(dot(weight, (residual - dot(weight, residual)) ** 2))
-    return sd if sd > 0 else 1.0
+def _scale(y, offset, weight):
+    """Standard deviation of the response beside the offset, one if there is none."""
+    mean = sum_rows(lambda i: dot(weight[i], y[i] - offset[i]), len(y))
+    variance = sum_rows(lambda i: dot(weight[i], (y[i] - offset[i] - mean) ** 2), len(y))
+    return float(np.sqrt(variance)) if variance > 0 else 1.0
+
+
+def _null_scores(offset, null, scale):
+    """Tiles (n_tiles, K, 64) of the null model's scores, in units of scale."""
+    n, K = offset.shape
+    score = tiles.empty(n, K, np.float64)
+    for i in row_spans(n):
+        score[tiles.of_rows(i)] = tiles.pack((offset[i] + null) / scale)
+    return score
