@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
+from lodim.engine.spans import ROWS
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -14,7 +15,12 @@ MADE = 1e-6  # what rounding leaves of a column that others make
 
 def design_matrix(batch):
     """The constant and the features of the rows of a batch, (n, 1 + p)."""
-    return np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
+    return with_constant(tiles.unpack(batch.X, batch.n))
+
+
+def with_constant(X):
+    """The constant beside the features X (n, p) of rows, (n, 1 + p)."""
+    return np.column_stack([np.ones(len(X)), X])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,15 @@ class Estimates:
         for j, b in zip(self.kept, self.coef, strict=True):
             linear += X[:, j, None] * b
         return all_scores(linear, family)
+
+    def scores_of(self, batch, family):
+        """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
+        out = np.zeros((batch.n, family.n_scores))
+        for first in range(0, batch.n, ROWS):
+            last = min(first + ROWS, batch.n)
+            part = batch.X[first // tiles.TILE : tiles.count(last)]
+            out[first:last] = self.score(with_constant(tiles.unpack(part, last - first)), family)
+        return out
 
     def standard_error(self, X):
         """Standard errors (n,) of the scores of a family that has one, of a design matrix.

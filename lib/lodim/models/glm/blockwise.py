@@ -1,0 +1,345 @@
+"""Maximum likelihood of many rows, by sums over blocks: the rows are passed over, never copied.
+
+A QR decomposition of all rows, block by block, says which columns are aliased, and gives a basis
+in which Newton's method has no ill-conditioned sums: the result has the digits that least squares
+by QR decompositions has (Golub & Van Loan 2013, Sect. 5.3).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.special import gammaln, xlogy
+
+from lodim.engine import row_keys, tiles
+from lodim.engine.spans import ROWS, over_spans, sum_spans
+from lodim.models.glm import passes
+from lodim.models.glm.aliasing import independent
+from lodim.models.glm.estimates import Estimates, with_constant
+from lodim.models.glm.likelihood import DISPERSED, all_scores, working_weights
+from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint, kind_of
+from lodim.models.glm.scoring import DECREMENT, HALVINGS
+
+FLAT = 1e-10  # share of the null model's information up to which there is none
+LARGEST = 2**22  # numbers in sums over clusters that are held at once, where there are few rows
+
+
+@dataclass(frozen=True, eq=False)
+class ManyRows:
+    """Rows as passes see them.
+
+    X : tiles; y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), or (n_tiles, 0, 64) of none
+    """
+
+    batch: Any
+    family: Any
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+
+    @classmethod
+    def from_batch(cls, batch, family):
+        count = len(batch.X)
+        given = np.ones(batch.n) if batch.weights is None else batch.weights
+        weight = tiles.pad(given, count)
+        columns = []
+        if batch.offset is not None:
+            by_score = batch.offset_matrix(family.n_scores).T
+            columns = [tiles.pad(column, count) for column in by_score]
+        offset = np.stack(columns, axis=1) if columns else np.zeros((count, 0, tiles.TILE))
+        return cls(batch, family, tiles.pad(batch.y, count), weight, offset)
+
+    @property
+    def arrays(self):
+        """What passes take of the rows beside X."""
+        return self.y, self.weight, self.offset
+
+    @cached_property
+    def positive(self):
+        """Number of rows of weight above zero."""
+        return int(np.count_nonzero(self.weight))
+
+    @cached_property
+    def classes(self):
+        """Codes of the classes of rows of weight above zero."""
+        return np.unique(self.y[self.weight > 0]).astype(int)
+
+    def triangle(self):
+        """R (1 + p, 1 + p) of a QR decomposition of the weighted design matrix."""
+        columns = np.arange(-1, self.batch.X.shape[1])
+        found = over_spans(partial(_triangle, columns=columns), self.batch.X, self.weight)
+        R = next(found)
+        for other in found:
+            R = passes.joined(np.stack([R, other]))
+        return R
+
+
+def _triangle(X, weight, columns):
+    return passes.triangle(X, weight, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Columns z = T'x of the columns x of the design matrix that are kept; T = R^-1, (q, q)."""
+
+    kept: np.ndarray
+    R: np.ndarray
+    T: np.ndarray
+
+    @classmethod
+    def from_triangle(cls, R, kept):
+        """Of the triangle of all columns, and those that are not aliased."""
+        R = np.linalg.qr(R[:, kept], mode="r")
+        return cls(kept, R, solve_triangular(R, np.eye(len(R))))
+
+    def of_features(self, matrix):
+        """A matrix (S q, k) of coefficients of z as coefficients of x."""
+        q, k = len(self.T), matrix.shape[1]
+        return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a pass finds at coefficients coef (S, q) of z: totals, gradient, information."""
+
+    coef: np.ndarray
+    totals: np.ndarray
+    gradient: np.ndarray
+    matrix: np.ndarray
+
+    @property
+    def deviance(self):
+        """Deviance of all rows; infinite where it is no number."""
+        value = float(self.totals[0])
+        return value if np.isfinite(value) else np.inf
+
+
+def fit(batch, family, settings):
+    """(Estimates, log) as `estimate.fit_stages` yields them."""
+    rows = ManyRows.from_batch(batch, family)
+    kind = kind_of(settings, batch.clusters)
+    clusters = None if batch.clusters is None else batch.clusters[batch.positive_weight]
+    check_covariance(kind, family, clusters)
+    R = rows.triangle()
+    kept, combination = independent(R)
+    basis = Basis.from_triangle(R, kept)
+    at_null = _sums(rows, basis, _null(rows, basis), passes.OBSERVED)
+    found, converged, n_iter = _maximize(rows, basis, at_null, settings.max_iter)
+    coef = basis.T @ found.coef.T
+    absent = family.n_scores - len(rows.classes) if family.name == "multinomial" else 0
+    df = coef.size - absent * len(kept)
+    df_resid = rows.positive * (coef.shape[1] - absent) - df
+    log = _measures(rows, found, df_resid) | {"converged": converged, "n_iter": n_iter, "df": df}
+    log["n_clusters"] = 0 if clusters is None else len(np.unique(clusters))
+    B, null = _bread(family, found.matrix, at_null.matrix)
+    cov = log["dispersion"] * B if kind == "nonrobust" else _robust(kind, rows, basis, found, B)
+    log |= {"covariance": kind, "diagnostics": None}
+    whole = _both_sides(basis, B)
+    if family.name != "multinomial" and settings.diagnostic_rows:
+        rank = len(found.gradient) - null.shape[1]
+        log["diagnostics"] = _diagnostics(rows, kept, coef, whole, rank, log, settings)
+    null = np.linalg.qr(basis.of_features(null))[0] if null.shape[1] else null
+    return Estimates(kept, combination, coef, _both_sides(basis, cov), null), log
+
+
+def _both_sides(basis, cov):
+    """A covariance (S q, S q) of coefficients of z as that of those of x; symmetric."""
+    out = basis.of_features(basis.of_features(cov).T)
+    return 0.5 * (out + out.T)
+
+
+def _sums(rows, basis, coef, kind, B=None, power=0.0):
+    work = partial(
+        passes.sums,
+        columns=basis.kept - 1,
+        T=basis.T,
+        code=passes.CODES[rows.family.name],
+        kind=kind,
+        coef=np.ascontiguousarray(coef),
+        B=B,
+        power=power,
+    )
+    return Sums(coef, *passes.parts(sum_spans(work, rows.batch.X, *rows.arrays), coef))
+
+
+def _null(rows, basis):
+    """Coefficients (S, q) of the model with an intercept alone."""
+    family, batch = rows.family, rows.batch
+    offset = batch.offset_matrix(family.n_scores)
+    score = (family.null_score(batch.y, batch.weight, offset) - offset)[0]
+    level = score[1:] - score[0] if family.name == "multinomial" else score
+    return np.outer(level, basis.R[:, 0])
+
+
+def _maximize(rows, basis, at_null, max_iter):
+    """Sums at the maximum, with the expected information, whether it was reached, and the steps.
+
+    As `scoring.refine`; where the decrement is nothing one more step is taken, for the digits.
+    """
+    found, at_null = at_null, at_null.deviance
+    step, reached, n_iter = 0.0, False, 0
+    while n_iter < max_iter and not reached:
+        step, decrement = _step(rows, found)
+        best = max(found.deviance, 1e-12 * at_null)
+        if reached := not decrement > DECREMENT * best:
+            break
+        for halving in range(HALVINGS):
+            tried = _sums(rows, basis, found.coef + 0.5**halving * step, passes.OBSERVED)
+            if tried.deviance <= found.deviance:
+                found, n_iter = tried, n_iter + 1
+                break
+            if reached := decrement < 1e-12 * best:  # rounding hides what is left
+                break
+        else:
+            reached = decrement < 1e-8 * best
+            break
+    coef = found.coef + step if reached else found.coef
+    return _sums(rows, basis, coef, passes.EXPECTED), bool(reached), n_iter
+
+
+def _step(rows, found):
+    """A Newton step (S, q), and the decrement: twice the fall of the deviance that it promises."""
+    S, q = found.coef.shape
+    moved = np.ones(S, bool)
+    if rows.family.name == "multinomial":  # of the classes that are there, but one
+        moved = np.isin(np.arange(1, S + 1), rows.classes[1:])
+    at = np.flatnonzero(np.repeat(moved, q))
+    step = np.zeros(S * q)
+    if len(at):
+        step[at] = _solve(found.matrix[np.ix_(at, at)], found.gradient[at])
+    if not np.isfinite(step).all():
+        return np.zeros((S, q)), 0.0
+    return step.reshape(S, q), 2.0 * float(found.gradient @ step)
+
+
+def _solve(H, gradient):
+    """H^-1 times a gradient, of a matrix whose diagonal is made one first."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1.0 / np.sqrt(np.diag(H))
+    try:
+        factor = cho_factor(H * np.outer(scale, scale))
+        return scale * cho_solve(factor, scale * gradient)
+    except (LinAlgError, ValueError):
+        return np.linalg.lstsq(H, gradient, rcond=None)[0]
+
+
+def _measures(rows, found, df_resid):
+    """What a fit says of the rows beside the estimates, a dict."""
+    batch, family = rows.batch, rows.family
+    dispersion = 1.0
+    if family.name in DISPERSED:
+        dispersion = float(found.totals[1] / df_resid) if df_resid else np.nan
+    y = batch.y
+    return {
+        "n": rows.positive,
+        "df_resid": df_resid,
+        "dispersion": dispersion,
+        "deviance": float(found.totals[0]),
+        "log_likelihood": _log_likelihood(rows, float(found.totals[0])),
+        "sum_weights": batch.weight_sum,
+        "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
+        "rows": fingerprint(batch, family),
+    }
+
+
+def _log_likelihood(rows, deviance):
+    """Log-likelihood of all rows, as `likelihood.log_likelihood`, by the deviance."""
+    family, n = rows.family, rows.positive
+    if family.name in ("binomial", "multinomial"):
+        return -0.5 * deviance
+    if family.name == "gaussian":
+        spread = max(deviance / n, 1e-300)
+        logs = _total(rows, lambda y, w: np.log(w))
+        return float(0.5 * logs - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
+    if family.name == "poisson":
+        most = _total(rows, lambda y, w: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
+        return most - 0.5 * deviance
+    total = _total(rows, lambda y, w: w)
+    shape = total / max(deviance, 1e-300)
+    of_rows = _total(rows, lambda y, w: w * np.log(y))
+    ratios = 0.5 * deviance + total  # of w (y / mean - log(y / mean))
+    return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
+
+
+def _total(rows, work):
+    """Sum of work(y, weight) over the rows of weight above zero, by spans in order."""
+    y, weight, total = rows.y.reshape(-1), rows.weight.reshape(-1), 0.0
+    for first in range(0, len(y), ROWS):
+        part = slice(first, first + ROWS)
+        at = weight[part] > 0.0
+        total += float(work(y[part][at], weight[part][at]).sum())
+    return total
+
+
+def _bread(family, H, at_null):
+    """Inverse information (S q, S q), and directions (S q, k) of which separated data know nothing.
+
+    Where rows are few a linear program tells whether data are separated; here information does,
+    which there vanishes beside that of the null model.
+    """
+    value, vector = np.linalg.eigh(H)
+    if family.name in ("gaussian", "gamma"):
+        known = value > 0.0
+        return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, :0]
+    known = value > FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
+    return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
+
+
+def _robust(kind, rows, basis, found, B):
+    """Robust covariance of the coefficients of z, as `covariance.robust`."""
+    n, q = rows.positive, len(basis.kept)
+    if n <= q:
+        return np.full(B.shape, np.nan)
+    if kind == "cluster":
+        return _of_clusters(rows, basis, found, B, n, q)
+    power = {"HC0": 0.0, "HC1": 0.0, "HC2": 1.0, "HC3": 2.0}[kind]
+    squares = _sums(rows, basis, found.coef, passes.SQUARES, B if power else None, power)
+    if squares.totals[2]:
+        return np.full(B.shape, np.nan)
+    return (n / (n - q) if kind == "HC1" else 1.0) * (B @ squares.matrix @ B)
+
+
+def _of_clusters(rows, basis, found, B, n, q):
+    """Covariance robust to dependence within clusters, of which so many at once as memory has."""
+    codes, own = np.unique(rows.batch.clusters, return_inverse=True)
+    own = tiles.pad(own, len(rows.y), np.int64)
+    G = len(np.unique(own[rows.weight > 0]))
+    most = max(1, max(LARGEST, n) // len(B))
+    meat = np.zeros_like(B)
+    for first in range(0, len(codes), most):
+        last = min(first + most, len(codes))
+        work = partial(
+            passes.cluster_sums,
+            bounds=(first, last),
+            columns=basis.kept - 1,
+            T=basis.T,
+            code=passes.CODES[rows.family.name],
+            coef=np.ascontiguousarray(found.coef),
+        )
+        summed = np.zeros((last - first, len(B)))
+        for known, some in over_spans(work, rows.batch.X, *rows.arrays, own):
+            summed[known - first] += some
+        half = summed @ B
+        meat += half.T @ half
+    return G / (G - 1.0) * (n - 1.0) / (n - q) * meat
+
+
+def _diagnostics(rows, kept, coef, B, rank, log, settings):
+    """The Diagnostics of rows drawn evenly along the lengths of their features."""
+    batch, family = rows.batch, rows.family
+    at = batch.positive_weight
+    if len(at) > settings.diagnostic_rows:
+        weight = rows.weight.reshape(-1)[: batch.n]
+        at = row_keys.spread_sample(batch.X, weight, settings.diagnostic_rows, 0)
+        at = np.sort(at)
+    X = with_constant(tiles.rows(batch.X, at))[:, kept]
+    offset = 0.0
+    if batch.offset is not None:
+        offset = batch.offset[at] if batch.offset.ndim == 2 else batch.offset[at, None]
+    score = offset + all_scores(X @ coef, family)
+    weight = np.ones(len(at)) if batch.weights is None else batch.weights[at]
+    curvature = working_weights(family, weight, family.mean(score))
+    h = np.clip(curvature * ((X @ B) * X).sum(axis=1), 0.0, 1.0)
+    return diagnostics(batch, family, at, weight, score, log["dispersion"], h, rank)
