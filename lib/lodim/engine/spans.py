@@ -15,22 +15,23 @@ ROWS = TILES * TILE  # 65,536
 
 
 def over_spans(work, X, *rows):
-    """Yield work(X, *rows) of each span of tiles, in order.
+    """Yield work(X, *rows) of each span, in order.
 
     Parameters
     ----------
     work : callable
         A function of a module, or a `functools.partial` of one with arrays: it may run elsewhere.
     X : tiles (n_tiles, p, 64)
-    *rows : arrays (n_tiles, ..., 64)
-        What belongs to the rows; may have no numbers, (n_tiles, 0, 64).
+    *rows : arrays (n, ...), or None
+        What belongs to the rows.
     """
     if not on_host(X):
         yield from X.map_spans(work, *rows)
         return
-    for first in range(0, len(X), TILES):
-        part = slice(first, first + TILES)
-        yield work(X[part], *(array[part] for array in rows))
+    for k in range(-(-len(X) // TILES)):
+        part = slice(k * ROWS, (k + 1) * ROWS)
+        own = (None if array is None else array[part] for array in rows)
+        yield work(X[k * TILES : (k + 1) * TILES], *own)
 
 
 def sum_spans(work, X, *rows):
@@ -38,4 +39,13 @@ def sum_spans(work, X, *rows):
     total = None
     for found in over_spans(work, X, *rows):
         total = np.array(found) if total is None else total + found
+    return total
+
+
+def sum_rows(work, *rows):
+    """Sum of the numbers work(*rows) of spans of arrays (n, ...), in order; None stays None."""
+    total = 0.0
+    for first in range(0, len(rows[0]), ROWS):
+        part = slice(first, first + ROWS)
+        total = total + work(*(None if array is None else array[part] for array in rows))
     return total

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, logit, xlogy
 
-from lodim.engine import row_keys, tiles
-from lodim.engine.spans import ROWS, over_spans, sum_spans
+from lodim.engine import tiles
+from lodim.engine.spans import ROWS, over_spans, sum_rows, sum_spans
+from lodim.family import RAREST
 from lodim.models.glm import passes
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, with_constant
@@ -23,61 +24,96 @@ from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint
 from lodim.models.glm.scoring import DECREMENT, HALVINGS
 
 FLAT = 1e-10  # share of the null model's information up to which there is none
-LARGEST = 2**22  # numbers in sums over clusters that are held at once, where there are few rows
+MOST_STEPS = 100  # towards the model with an intercept alone, beside an offset
+LARGEST = 2**20  # numbers in sums over clusters that are held at once, where there are few rows
 
 
 @dataclass(frozen=True, eq=False)
 class ManyRows:
-    """Rows as passes see them.
-
-    X : tiles; y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), or (n_tiles, 0, 64) of none
-    """
+    """Rows of a batch as passes see them: spans of arrays, none of which is copied as a whole."""
 
     batch: Any
     family: Any
-    y: np.ndarray
-    weight: np.ndarray
-    offset: np.ndarray
-
-    @classmethod
-    def from_batch(cls, batch, family):
-        count = len(batch.X)
-        given = np.ones(batch.n) if batch.weights is None else batch.weights
-        weight = tiles.pad(given, count)
-        columns = []
-        if batch.offset is not None:
-            by_score = batch.offset_matrix(family.n_scores).T
-            columns = [tiles.pad(column, count) for column in by_score]
-        offset = np.stack(columns, axis=1) if columns else np.zeros((count, 0, tiles.TILE))
-        return cls(batch, family, tiles.pad(batch.y, count), weight, offset)
 
     @property
     def arrays(self):
-        """What passes take of the rows beside X."""
-        return self.y, self.weight, self.offset
+        """Response, weights and offset of the rows; weights may be made for each span."""
+        return self.batch.y, self.weights, self.batch.offset
+
+    @cached_property
+    def weights(self):
+        """(n,) as given; ones, which take no memory, where none are."""
+        given = self.batch.weights
+        return np.broadcast_to(1.0, self.batch.n) if given is None else given
 
     @cached_property
     def positive(self):
         """Number of rows of weight above zero."""
-        return int(np.count_nonzero(self.weight))
+        return int(np.count_nonzero(self.weights))
 
     @cached_property
-    def classes(self):
-        """Codes of the classes of rows of weight above zero."""
-        return np.unique(self.y[self.weight > 0]).astype(int)
+    def sum_weights(self):
+        """Sum of the weights as given."""
+        return self.total(lambda y, weights, offset: weights)
+
+    @cached_property
+    def sizes(self):
+        """Sums of the weights of the classes (K,)."""
+        K = self.family.n_scores
+
+        def of_span(y, weights):
+            return np.bincount(y.astype(int), weights, K)
+
+        return sum_rows(of_span, self.batch.y, self.weights)
+
+    @cached_property
+    def n_clusters(self):
+        """Number of clusters of rows of weight above zero; None without."""
+        clusters = self.batch.clusters
+        if clusters is None:
+            return None
+        seen = np.zeros(self.n_codes, bool)
+        for first in range(0, len(clusters), ROWS):
+            part = slice(first, first + ROWS)
+            seen[clusters[part][self.weights[part] > 0.0].astype(np.int64)] = True
+        return int(seen.sum())
+
+    @property
+    def n_codes(self):
+        """One more than the largest code of a cluster."""
+        return int(self.batch.clusters.max()) + 1
+
+    def total(self, work):
+        """Sum of work(y, weights, offset) over the rows of weight above zero, spans in order."""
+
+        def of_span(y, weights, offset):
+            at = weights > 0.0
+            return float(work(y[at], weights[at], 0.0 if offset is None else offset[at]).sum())
+
+        return sum_rows(of_span, *self.arrays)
 
     def triangle(self):
         """R (1 + p, 1 + p) of a QR decomposition of the weighted design matrix."""
-        columns = np.arange(-1, self.batch.X.shape[1])
-        found = over_spans(partial(_triangle, columns=columns), self.batch.X, self.weight)
+        work = partial(passes.triangle, columns=np.arange(-1, self.batch.X.shape[1]))
+        found = over_spans(work, self.batch.X, self.weights)
         R = next(found)
         for other in found:
-            R = passes.joined(np.stack([R, other]))
+            R = passes.joined((R, other))
         return R
 
-
-def _triangle(X, weight, columns):
-    return passes.triangle(X, weight, columns)
+    def drawn(self, most):
+        """Increasing positions of `most` rows of weight above zero, at random, or of all."""
+        rng, count = np.random.default_rng(0), min(most, self.positive)
+        at = np.sort(rng.choice(self.positive, count, replace=False, shuffle=False))
+        if self.batch.weights is None:
+            return at
+        out, before = [], 0
+        for first in range(0, self.batch.n, ROWS):
+            here = first + np.flatnonzero(self.weights[first : first + ROWS])
+            low, high = np.searchsorted(at, (before, before + len(here)))
+            out.append(here[at[low:high] - before])
+            before += len(here)
+        return np.concatenate(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,21 +154,20 @@ class Sums:
 
 def fit(batch, family, settings):
     """(Estimates, log) as `estimate.fit_stages` yields them."""
-    rows = ManyRows.from_batch(batch, family)
-    kind = kind_of(settings, batch.clusters)
-    clusters = None if batch.clusters is None else batch.clusters[batch.positive_weight]
-    check_covariance(kind, family, clusters)
+    rows = ManyRows(batch, family)
+    kind = kind_of(settings, rows.n_clusters)
+    check_covariance(kind, family, rows.n_clusters)
     R = rows.triangle()
     kept, combination = independent(R)
     basis = Basis.from_triangle(R, kept)
-    at_null = _sums(rows, basis, _null(rows, basis), passes.OBSERVED)
+    at_null = _sums(rows, basis, np.outer(_level(rows), basis.R[:, 0]), passes.OBSERVED)
     found, converged, n_iter = _maximize(rows, basis, at_null, settings.max_iter)
     coef = basis.T @ found.coef.T
-    absent = family.n_scores - len(rows.classes) if family.name == "multinomial" else 0
+    absent = np.count_nonzero(rows.sizes == 0.0) if family.name == "multinomial" else 0
     df = coef.size - absent * len(kept)
     df_resid = rows.positive * (coef.shape[1] - absent) - df
     log = _measures(rows, found, df_resid) | {"converged": converged, "n_iter": n_iter, "df": df}
-    log["n_clusters"] = 0 if clusters is None else len(np.unique(clusters))
+    log["n_clusters"] = rows.n_clusters or 0
     B, null = _bread(family, found.matrix, at_null.matrix)
     cov = log["dispersion"] * B if kind == "nonrobust" else _robust(kind, rows, basis, found, B)
     log |= {"covariance": kind, "diagnostics": None}
@@ -164,13 +199,28 @@ def _sums(rows, basis, coef, kind, B=None, power=0.0):
     return Sums(coef, *passes.parts(sum_spans(work, rows.batch.X, *rows.arrays), coef))
 
 
-def _null(rows, basis):
-    """Coefficients (S, q) of the model with an intercept alone."""
-    family, batch = rows.family, rows.batch
-    offset = batch.offset_matrix(family.n_scores)
-    score = (family.null_score(batch.y, batch.weight, offset) - offset)[0]
-    level = score[1:] - score[0] if family.name == "multinomial" else score
-    return np.outer(level, basis.R[:, 0])
+def _level(rows):
+    """Scores (S,) of the model with an intercept alone."""
+    level = _level_without_offset(rows)
+    if rows.batch.offset is None:
+        return level
+    if rows.family.name != "multinomial":
+        level -= rows.total(lambda y, w, offset: w * offset.reshape(len(y))) / rows.sum_weights
+    constant = Basis(np.zeros(1, np.int64), np.eye(1), np.eye(1))
+    start = _sums(rows, constant, level[:, None], passes.OBSERVED)
+    return _maximize(rows, constant, start, MOST_STEPS)[0].coef[:, 0]
+
+
+def _level_without_offset(rows):
+    """Scores (S,) that an intercept alone has where there is no offset."""
+    family = rows.family
+    if family.name == "multinomial":
+        share = np.log(np.maximum(rows.sizes / rows.sizes.sum(), RAREST))
+        return share[1:] - share[0]
+    mean = rows.total(lambda y, w, offset: w * y) / rows.sum_weights
+    if family.name == "binomial":
+        return np.array([logit(np.clip(mean, RAREST, 1.0 - RAREST))])
+    return np.array([mean if family.name == "gaussian" else np.log(max(mean, RAREST))])
 
 
 def _maximize(rows, basis, at_null, max_iter):
@@ -204,7 +254,7 @@ def _step(rows, found):
     S, q = found.coef.shape
     moved = np.ones(S, bool)
     if rows.family.name == "multinomial":  # of the classes that are there, but one
-        moved = np.isin(np.arange(1, S + 1), rows.classes[1:])
+        moved = np.isin(np.arange(1, S + 1), np.flatnonzero(rows.sizes)[1:])
     at = np.flatnonzero(np.repeat(moved, q))
     step = np.zeros(S * q)
     if len(at):
@@ -231,15 +281,14 @@ def _measures(rows, found, df_resid):
     dispersion = 1.0
     if family.name in DISPERSED:
         dispersion = float(found.totals[1] / df_resid) if df_resid else np.nan
-    y = batch.y
     return {
         "n": rows.positive,
         "df_resid": df_resid,
         "dispersion": dispersion,
         "deviance": float(found.totals[0]),
         "log_likelihood": _log_likelihood(rows, float(found.totals[0])),
-        "sum_weights": batch.weight_sum,
-        "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
+        "sum_weights": rows.sum_weights,
+        "whole": family.name != "poisson" or not rows.total(lambda y, w, offset: y != np.round(y)),
         "rows": fingerprint(batch, family),
     }
 
@@ -251,26 +300,16 @@ def _log_likelihood(rows, deviance):
         return -0.5 * deviance
     if family.name == "gaussian":
         spread = max(deviance / n, 1e-300)
-        logs = _total(rows, lambda y, w: np.log(w))
+        logs = rows.total(lambda y, w, offset: np.log(w))
         return float(0.5 * logs - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
     if family.name == "poisson":
-        most = _total(rows, lambda y, w: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
+        most = rows.total(lambda y, w, offset: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
         return most - 0.5 * deviance
-    total = _total(rows, lambda y, w: w)
+    total = rows.sum_weights
     shape = total / max(deviance, 1e-300)
-    of_rows = _total(rows, lambda y, w: w * np.log(y))
+    of_rows = rows.total(lambda y, w, offset: w * np.log(y))
     ratios = 0.5 * deviance + total  # of w (y / mean - log(y / mean))
     return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
-
-
-def _total(rows, work):
-    """Sum of work(y, weight) over the rows of weight above zero, by spans in order."""
-    y, weight, total = rows.y.reshape(-1), rows.weight.reshape(-1), 0.0
-    for first in range(0, len(y), ROWS):
-        part = slice(first, first + ROWS)
-        at = weight[part] > 0.0
-        total += float(work(y[part][at], weight[part][at]).sum())
-    return total
 
 
 def _bread(family, H, at_null):
@@ -303,13 +342,11 @@ def _robust(kind, rows, basis, found, B):
 
 def _of_clusters(rows, basis, found, B, n, q):
     """Covariance robust to dependence within clusters, of which so many at once as memory has."""
-    codes, own = np.unique(rows.batch.clusters, return_inverse=True)
-    own = tiles.pad(own, len(rows.y), np.int64)
-    G = len(np.unique(own[rows.weight > 0]))
+    G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
-    for first in range(0, len(codes), most):
-        last = min(first + most, len(codes))
+    for first in range(0, count, most):
+        last = min(first + most, count)
         work = partial(
             passes.cluster_sums,
             bounds=(first, last),
@@ -319,7 +356,7 @@ def _of_clusters(rows, basis, found, B, n, q):
             coef=np.ascontiguousarray(found.coef),
         )
         summed = np.zeros((last - first, len(B)))
-        for known, some in over_spans(work, rows.batch.X, *rows.arrays, own):
+        for known, some in over_spans(work, rows.batch.X, *rows.arrays, rows.batch.clusters):
             summed[known - first] += some
         half = summed @ B
         meat += half.T @ half
@@ -327,13 +364,9 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def _diagnostics(rows, kept, coef, B, rank, log, settings):
-    """The Diagnostics of rows drawn evenly along the lengths of their features."""
+    """The Diagnostics of some rows."""
     batch, family = rows.batch, rows.family
-    at = batch.positive_weight
-    if len(at) > settings.diagnostic_rows:
-        weight = rows.weight.reshape(-1)[: batch.n]
-        at = row_keys.spread_sample(batch.X, weight, settings.diagnostic_rows, 0)
-        at = np.sort(at)
+    at = rows.drawn(settings.diagnostic_rows)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]
     offset = 0.0
     if batch.offset is not None:

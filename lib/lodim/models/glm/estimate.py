@@ -111,7 +111,8 @@ def _covariance(family, rows, X, score, dispersion, settings):
     """Covariance (S q, S q), null directions (S q, k), leverages (n,) or None, and its kind."""
     y, weight, mean = rows.y, rows.weight, family.mean(score)
     kind = kind_of(settings, rows.clusters)
-    check_covariance(kind, family, rows.clusters)
+    n_clusters = None if rows.clusters is None else len(np.unique(rows.clusters))
+    check_covariance(kind, family, n_clusters)
     flat = covariance.flat_information(family, X, y, weight, mean)
     separated = is_separated(family, X, y, weight, mean, flat)
     B, null = covariance.bread(family, X, weight, mean, flat if separated else None)

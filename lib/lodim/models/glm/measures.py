@@ -37,22 +37,22 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, clusters):
-    """The kind of covariance."""
+    """The kind of covariance, whose default depends on whether there are clusters."""
     return settings.covariance or ("nonrobust" if clusters is None else "cluster")
 
 
-def check_covariance(kind, family, clusters):
-    """Raise unless a kind of covariance suits the family and the clusters of the rows."""
+def check_covariance(kind, family, n_clusters):
+    """Raise unless a kind of covariance suits the family and the number of clusters, or None."""
     if family.name == "multinomial" and kind in ("HC2", "HC3"):
         raise ArgumentError(
             f"covariance={kind!r} divides by leverages, which a response of more than two classes "
             "lacks: choose 'HC0', 'HC1' or clusters"
         )
-    if kind == "cluster" and clusters is None:
+    if kind == "cluster" and n_clusters is None:
         raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
-    if kind != "cluster" and clusters is not None:
+    if kind != "cluster" and n_clusters is not None:
         raise ArgumentError(f"clusters are of covariance='cluster'; it is {kind!r}")
-    if kind == "cluster" and len(np.unique(clusters)) < 2:
+    if kind == "cluster" and n_clusters < 2:
         raise ArgumentError("clusters has one value in all rows; a covariance needs two or more")
 
 

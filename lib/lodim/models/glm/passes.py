@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, for_blocks, sum_blocks
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
@@ -24,11 +25,15 @@ CHUNK = 8 * TILE  # rows that join a triangle at once
 N_TOTALS = 3  # deviance, squares of Pearson residuals, rows of leverage one
 
 
-def triangle(X, weight, columns):
-    """R (q, q) of a QR decomposition of sqrt(weight) times some columns, of the rows of a span."""
-    blocks = np.zeros((-(-len(X) // TILES_PER_BLOCK), len(columns), len(columns)))
+def triangle(X, weights, columns):
+    """R (q, q) of a QR decomposition of sqrt(weight) times some columns, of the rows of a span.
+
+    columns : (q,) int, -1 the constant; weights : (n,), or None where all are one
+    """
+    n_blocks, q = -(-len(X) // TILES_PER_BLOCK), len(columns)
+    blocks, weight = np.zeros((n_blocks, q, q)), tiles.pad(weights, len(X))
     threads = available_threads()
-    for_blocks(_triangles, len(blocks), blocks, X, weight, columns, threads=threads)
+    for_blocks(_triangles, n_blocks, blocks, X, weight, columns, threads=threads)
     return joined(blocks)
 
 
@@ -40,12 +45,12 @@ def joined(triangles):
     return R
 
 
-def sums(X, y, weight, offset, *, columns, T, code, kind, coef, B=None, power=0.0):
+def sums(X, y, weights, offset, *, columns, T, code, kind, coef, B=None, power=0.0):
     """Sums over the rows of a span, (3 + S q + (S q)^2,).
 
     Parameters
     ----------
-    y, weight : (n_tiles, 64); offset : (n_tiles, K, 64), or (n_tiles, 0, 64) of none
+    y, weights : (n,); offset : (n,), (n, K) or None
     columns : (q,) int, -1 the constant; T : (q, q)
     code : of the family, in CODES
     kind : OBSERVED, EXPECTED or SQUARES
@@ -60,8 +65,17 @@ def sums(X, y, weight, offset, *, columns, T, code, kind, coef, B=None, power=0.
     """
     shape = (N_TOTALS + coef.size + coef.size**2,)
     B = np.zeros((0, 0)) if B is None else B
-    args = y, weight, offset, columns, T, code, kind, coef, B, power
+    args = *_padded(len(X), y, weights, offset), columns, T, code, kind, coef, B, power
     return sum_blocks(_sums, X, shape, *args, threads=available_threads())
+
+
+def _padded(n_tiles, y, weights, offset):
+    """Response and weight (n_tiles, 64) and offset (n_tiles, K, 64) of a span; K = 0 of none."""
+    columns = () if offset is None else offset.reshape(len(y), -1).T
+    out = np.zeros((n_tiles, len(columns), TILE))
+    for k, column in enumerate(columns):
+        out[:, k] = tiles.pad(column, n_tiles)
+    return tiles.pad(y, n_tiles), tiles.pad(weights, n_tiles), out
 
 
 def parts(found, coef):
@@ -71,16 +85,17 @@ def parts(found, coef):
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
 
 
-def cluster_sums(X, y, weight, offset, cluster, *, bounds, columns, T, code, coef):
+def cluster_sums(X, y, weights, offset, clusters, *, bounds, columns, T, code, coef):
     """Clusters (g,) of the rows of a span that are within bounds, and sums of u z', (g, S q).
 
-    cluster : (n_tiles, 64) int; bounds : the first cluster, and the one after the last
+    clusters : (n,) codes; bounds : the first cluster, and the one after the last
     """
-    known, own = np.unique(cluster, return_inverse=True)
+    known, own = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
-    own = own.reshape(cluster.shape) - first
+    own = tiles.pad(own.ravel() - first, len(X), np.int64)
     out = np.zeros((last - first, *coef.shape))
-    _cluster_sums(X, y, weight, offset, own, columns, T, code, coef, out)
+    args = _padded(len(X), y, weights, offset)
+    _cluster_sums(X, *args, own, columns, T, code, coef, out)
     return known[first:last], out.reshape(last - first, -1)
 
 
