@@ -9,7 +9,7 @@ import statsmodels.api as sm
 
 import lodim as ld
 from lodim.design.batch import Batch
-from lodim.engine import spans, tiles
+from lodim.engine import blocks, tiles
 from lodim.family import make
 from lodim.models.glm import blockwise, estimate, passes
 from lodim.models.glm.settings import Settings
@@ -87,7 +87,7 @@ def test_many_rows_go_by_blocks_without_being_asked(df, monkeypatch):
     np.testing.assert_allclose(by_blocks.tidy()["estimate"], known.params, rtol=1e-10)
     np.testing.assert_allclose(by_blocks.tidy()["std_error"], known.bse, rtol=1e-10)
     with pytest.raises(AssertionError, match="copied"):
-        ld.glm("gaussian ~ a", df[: spans.ROWS])
+        ld.glm("gaussian ~ a", df[: blocks.SPAN_ROWS])
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
@@ -174,7 +174,9 @@ def test_sums_over_spans_are_those_of_the_whole(df, monkeypatch):
     assert (whole.estimates.coef == alone.estimates.coef).all()
 
 
-def test_clusters_are_summed_some_at_a_time(df, monkeypatch):
+@pytest.mark.parametrize("in_order", [False, True])
+def test_clusters_are_summed_some_at_a_time(df, in_order, monkeypatch):
+    df = df.sort_values("clinic") if in_order else df
     whole = ld.glm("binomial ~ a + g", df, clusters="clinic")
     monkeypatch.setattr(blockwise.ManyRows, "positive", 400)
     monkeypatch.setattr(blockwise, "LARGEST", 400)  # 100 clusters

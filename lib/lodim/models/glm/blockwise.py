@@ -14,7 +14,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.special import gammaln, logit, xlogy
 
 from lodim.engine import tiles
-from lodim.engine.spans import ROWS, over_spans, sum_rows, sum_spans
+from lodim.engine.blocks import row_spans, sum_rows
+from lodim.engine.spans import over_spans, sum_spans
 from lodim.family import RAREST
 from lodim.models.glm import passes
 from lodim.models.glm.aliasing import independent
@@ -59,12 +60,8 @@ class ManyRows:
     @cached_property
     def sizes(self):
         """Sums of the weights of the classes (K,)."""
-        K = self.family.n_scores
-
-        def of_span(y, weights):
-            return np.bincount(y.astype(int), weights, K)
-
-        return sum_rows(of_span, self.batch.y, self.weights)
+        y, weights, K = self.batch.y, self.weights, self.family.n_scores
+        return sum_rows(lambda i: np.bincount(y[i].astype(int), weights[i], K), len(y))
 
     @cached_property
     def n_clusters(self):
@@ -73,8 +70,7 @@ class ManyRows:
         if clusters is None:
             return None
         seen = np.zeros(self.n_codes, bool)
-        for first in range(0, len(clusters), ROWS):
-            part = slice(first, first + ROWS)
+        for part in row_spans(len(clusters)):
             seen[clusters[part][self.weights[part] > 0.0].astype(np.int64)] = True
         return int(seen.sum())
 
@@ -85,17 +81,19 @@ class ManyRows:
 
     def total(self, work):
         """Sum of work(y, weights, offset) over the rows of weight above zero, spans in order."""
+        y, weights, offset = self.arrays
 
-        def of_span(y, weights, offset):
-            at = weights > 0.0
-            return float(work(y[at], weights[at], 0.0 if offset is None else offset[at]).sum())
+        def of_span(i):
+            at = weights[i] > 0.0
+            beside = None if offset is None else offset[i][at]
+            return float(work(y[i][at], weights[i][at], beside).sum())
 
-        return sum_rows(of_span, *self.arrays)
+        return sum_rows(of_span, len(y))
 
     def triangle(self):
         """R (1 + p, 1 + p) of a QR decomposition of the weighted design matrix."""
         work = partial(passes.triangle, columns=np.arange(-1, self.batch.X.shape[1]))
-        found = over_spans(work, self.batch.X, self.weights)
+        found = over_spans(work, self.batch.X, self.batch.n, self.weights)
         R = next(found)
         for other in found:
             R = passes.joined((R, other))
@@ -108,8 +106,8 @@ class ManyRows:
         if self.batch.weights is None:
             return at
         out, before = [], 0
-        for first in range(0, self.batch.n, ROWS):
-            here = first + np.flatnonzero(self.weights[first : first + ROWS])
+        for part in row_spans(self.batch.n):
+            here = part.start + np.flatnonzero(self.weights[part])
             low, high = np.searchsorted(at, (before, before + len(here)))
             out.append(here[at[low:high] - before])
             before += len(here)
@@ -196,7 +194,8 @@ def _sums(rows, basis, coef, kind, B=None, power=0.0):
         B=B,
         power=power,
     )
-    return Sums(coef, *passes.parts(sum_spans(work, rows.batch.X, *rows.arrays), coef))
+    found = sum_spans(work, rows.batch.X, rows.batch.n, *rows.arrays)
+    return Sums(coef, *passes.parts(found, coef))
 
 
 def _level(rows):
@@ -356,7 +355,8 @@ def _of_clusters(rows, basis, found, B, n, q):
             coef=np.ascontiguousarray(found.coef),
         )
         summed = np.zeros((last - first, len(B)))
-        for known, some in over_spans(work, rows.batch.X, *rows.arrays, rows.batch.clusters):
+        arrays = *rows.arrays, rows.batch.clusters
+        for known, some in over_spans(work, rows.batch.X, rows.batch.n, *arrays):
             summed[known - first] += some
         half = summed @ B
         meat += half.T @ half

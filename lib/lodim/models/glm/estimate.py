@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine import row_keys
-from lodim.engine.blocks import single_blas
-from lodim.engine.spans import ROWS
+from lodim.engine.blocks import SPAN_ROWS, single_blas
 from lodim.models.glm import blockwise, covariance, solvers
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, design_matrix
@@ -21,7 +20,7 @@ from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint
 from lodim.models.glm.separation import is_separated
 
 N_CLASSES = {"binomial": 2}
-MANY = ROWS  # beyond which the rows are passed over block by block, wherever they are
+MANY = SPAN_ROWS  # beyond which the rows are passed over block by block, wherever they are
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
-from lodim.engine.spans import ROWS
+from lodim.engine.blocks import row_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -53,10 +53,9 @@ class Estimates:
     def scores_of(self, batch, family):
         """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
         out = np.zeros((batch.n, family.n_scores))
-        for first in range(0, batch.n, ROWS):
-            last = min(first + ROWS, batch.n)
-            part = batch.X[first // tiles.TILE : tiles.count(last)]
-            out[first:last] = self.score(with_constant(tiles.unpack(part, last - first)), family)
+        for part in row_spans(batch.n):
+            X = tiles.unpack(batch.X[tiles.of_rows(part)], part.stop - part.start)
+            out[part] = self.score(with_constant(X), family)
         return out
 
     def standard_error(self, X):

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from lodim.engine.spans import ROWS
+from lodim.engine.blocks import row_spans
 from lodim.errors import ArgumentError
 from lodim.fitting.storage import plain_label
 from lodim.models.glm import covariance
@@ -15,8 +15,7 @@ from lodim.models.glm.likelihood import pearson
 def fingerprint(batch, family):
     """A short text that tells the rows of a fit from others, in order."""
     y, weights, offset = batch.y, batch.weights, batch.offset
-    n, content = batch.n, hashlib.sha256()
-    parts = [slice(first, min(first + ROWS, n)) for first in range(0, n, ROWS)]
+    content, parts = hashlib.sha256(), row_spans(batch.n)
 
     def add(values):
         for part in parts:

@@ -92,11 +92,12 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, columns, T, code, c
     """
     known, own = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
-    own = tiles.pad(own.ravel() - first, len(X), np.int64)
     out = np.zeros((last - first, *coef.shape))
-    args = _padded(len(X), y, weights, offset)
-    _cluster_sums(X, *args, own, columns, T, code, coef, out)
-    return known[first:last], out.reshape(last - first, -1)
+    if len(out):
+        own = tiles.pad(own.ravel() - first, len(X), np.int64)
+        args = _padded(len(X), y, weights, offset)
+        _cluster_sums(X, *args, own, columns, T, code, coef, out)
+    return known[first:last], out.reshape(last - first, coef.size)
 
 
 @njit(**FAST)
