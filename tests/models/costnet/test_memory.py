@@ -10,15 +10,15 @@ import pytest
 import lodim as ld
 from lodim.design.batch import Batch
 from lodim.fitting.spec import prepare, spec_of
+from streamed_batches import frame, in_file, problem_of, saved
 
 P, FEW = 10, 1000
 
 
-def problem_of(n, family, X=None):
+def random_problem(n, family):
     """A Problem of n rows, whose design comes from the first of them."""
     rng = np.random.default_rng(0)
-    drawn = rng.normal(size=(n // 64, P, 64))
-    X = drawn if X is None else X
+    X = rng.normal(size=(n // 64, P, 64))
     eta = (0.5 * X[:, 0] - 0.3 * X[:, 1]).ravel()
     y = eta + rng.normal(size=n)
     if family == "binomial":
@@ -44,20 +44,25 @@ def peak(problem):
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_memory_grows_by_some_numbers_a_row(family):
     n = 64 * 2048
-    peak(problem_of(n, family))  # imports and compiles
-    sizes = n, 3 * n
-    few, many = (peak(problem_of(size, family)) for size in sizes)
+    spec_of(ld.costnet).fit(random_problem(n, family))  # imports and compiles
+    sizes = n, 2 * n
+    few, many = (peak(random_problem(size, family)) for size in sizes)
     # Weight; response, weight and scores as tiles, and the scores of a trial; a sort of the rows.
     assert (many - few) / (sizes[1] - sizes[0]) < 60 < 8 * P
 
 
-def test_where_rows_are_makes_no_difference(tmp_path):
-    n = 64 * 1100
-    problem = problem_of(n, "binomial")
-    X = problem.batch.X
-    mapped = np.memmap(tmp_path / "X", X.dtype, "w+", shape=X.shape)
-    mapped[:] = X
-    there = problem_of(n, "binomial", mapped.view(np.ndarray))
-    here, there = (spec_of(ld.costnet).fit(each).estimates.frontier for each in (problem, there))
-    for name in ("coef", "cost", "held_out"):
-        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+def test_a_file_holds_the_same_as_memory(family, tmp_path):
+    X, y = frame(66_000, 4)
+    y = y if family == "gaussian" else (y > 1.0).astype(float)
+    given = {
+        "costs": {"x0": 1, "x1": 2, "x2": 1, "x3": 2},
+        "n_lambda": 20,
+        "rules": ("group",),
+        "seed": 0,
+    }
+    files = []
+    for at in (None, in_file(tmp_path, X)):
+        problem = problem_of(ld.costnet, X, y, given, at)
+        files.append(saved(spec_of(ld.costnet).fit(problem), tmp_path))
+    assert files[0] == files[1]
