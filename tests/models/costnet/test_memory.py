@@ -26,7 +26,7 @@ def random_problem(n, family):
     frame = pd.DataFrame(rng.normal(size=(FEW, P)), columns=[f"x{j}" for j in range(P)])
     frame["y"] = y[:FEW] if family == "gaussian" else np.where(y[:FEW] > 0.5, "yes", "no")
     costs = {f"x{j}": 1 + j % 3 for j in range(P)}
-    given = {"costs": costs, "rules": ("group",), "n_lambda": 20, "seed": 0}
+    given = {"costs": costs, "rules": ("group",), "n_lambda": 8, "seed": 0}
     problem = prepare(ld.costnet, "y ~ .", frame, given)
     batch = Batch(X, y, None, None, pd.RangeIndex(n), np.arange(n), streamed=True)
     return replace(problem, batch=batch)
