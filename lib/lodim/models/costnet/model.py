@@ -285,6 +285,7 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="costnet",
+    streams=True,
     title="cost-sensitive feature selection: the best model at every price",
     reference=REFERENCE,
     settings=Settings,

@@ -6,6 +6,7 @@ the intercept's: one in every row.
 
 import numpy as np
 
+from lodim.engine import tiles
 from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
@@ -47,6 +48,40 @@ def moments(X, columns, h, threads):
     return sum_rows(part, len(X) * TILE)
 
 
+def at_scores(X, y, weight, f, *, loss, threads):
+    """Loss at the scores f of some rows, then their slopes' products X'r; (1 + K (1 + p),)."""
+    r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
+    value = losses(f, y, weight, loss, r, h, threads)
+    return np.append(value, slopes(X, r, threads))
+
+
+def curved_moments(X, y, weight, f, *, loss, columns, n_curves, threads):
+    """Moments of some columns by the curvatures of a loss at scores f; see `moments`."""
+    r, h = np.empty_like(f), np.empty((len(f), n_curves**2, TILE))
+    losses(f, y, weight, loss, r, h, threads)
+    return moments(X, columns, h, threads)
+
+
+def quadratic(X, y, weight, offset, *, spread, columns, threads):
+    """Squared loss of a span of rows (n, ...) at their offset, X'r, and moments of columns; flat.
+
+    y and offset are divided by `spread`.
+    """
+    f = padded(offset, len(X), spread)
+    y, weight = tiles.pad(y / spread, len(X)), tiles.pad(weight, len(X))
+    known = {"loss": GAUSSIAN, "threads": threads}
+    first = at_scores(X, y, weight, f, **known)
+    return np.append(first, curved_moments(X, y, weight, f, columns=columns, n_curves=1, **known))
+
+
+def padded(offset, n_tiles, spread=1.0):
+    """Offsets (n, K) over `spread` as tiles, (n_tiles, K, 64)."""
+    out = np.empty((n_tiles, offset.shape[1], TILE))
+    for k in range(offset.shape[1]):
+        out[:, k] = tiles.pad(offset[:, k] / spread, n_tiles)
+    return out
+
+
 @njit(**FAST)
 def _add_scores(lo, hi, X, columns, step, f):
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
@@ -71,6 +106,8 @@ def _slopes(lo, hi, partials, X, r):
         total = partials[block]
         total[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            if not r[t].any():  # rows that are held out have no weight
+                continue
             for k in range(r.shape[1]):
                 row = r[t, k]
                 part = 0.0
@@ -155,6 +192,8 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
     for chunk in range(lo, hi):
         first = bounds[chunk] * TILES_PER_BLOCK
         for t in range(first, min(bounds[chunk + 1] * TILES_PER_BLOCK, X.shape[0])):
+            if not h[t].any():
+                continue
             for a in range(C):
                 if columns[a] >= 0:
                     for i in range(TILE):

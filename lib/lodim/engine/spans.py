@@ -1,0 +1,54 @@
+"""Passes over spans of 65,536 rows: what is found of one span after another, in order.
+
+Where rows are changes nothing: a span's own result is found from its own rows, in a fixed order,
+and results are put together in the order of the spans.
+"""
+
+from functools import reduce
+
+import numpy as np
+
+from lodim.engine.blocks import on_host, row_spans
+from lodim.engine.tiles import TILE, of_rows
+
+
+def over_spans(work, X, n, *rows):
+    """Yield work(X, *rows) of each span of n rows, in order.
+
+    Parameters
+    ----------
+    work : callable
+        A function of a module, or a `functools.partial` of one with arrays: it may run elsewhere.
+    X : tiles (n_tiles, p, 64)
+    *rows : arrays (n, ...), or None
+        What belongs to the rows.
+    """
+    if not on_host(X):
+        yield from X.map_spans(work, *rows)
+        return
+    for part in row_spans(n):
+        own = (None if array is None else array[part] for array in rows)
+        yield work(X[of_rows(part)], *own)
+
+
+def sum_spans(work, X, n, *rows):
+    """Sum of work(X, *rows) over spans, in order; see `over_spans`."""
+    return reduce(np.add, over_spans(work, X, n, *rows))
+
+
+def over_tiles(work, X, *arrays):
+    """Yield work(X, *arrays) of each span, in order, of arrays that are tiles (n_tiles, ..., 64).
+
+    `work` as of `over_spans`.
+    """
+    if not on_host(X):
+        yield from X.map_tiles(work, *arrays)
+        return
+    for part in row_spans(len(X) * TILE):
+        own = of_rows(part)
+        yield work(X[own], *(array[own] for array in arrays))
+
+
+def sum_tiles(work, X, *arrays):
+    """Sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
+    return reduce(np.add, over_tiles(work, X, *arrays))
