@@ -29,11 +29,6 @@ def test_a_column_tells_a_number_by_values_or_by_ranks():
     assert r < 0.9
 
 
-def test_ranks_are_those_of_scipy():
-    x = RNG.integers(0, 9, 50).astype(float)
-    np.testing.assert_array_equal(features.ranks(x), stats.rankdata(x))
-
-
 def test_a_column_tells_classes_if_it_tells_all_of_them():
     code = np.arange(60) % 3
     assert features.tells_classes(code + 0.1 * RNG.normal(size=60), code, 3) == 1.0

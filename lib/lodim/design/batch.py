@@ -63,6 +63,11 @@ class Batch:
         return self.clusters if self.groups is None else self.groups
 
     @property
+    def row_weights(self):
+        """(n,) weights as given, or ones."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    @property
     def positive_weight(self):
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.special import gammaln, ndtr
+from scipy.stats import rankdata
 
 CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
 SAME = 0.995  # correlation of two features, or of a feature and the response
@@ -31,7 +32,7 @@ def near_copies(X, sources):
 
 def tells_number(x, y):
     """The larger of Pearson's and Spearman's correlation of a column and a response, (n,), (n,)."""
-    return max(abs(_correlation(x, y)), abs(_correlation(ranks(x), ranks(y))))
+    return max(abs(_correlation(x, y)), abs(_correlation(rankdata(x), rankdata(y))))
 
 
 def tells_classes(x, code, n_classes):
@@ -46,7 +47,7 @@ def tells_classes(x, code, n_classes):
             n, m = len(one), len(other)
             if gammaln(n + m + 1) - gammaln(n + 1) - gammaln(m + 1) < np.log(2e3 / CHANCE):
                 return 0.0
-            rank = ranks(np.concatenate([one, other]))[:n].sum()
+            rank = rankdata(np.concatenate([one, other]))[:n].sum()
             area = (rank - 0.5 * n * (n + 1)) / (n * m)
             least = min(least, max(area, 1.0 - area))
     return least
@@ -57,13 +58,6 @@ def purity(level, code):
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)
-
-
-def ranks(x):
-    """Ranks of values (n,) from 1, equal ones by their mean."""
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - 0.5 * (counts - 1))[inverse]
 
 
 def _correlation(x, y):

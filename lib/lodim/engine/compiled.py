@@ -46,6 +46,8 @@ def njit(*signatures, **options):
         As numba takes them.
     """
 
+    options |= {"no_cfunc_wrapper": True}  # an entry for C, which nothing calls, costs compilation
+
     def compiled(function):
         try:
             return numba.njit(*signatures, **options)(function)

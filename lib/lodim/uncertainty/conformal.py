@@ -240,8 +240,8 @@ def _held_out(problem, fold, says, full, fits, parts):
     known = np.flatnonzero(np.isin(at, problem.batch.positive_weight))
     at, answers, y = at[known], answers[:, known], y[known]
     batch = subset(problem.batch, at)
-    given = np.ones(len(at)) if batch.weights is None else batch.weights
-    held = HeldOut(fold[at], says.scores(answers, y), scores.weights(given, batch.units))
+    weights = scores.weights(batch.row_weights, batch.units)
+    held = HeldOut(fold[at], says.scores(answers, y), weights)
     levels = sorted({*LEVELS, says.level})
     rows = [(one, held.quantile(one), says.mean_size(answers, held, one)) for one in levels]
     return held, pd.DataFrame(rows, columns=["level", "score", says.size])
@@ -418,7 +418,7 @@ class Conformal:
         else:
             low, high = self._limits(answers, level)
             covered, size = (low <= y) & (y <= high), high - low
-        weight = np.ones(len(y)) if batch.weights is None else batch.weights
+        weight = batch.row_weights
         groups = {None: np.arange(len(y))} if by is None else groups_of(data, by, batch)
         rows = [measured(covered[i], size[i], weight[i], self.says.size) for i in groups.values()]
         if not sum(row["n"] for row in rows):

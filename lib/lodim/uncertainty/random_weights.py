@@ -30,7 +30,7 @@ class RandomWeights:
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
         """Of n replicates of the rows of a batch."""
-        base = np.ones(batch.n) if batch.weights is None else batch.weights
+        base = batch.row_weights
         key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
         units = np.arange(batch.n) if batch.units is None else batch.units
         code = np.unique(units[at], return_inverse=True)[1]

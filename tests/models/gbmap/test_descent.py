@@ -113,12 +113,12 @@ def test_a_deep_fit_holds_still_under_rounding():
 @pytest.mark.parametrize("extra", [{}, {"l1_ratio": 0.5}, {"activation": "identity"}])
 def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
     used = []
-    for module, name in ((boost, "fit_boost"), (objectives, "descend")):
+    for module, name in ((boost, "fit_learner"), (objectives, "descend")):
         own = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
     cars = ld.data("autompg").dropna()
     fit = ld.gbmap("mpg ~ weight + model_year", cars, m=1, lambda_=0.1, **extra)
-    assert set(used) == ({"descend"} if extra else {"fit_boost"})
+    assert set(used) == ({"descend"} if extra else {"fit_learner"})
     words = str(fit.summary())
     assert ("Newton's method" in words) == (not extra) and ("L-BFGS" in words) == bool(extra)
 

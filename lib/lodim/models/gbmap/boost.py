@@ -13,8 +13,8 @@ from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
-from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
-from lodim.models.gbmap.kernels.starts import MIXTURES
+from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_learner, take_margin
+from lodim.models.gbmap.kernels.starts import MIXTURES, draw_starts
 from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
@@ -90,17 +90,25 @@ def _fit_few(state, stage, rng, warm_start):
     two starts that rounding has set apart, after dozens of steps, two ends.
     """
     settings, K, order = state.settings, state.family.n_scores, state.class_order
-    waves = zip(*(draw_waves(MIXTURES, rng) for _ in order), strict=True)
-    near = [_neighbours(warm_start, stage, k, state) for k in range(K)]
-    near_target = np.repeat(np.arange(K), [len(sign) for _, sign in near])
-    near = (np.concatenate(part) for part in zip(*near, strict=True))
-    ridge = penalize(settings, state.X.shape[1], state.p).ridge
+    waves = [draw_waves(MIXTURES, rng) for _ in order]
+    ridge, stop = penalize(settings, state.X.shape[1], state.p).ridge, _stop(state)
     loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
-    shape, stop = (float(settings.beta), loss, precision_of(state.X.dtype)), _stop(state)
-    theta, sign, ends = fit_boost(
-        *state.few_rows, *map(np.array, waves), *near, near_target, ridge, *shape,
-        settings.n_starts, settings.max_iter, float(stop["tol"]), float(stop["ftol"]),
-    )  # fmt: skip
+    shape = ridge, float(settings.beta), loss, precision_of(state.X.dtype)
+    stop = stop["max_iter"], float(stop["tol"]), float(stop["ftol"])
+    y, score, weight, start_at, start_X, key = state.few_rows
+    own, rest = np.empty(y.shape), np.empty(y.shape)
+    slope, curvature = np.empty(start_at.size), np.empty(start_at.size)
+    theta, sign, ends = np.empty((K, ridge.size)), np.empty(K), np.empty((K, len(LOG)))
+    for i, k in enumerate(order):
+        near, near_sign = _neighbours(warm_start, stage, k, state)
+        n_starts = settings.n_starts if len(near) == 0 else 1
+        take_margin(y, score, weight, k, loss, start_at, own, rest, slope, curvature)
+        found = draw_starts(start_X, slope, curvature, key, *waves[i], ridge[-1], True, n_starts)
+        if len(near):
+            found = (np.concatenate(pair) for pair in zip(found, (near, near_sign), strict=True))
+        compare = n_starts > 1 or len(near) > 0
+        rows = state.X, own, rest, weight, score, k, *found, compare
+        sign[i] = fit_learner(*rows, theta[i], ends[i], *shape, *stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
     turn = np.argsort(order)

@@ -49,7 +49,7 @@ def refit_gain(family, folds):
     """Share of the held-out deviance of the boosts by which their refit is below it."""
     losses = np.zeros(2)
     for fold in folds:
-        test, total = fold.test, _row_weights(fold.test).sum()
+        test, total = fold.test, fold.test.weight_sum
         for i, learners in enumerate((fold.boosted, fold.refitted)):
             score = learners.score(test.X, test.n) + test.offset_matrix(family.n_scores)
             losses[i] += total * dot(test.weight, family.deviance(test.y, score))
@@ -65,7 +65,7 @@ def calibrate(problem, folds, refitted):
     if any(min(len(fold.train.positive_weight), most) < NEIGHBOURS for fold in folds):
         return None
     parts = [_held_out_drift(problem, fold, refitted) for fold in folds]
-    weights = np.concatenate([_row_weights(fold.test) for fold in folds])
+    weights = np.concatenate([fold.test.row_weights for fold in folds])
     if not weights.any():
         return None
     share, how = np.arange(101) / 100, {"weights": weights, "method": "inverted_cdf"}
@@ -79,8 +79,3 @@ def _held_out_drift(problem, fold, refitted):
     numeric, settings = problem.family.name == "gaussian", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)
     return drift_indicators(learners, reference, fold.test, NEIGHBOURS, numeric, 1)
-
-
-def _row_weights(batch):
-    """The weights of rows as given, or ones."""
-    return np.ones(batch.n) if batch.weights is None else batch.weights

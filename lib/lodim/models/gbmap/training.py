@@ -122,17 +122,16 @@ class BoostState:
 
     @property
     def few(self):
-        """Whether a boost is fitted in one compiled call, by Newton's method."""
+        """Whether learners are fitted in compiled calls, by Newton's method."""
         s, p = self.settings, self.X.shape[1]
         smooth, one_block = s.softplus and s.l1_ratio == 0.0, len(self.X) <= tiles.TILES_PER_BLOCK
         return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
 
     @cached_property
     def few_rows(self):
-        """What `kernels.few_rows.fit_boost` takes of the rows; the scores are changed in place."""
+        """Tiles of response, score and weight, and what starts are drawn from, of few rows."""
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
-        starts = self.start_at, self._start_X, self.start_key
-        return self.X, y, self.score, weight, self.class_order, *starts
+        return y, self.score, weight, self.start_at, self._start_X, self.start_key
 
     @property
     def spanned(self):

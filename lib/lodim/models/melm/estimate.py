@@ -169,7 +169,7 @@ def _view_of_rows(manifold, batch, rows, settings, family):
 def _rows(batch):
     """Class codes, weights and positions (m,) of the rows of positive weight."""
     i = batch.positive_weight
-    weight = np.ones(len(i)) if batch.weights is None else batch.weights[i]
+    weight = batch.row_weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
     return code, weight, i
 
@@ -294,7 +294,7 @@ def calibrate(problem, view, log):
     score = np.concatenate([fold_scores(*pair, *how, **begin)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
-    weight = np.concatenate([np.ones(t.n) if t.weights is None else t.weights for t in tests])
+    weight = np.concatenate([test.row_weights for test in tests])
     # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
     loss = sharpness_losses(family, y, judged, score)

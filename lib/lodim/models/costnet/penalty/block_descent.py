@@ -446,7 +446,8 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             H[0, 0, j, j] += ridges[i] - ridge
         lipschitz += ridges[i] - ridge
         ridge = ridges[i]
-        c[:] = c0
+        for j in range(A):
+            c[0, j] = c0[0, j]
         subtract_product(H, w, FIRST, A, c, FIRST, A)
         value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)
         eps = 0.1 * target * lams[i] / value
@@ -458,13 +459,14 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             lam, radius = lams[i], value / lams[i]
             limits = target, radius, max_sweeps, None
             sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, *limits)
-        c[:] = c0
+        for j in range(A):
+            c[0, j] = c0[0, j]
         subtract_product(H, w, FIRST, A, c, FIRST, A)
         value = _loss(c0, c, w, null) + penalty(w, lams[i], FIRST, cost.size, start, member, cost)
         slack, over = duality_gap(w, c, dual, lams[i], layout, u, eps)
-        gap[i], path[i] = slack + over * value / lams[i], w
-        loss[i] = _loss(c0, c, w, null)
+        gap[i], loss[i] = slack + over * value / lams[i], _loss(c0, c, w, null)
         for j in range(A):
+            path[i, 0, j] = w[0, j]
             loss[i] -= 0.5 * ridge * w[0, j] ** 2
         last, share = share, 1.0 - loss[i] / null
         if early_stop and saturated(i, share, last):

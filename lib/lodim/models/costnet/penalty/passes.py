@@ -204,10 +204,14 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
                         for i in range(TILE):
                             hx[a, i] = x[a, i] * h[t, k * J + m, i]
                     np.dot(hx, x.T, out)
-                    partials[chunk, k, m] += out
+                    for a in range(C):
+                        for b in range(C):
+                            partials[chunk, k, m, a, b] += out[a, b]
         for k in range(J):
             for m in range(k):
-                partials[chunk, m, k] = partials[chunk, k, m].T
+                for a in range(C):
+                    for b in range(C):
+                        partials[chunk, m, k, a, b] = partials[chunk, k, m, b, a]
 
 
 def _span_moments(X, columns, h, threads):

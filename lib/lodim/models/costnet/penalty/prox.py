@@ -197,7 +197,9 @@ def dual_norm(layout, c):
     for b in range(first.size - 1):
         g0, g1, lam = first[b], first[b + 1], 0.0
         for _ in range(100):
-            u[:, block[b] : block[b + 1]] = c[:, block[b] : block[b + 1]]
+            for k in range(K):
+                for j in range(block[b], block[b + 1]):
+                    u[k, j] = c[k, j]
             prox_block(u, dual, 1.0, lam, b, nested, first, start, member, cost, 1e-13 * lam)
             along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
             for k in range(K):
@@ -219,7 +221,9 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block)
         return -np.inf
     if nested[b]:
         return -np.inf
-    u[:] = c
+    for k in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            u[k, j] = c[k, j]
     for g in range(first[b], first[b + 1]):
         for i in range(start[g], start[g + 1]):
             for k in range(c.shape[0]):

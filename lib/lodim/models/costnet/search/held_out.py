@@ -132,7 +132,7 @@ class HeldOut:
         units = known.astype(float)
         for k, (pool, test) in enumerate(zip(pools, tests, strict=True)):
             loss, draw = _losses(variants, pool, test, family), k * n_draws // len(tests)
-            mass = np.ones(test.n) if test.weights is None else test.weights
+            mass = test.row_weights
             on = mass > 0.0  # an infinite loss of a row that does not count is none
             at = np.searchsorted(known, test.rows)
             total[:, at] += loss

@@ -156,7 +156,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_gram(tile, c, scaled, out):
-    """Lower triangle of out += tile diag(c) tile', (p, 64) -> (p, p)."""
+    """Lower triangle of out[2:, 2:] += tile diag(c) tile', (p, 64) -> (2 + p, 2 + p)."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -170,16 +170,16 @@ def add_gram(tile, c, scaled, out):
                 s1 += scaled[i] * tile[j + 1, i]
                 s2 += scaled[i] * tile[j + 2, i]
                 s3 += scaled[i] * tile[j + 3, i]
-            out[k, j] += s0
-            out[k, j + 1] += s1
-            out[k, j + 2] += s2
-            out[k, j + 3] += s3
+            out[2 + k, 2 + j] += s0
+            out[2 + k, 3 + j] += s1
+            out[2 + k, 4 + j] += s2
+            out[2 + k, 5 + j] += s3
             j += 4
         while j <= k:
             s0 = zero
             for i in range(TILE):
                 s0 += scaled[i] * tile[j, i]
-            out[k, j] += s0
+            out[2 + k, 2 + j] += s0
             j += 1
 
 
@@ -197,12 +197,13 @@ def loss_curvature(score, weight, loss, out):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def add_hessian(
-    tile, y, f, weight, v, b, beta, activation, loss, convex, z, score, slope, value, r, c, H
+    tile, y, f, weight, v, b, beta, activation, loss, convex,
+    z, score, slope, value, r, c, column, H,
 ):  # fmt: skip
     """Add the Hessian of a tile's loss under the learner v to the lower triangle of H (d, d).
 
     convex: Gauss-Newton's, plus where it is positive the part that the activation's own curvature
-    brings; else all of that part.
+    brings; else all of that part. column (p,) is room to work in.
     """
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
@@ -217,9 +218,12 @@ def add_hessian(
             c[i] += max(bend, zero) if convex else bend
     H[1, 0] += tile_sum(z)
     H[1, 1] += tile_sum(c)
-    back_project(tile, z, H[2:, 0])
-    back_project(tile, c, H[2:, 1])
-    add_gram(tile, c, r, H[2:, 2:])
+    for j in range(2):
+        column[:] = 0.0
+        back_project(tile, z if j == 0 else c, column)
+        for k in range(column.size):
+            H[2 + k, j] += column[k]
+    add_gram(tile, c, r, H)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -232,13 +236,14 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
     v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     value, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    column = np.empty(X.shape[1])
     for block in range(lo, hi):
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
                 add_hessian(
                     X[t], y[t], f[t], weight[t], v[q], b[q], softness, activation, loss, True,
-                    z, score, slope, value, r, c, partials[block, q],
+                    z, score, slope, value, r, c, column, partials[block, q],
                 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
-"""A whole boost of few rows and columns in one compiled call: starts, Newton's method, scores.
+"""Learners of few rows and columns in compiled calls: their problem, Newton's method, scores.
 
 Of some hundred rows a pass takes microseconds, and Python ten times that between two of them.
+Starts are found by the call that many rows use: a kernel within a kernel is compiled twice.
 """
 
 import numpy as np
@@ -10,7 +11,6 @@ from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, evaluate_learner, loss_slope, tile_sum
 from lodim.models.gbmap.kernels.newton import newton
-from lodim.models.gbmap.kernels.starts import find_starts
 
 SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
 FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
@@ -117,87 +117,74 @@ def _choose(sign, value, ends, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fit_boost(
-    X, y, score, weight, order, start_at, start_X, key, phase, speed, near, near_sign, near_target,
-    ridge, beta, loss, precision, n_starts, max_iter, tol, ftol,
-):  # fmt: skip
-    """The learners of one boost, (K, 2 + p), their signs (K,), and how their fits ended (K, 5).
+def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
+    """Fill own, rest (n_tiles, 64): response and score of the one-score problem of a score.
 
-    Starts of each sign are followed until they can be compared, the best of each to its end, and
-    the lower end is kept; where it gains nothing, the learner that adds nothing. The scores are
-    those with the learners when it returns.
-
-    X (n_tiles, p, 64), one block of it; y, weight (n_tiles, 64) and score (n_tiles, K, 64) in
-    float64; order (K,) of the classes; start_at, start_X, key of the rows that starts are drawn
-    from; phase, speed (K, MIXTURES) of their mixtures, in that order; near (r, 2 + p), its signs
-    and scores: learners of a neighbouring fit, which are starts too; ridge (2 + p,).
+    And slope, curvature (s,): of its loss in the rows at positions start_at. y, weight (n_tiles,
+    64) and score (n_tiles, K, 64) are in float64.
     """
-    K, d = score.shape[1], ridge.size
-    most = max(2, 2 * n_starts, 2 + len(near))
-    theta, sign, value, ends = (
-        np.empty((most, d)),
-        np.empty(most),
-        np.empty(most),
-        np.empty((most, 5)),
-    )
-    learners, signs, log = np.empty((K, d)), np.empty(K), np.empty((K, 5))
-    own, rest = np.empty(y.shape), np.empty(y.shape)
-    slope, curvature = np.empty(start_at.size), np.empty(start_at.size)
+    _margin(y, score, target, own, rest)
+    _derivatives(start_at, own, rest, weight, loss, slope, curvature)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit_learner(
+    X, own, rest, weight, score, target, starts, start_sign, compare, learner, log,
+    ridge, beta, loss, precision, max_iter, tol, ftol,
+):  # fmt: skip
+    """Fill learner (2 + p,) of one score, and log (5,) of how its fit ended; its sign b.
+
+    Starts (r, 2 + p) of both signs are followed until they can be compared, the best of each to its
+    end, and the lower end is kept; where it gains nothing, the learner that adds nothing. Without
+    `compare` all are followed to their ends. The score has the learner when this returns.
+
+    X (n_tiles, p, 64), one block of it; own, rest as of `take_margin`; ridge (2 + p,).
+    """
+    d, count = ridge.size, len(starts)
+    most = max(2, count)
+    theta, sign = np.empty((most, d)), np.empty(most)
+    value, ends = np.empty(most), np.empty((most, 5))
+    for m in range(count):
+        sign[m] = start_sign[m]
+        for i in range(d):
+            theta[m, i] = starts[m, i]
     per_row, r, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     w = weight.astype(X.dtype)
     null = np.log(2.0) / beta
-    for turn in range(K):
-        target = order[turn]
-        _margin(y, score, target, own, rest)
-        _derivatives(start_at, own, rest, weight, loss, slope, curvature)
-        n_near = 0
-        for m in range(near_target.size):
-            n_near += near_target[m] == target
-        count = find_starts(
-            start_X, slope, curvature, key, phase[turn], speed[turn], ridge[d - 1], True,
-            n_starts if n_near == 0 else 1, theta, sign,
-        )  # fmt: skip
-        for m in range(near_target.size):
-            if near_target[m] == target:
-                for i in range(d):
-                    theta[count, i] = near[m, i]
-                sign[count] = near_sign[m]
-                count += 1
-        yx, fx = own.astype(X.dtype), rest.astype(X.dtype)
-        null_value, n_eval, lowest = _null_value(yx, fx, w, loss, per_row, r), 1, np.inf
-        what = LEADS if n_near == 0 and n_starts == 1 else STARTS
-        while True:
-            passes, lowest = 0, np.inf
+    yx, fx = own.astype(X.dtype), rest.astype(X.dtype)
+    null_value, n_eval, lowest = _null_value(yx, fx, w, loss, per_row, r), 1, np.inf
+    what = STARTS if compare else LEADS
+    while True:
+        passes, lowest = 0, np.inf
+        for m in range(count):
+            of_starts = what == STARTS
+            value[m], largest, n_iter, converged, n = newton(
+                X, yx, fx, w, sign[m], beta, loss, ridge, precision, max_iter, tol,
+                max(ftol, SCREENING_FTOL) if of_starts else ftol, not of_starts,
+                theta[m],
+            )  # fmt: skip
+            ends[m, GRAD_NORM], ends[m, N_ITER], ends[m, CONVERGED] = largest, n_iter, converged
+            lowest, passes = min(lowest, value[m]), max(passes, n)
+        n_eval += passes
+        if what == STARTS:
+            count, what = _best_of_each_sign(theta, sign, value, count), LEADS
+        elif what == LEADS and lowest > null_value:
+            what = NULLS
             for m in range(count):
-                of_starts = what == STARTS
-                value[m], largest, n_iter, converged, n = newton(
-                    X, yx, fx, w, sign[m], beta, loss, ridge, precision, max_iter, tol,
-                    max(ftol, SCREENING_FTOL) if of_starts else ftol, not of_starts,
-                    theta[m],
-                )  # fmt: skip
-                ends[m, GRAD_NORM], ends[m, N_ITER], ends[m, CONVERGED] = largest, n_iter, converged
-                lowest, passes = min(lowest, value[m]), max(passes, n)
-            n_eval += passes
-            if what == STARTS:
-                count, what = _best_of_each_sign(theta, sign, value, count), LEADS
-            elif what == LEADS and lowest > null_value:
-                what = NULLS
-                for m in range(count):
-                    for i in range(d):
-                        theta[m, i] = 0.0
-                    theta[m, 0] = -sign[m] * null
-            else:
-                break
-        best = _choose(sign, value, ends, count)
-        least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
-        gains = null_value - lowest > least * null_value
-        signs[turn] = sign[best]
-        log[turn, OBJECTIVE], log[turn, N_EVAL] = value[best], n_eval
-        log[turn, GRAD_NORM], log[turn, N_ITER] = ends[best, GRAD_NORM], ends[best, N_ITER]
-        log[turn, CONVERGED] = ends[best, CONVERGED] if gains else 1.0
-        for i in range(d):
-            learners[turn, i] = theta[best, i] if gains else 0.0
-        if not gains:
-            learners[turn, 0] = -sign[best] * null
-        _add_learner(X, learners[turn], sign[best], beta, target, z, per_row, r, score)
-    return learners, signs, log
+                for i in range(d):
+                    theta[m, i] = 0.0
+                theta[m, 0] = -sign[m] * null
+        else:
+            break
+    best = _choose(sign, value, ends, count)
+    least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
+    gains = null_value - lowest > least * null_value
+    log[OBJECTIVE], log[N_EVAL] = value[best], n_eval
+    log[GRAD_NORM], log[N_ITER] = ends[best, GRAD_NORM], ends[best, N_ITER]
+    log[CONVERGED] = ends[best, CONVERGED] if gains else 1.0
+    for i in range(d):
+        learner[i] = theta[best, i] if gains else 0.0
+    if not gains:
+        learner[0] = -sign[best] * null
+    _add_learner(X, learner, sign[best], beta, target, z, per_row, r, score)
+    return sign[best]

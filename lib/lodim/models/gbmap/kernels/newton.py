@@ -61,7 +61,7 @@ def newton(
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     per_row, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     sums, H, L, v = np.empty(1 + d), np.empty((d, d)), np.zeros((d, d)), np.empty(d, X.dtype)
-    gradient, step, trial = np.empty(d), np.empty(d), theta.copy()
+    gradient, step, trial, column = np.empty(d), np.empty(d), theta.copy(), np.empty(d - 2)
     damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
     value, promised, started, moved = np.inf, 0.0, False, False
     largest, converged = np.inf, False
@@ -111,7 +111,7 @@ def newton(
             for t in range(X.shape[0]):
                 add_hessian(
                     X[t], y[t], f[t], weight[t], v, side, softness, SOFTPLUS, loss, convex,
-                    z, score, slope, per_row, r, c, H,
+                    z, score, slope, per_row, r, c, column, H,
                 )  # fmt: skip
             for k in range(d):
                 H[k, k] += 2.0 * ridge[k]

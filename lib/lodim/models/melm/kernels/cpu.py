@@ -204,7 +204,8 @@ def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, force
         size = min(CHUNK, b1 - first)
         wide = size + LANES
         whiten(P, first, size, root, U)
-        v[:size] = w[first : first + size]
+        for i in range(size):
+            v[i] = w[first + i]
         v[size:wide] = 0.0
         for j in range(k):
             U[j, size:wide] = U[j, 0]

@@ -99,7 +99,8 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
     for i in range(lo * step, min(m, hi * step)):
         for c in range(start.size - 1):
             whiten(P, i, 1, root[c], u)
-            at[:] = u[:, 0]
+            for j in range(k):
+                at[j] = u[j, 0]
             out[i, c] = log_sum(
                 at, U, w, low, high, start[c], start[c + 1], tile[i], place[i], gaps, e
             )

@@ -218,7 +218,8 @@ def loss_gradient(
         for t in range(block * step, min((block + 1) * step, X.shape[0])):
             similarities(X[t], active, v, V, J, T, G)
             leave_out(own[t], G)
-            A[:], B[:] = a[t], b[t]
+            for i in range(TILE):
+                A[i], B[i] = a[t, i], b[t, i]
             for r in range(runs.size - 1):
                 if runs[r] < live:
                     agreement(y[t], target[runs[r]], u, loss, h)

@@ -49,7 +49,8 @@ def start_apart(X, weight, draws):
             gap[i] = min(gap[i], squared)
             mass[i] = weight[i] * gap[i]
         if mass.sum() == 0.0:
-            mass[:] = weight
+            for i in range(n):
+                mass[i] = weight[i]
     return centres
 
 
