@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 
 import numba
 import pytest
+from numba.core.registry import CPUDispatcher
 
 import lodim as ld
 from lodim.engine import compiled
@@ -103,3 +105,21 @@ def test_functions_of_no_module_are_compiled_beside():
     function = types.FunctionType((lambda x: x + 1).__code__, {})
     function.__module__ = None
     assert numba.njit(function)(1) == 2
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["gbmap.kernels.cpu", "glm.passes", "costnet.penalty.passes"],
+)
+def test_functions_that_kernels_call_are_inlined_by_force(module):
+    """Else a process that compiles a kernel may round otherwise than one that loads it."""
+    kernels = vars(import_module(f"lodim.models.{module}"))
+    compiled = {k: v for k, v in kernels.items() if isinstance(v, CPUDispatcher)}
+    called = {
+        name
+        for kernel in compiled.values()
+        for name in kernel.py_func.__code__.co_names
+        if name in compiled
+    }
+    assert called
+    assert not [name for name in called if not compiled[name].targetoptions.get("forceinline")]

@@ -121,7 +121,7 @@ def _triangles(lo, hi, out, X, weight, columns):
                 _add_rows(out[block], C, scratch)
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _add_rows(R, C, scratch):
     """Householder: rows C (q, r) go into the triangle R (q, q), whose diagonal stays >= 0."""
     q, r = C.shape
@@ -206,7 +206,7 @@ def _cluster_sums(X, y, weight, offset, own, columns, T, code, coef, out):
                         out[own[t, i], s, a] += u[s, i] * z[a, i]
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _scores(X, offset, columns, T, coef, z, f):
     """z = T'x (q, 64) of the rows of a tile, and their scores f (S, 64), without an offset."""
     S, q = coef.shape
@@ -229,7 +229,7 @@ def _scores(X, offset, columns, T, coef, z, f):
                 f[s, i] += coef[s, a] * z[a, i]
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _slopes(y, weight, offset, code, kind, f, u, c, totals):
     """Slopes u (S, 64) of log-likelihoods times phi, and curvatures c (S, S, 64) with s >= m."""
     if code == MULTINOMIAL:
@@ -254,12 +254,12 @@ def _slopes(y, weight, offset, code, kind, f, u, c, totals):
         u[0, i], c[0, 0, i] = w * slope, w * curve
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _gaussian(y, f):
     return (y - f) ** 2, (y - f) ** 2, y - f, 1.0
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _binomial(y, f):
     e = exp_negative(-abs(f))
     far = e / (1.0 + e)
@@ -268,21 +268,21 @@ def _binomial(y, f):
     return deviance, 0.0, (q if y > 0.5 else -p), p * q
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _poisson(y, f):
     mean = math.exp(min(f, LARGEST_LOG))
     level = y * math.log(y) if y > 0.0 else 0.0
     return 2.0 * (level - y * f - (y - mean)), 0.0, y - mean, mean
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _gamma(y, f, observed):
     log_ratio = math.log(y) - f
     rest = math.expm1(min(log_ratio, LARGEST_LOG))
     return 2.0 * (rest - log_ratio), rest * rest, rest, (1.0 + rest if observed else 1.0)
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _of_classes(y, weight, offset, f, u, c, totals):
     S = f.shape[0]
     p, score = np.empty(S + 1), np.empty(S + 1)
@@ -314,7 +314,7 @@ def _of_classes(y, weight, offset, f, u, c, totals):
             c[s, s, i] = w * p[s + 1] * others
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _squares(z, B, power, u, c, totals):
     """Products of slopes (S, S, 64) in the place of curvatures, divided by (1 - h)^power."""
     S, q = u.shape[0], B.shape[0]

@@ -136,7 +136,7 @@ def _losses(lo, hi, partials, f, y, weight, kind, r, h):
         partials[block, 0] = total
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _squared(f, y, weight, r, h):
     total = 0.0
     for i in range(TILE):
@@ -146,7 +146,7 @@ def _squared(f, y, weight, r, h):
     return total
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _logistic(f, y, weight, r, h):
     total = 0.0
     for i in range(TILE):
@@ -159,7 +159,7 @@ def _logistic(f, y, weight, r, h):
     return total
 
 
-@njit(**FAST)
+@njit(**FAST, forceinline=True)
 def _softmax(f, y, weight, r, h):
     K, total = f.shape[0], 0.0
     p = np.empty(K)
