@@ -22,6 +22,7 @@ class Batch:
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
+    streamed : whether the data were read part by part: X is never copied as a whole then
     """
 
     X: np.ndarray
@@ -33,6 +34,7 @@ class Batch:
     order: np.ndarray | None = None
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None
+    streamed: bool = False
 
     @property
     def n(self):
