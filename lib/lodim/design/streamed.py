@@ -19,14 +19,12 @@ from lodim.design import columns, parts
 from lodim.design import facts as known_facts
 from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.frames import PANDAS
-from lodim.design.response import Flags, RowInputs, complete_rows, flag_missing
+from lodim.design.response import INPUTS, Flags, RowInputs, complete_rows, flag_missing
 from lodim.design.rows import Rows
 from lodim.design.scratch import fits_memory, tiles_in
 from lodim.design.table import Table
 from lodim.engine import tiles
 from lodim.errors import DataError
-
-INPUTS = ("weights", "offset", "order", "clusters", "groups")
 
 
 @dataclass(frozen=True)
@@ -372,6 +370,34 @@ def stretches(chunks, names):
         stop = start + len(frame.index)
         yield start, stop, read
         start = stop
+
+
+def count_rows(source, names):
+    """Number of rows of a source, read where it is not known."""
+    if source.n is not None:
+        return source.n
+    with closing(ahead(stretches(source.chunks(names[:1]), names[:1]))) as read_ahead:
+        return max((stop for _, stop, _ in read_ahead), default=0)
+
+
+def read_rows_at(source, names, rows, n):
+    """The rows of a source at some of its n positions, as a columns.Frame in memory."""
+    source.check_unchanged()
+    _check_names(source, names)
+    held = {name: [] for name in names}
+    stop = 0
+    with closing(ahead(stretches(source.chunks(names), names))) as read_ahead:
+        for start, stop, read in read_ahead:
+            lo, hi = np.searchsorted(rows, [start, stop])
+            for name, column in read.items():
+                held[name].append(columns.at(column, rows[lo:hi] - start))
+    source.check_unchanged()
+    if stop != n:
+        raise _changed()
+    held = {name: columns.concat(found) for name, found in held.items()}
+    keys = dict.fromkeys(source.names) | {name: name for name in names}
+    fetch = held.__getitem__
+    return columns.Frame(source.names, pd.Index(rows), keys, frozenset(), fetch, source.kind)
 
 
 def ahead(items):
