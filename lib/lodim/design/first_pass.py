@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ def join_scans(scans):
         *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
         *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "inputs")),
     )
-    kinds = _join_kinds(scans)
+    kinds = reduce(join_kinds, (scan.kinds for scan in scans))
     beside = {k: columns.concat([scan.beside[k] for scan in scans]) for k in scans[0].beside}
     return Scan(starts[-1], runs, flags, beside, kinds)
 
@@ -66,15 +67,20 @@ def _add(counts):
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
-def _join_kinds(scans):
-    kinds = {}
-    for scan in scans:
-        for name, (kind, place) in scan.kinds.items():
-            if name not in kinds or columns.is_open(kinds[name][0]):
-                kinds[name] = kind, place
-            else:
-                columns.check_alike(kinds[name][0], kind, kinds[name][1], place)
-    return kinds
+def join_kinds(kinds, more):
+    """What columns hold, given what they hold in the rows that follow; an error names both places.
+
+    Parameters
+    ----------
+    kinds, more : dict of (Column without rows, place) by name, as in a Scan
+    """
+    joined = dict(kinds)
+    for name, (kind, place) in more.items():
+        if name not in kinds or columns.is_open(kinds[name][0]):
+            joined[name] = kind, place
+        else:
+            columns.check_alike(kinds[name][0], kind, kinds[name][1], place)
+    return joined
 
 
 def scan(chunk, wanted, answers, beside, missing):
@@ -95,7 +101,9 @@ def scan(chunk, wanted, answers, beside, missing):
     inputs = RowInputs.read(frame, *beside)
     used = {name: read[name] for name in dict.fromkeys([*wanted.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
-    kept = {name: read[name] for name in dict.fromkeys([*answers, *named])}
+    # Copies: a view would hold all columns of its chunk.
+    beside_names = dict.fromkeys([*answers, *named])
+    kept = {name: columns.at(read[name], slice(None)) for name in beside_names}
     kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
     return Scan(n, runs, flags, kept, kinds), read
 
@@ -121,7 +129,7 @@ class _FirstPass:
 
     def __init__(self, wanted, answers, beside, missing):
         self.wanted, self.answers, self.beside, self.missing = wanted, answers, beside, missing
-        self.scans, self.facts, self.cutter = [], [], Cutter()
+        self.scans, self.facts, self.cutter, self.kinds = [], [], Cutter(), {}
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # complete rows of no part yet
 
@@ -140,6 +148,7 @@ class _FirstPass:
 
     def add(self, found, read):
         """Take the next chunk."""
+        self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.wanted.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
