@@ -155,28 +155,28 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         source = read_source(data)
+        if client is not None and source is None:
+            raise ArgumentError(
+                "client= is for data in files or a Dask frame, not for a frame here"
+            )
         data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-        if sample is not None:
-            whole("sample", sample)
-            needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
-            data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
-            source = None
-        read = read_rows if source is None else first_pass.read
-        rows = read(data, wanted, answer, beside, missing)
-        inputs, table, parts = rows.inputs, rows.table, rows.parts
-        y, response, family = learn_response(response, family, table)
+        drawn = sample, seed
+        rows = _read(data, source, wanted, answer, beside, missing, drawn)
+        inputs, parts = rows.inputs, rows.parts
+        y, response, family = learn_response(response, family, rows.table)
         inputs.check_classes(family, response)
         facts = parts.facts(wanted)
         fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
-        learnt = design_terms.learn(keys, parts, facts, fills, missing, reference_levels)
-        terms, named, n_sampled = learnt
+        terms, named, n_sampled = design_terms.learn(
+            keys, parts, facts, fills, missing, reference_levels
+        )
         names = named["names"]
-        X = tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
+        X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
@@ -204,7 +204,7 @@ class Design:
         features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
-        return design, Batch(X, y, *given, streamed=source is not None)
+        return design, Batch(X, y, *given, streamed=rows.streamed)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.
@@ -441,6 +441,19 @@ class Design:
             raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:
             self.response.check(self.family)
+
+
+def _read(data, source, wanted, answers, beside, missing, drawn):
+    """The rows of a Frame, or of a source; `drawn` (how many of them or None, seed) a sample."""
+    sample, seed = drawn
+    if sample is not None:
+        whole("sample", sample)
+        named = [value for value in beside if isinstance(value, str)]
+        needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
+        data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
+        source = None
+    read = read_rows if source is None else first_pass.read
+    return read(data, wanted, answers, beside, missing)
 
 
 def _check_arguments(family, dtype, standardize, missing):

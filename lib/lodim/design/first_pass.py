@@ -214,7 +214,7 @@ def _rows_of(found, first, source, labels, beside):
     known = parts.merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
     places = Places(source, tuple(first.starts))
     stretches = SourceParts(places, replace(table, columns={}), found.n, known)
-    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), n_incomplete)
+    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), n_incomplete, True)
 
 
 def _without_labels(value, n):
