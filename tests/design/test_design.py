@@ -493,6 +493,12 @@ def test_splines_are_counted_before_they_are_learnt(few, monkeypatch):
         Design.learn("y ~ bs(a, df=900)*bs(b, df=900)", few)
 
 
+def test_a_term_without_features_may_be_the_last(few):
+    few = few.assign(one=["same"] * len(few), two=["a", "b"] * (len(few) // 2))
+    for formula, names in {"y ~ two + one": ("two[b]",), "y ~ one + a": ("a",)}.items():
+        assert Design.learn(formula, few, reference_levels=True)[0].names == names
+
+
 def test_wide_and_long_data_meet_no_limit():
     keys = [((f"x{k}", None),) for k in range(10_000)]
     check_size([1] * 10_000, keys, 100_000)

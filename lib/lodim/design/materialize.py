@@ -116,7 +116,7 @@ def learn_moments(terms, table, known, prepared=None):
     weights = kernel_weights(table.weights, table.weight_unit)
 
     def work(term, first):
-        if known[first]:
+        if known[first : first + 1].all():  # a term may have no feature, also the last one
             return
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if table.missing == "keep":
