@@ -44,6 +44,8 @@ def costnet(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
@@ -72,8 +74,10 @@ def costnet(
         bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
         themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
         have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
         The price of each column that the formula uses (0: free), of what is bought beside them (a
         blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names
@@ -152,6 +156,10 @@ def costnet(
         Of the folds of the cross-validation.
     threads : int, optional
         All that are available by default.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -161,7 +169,9 @@ def costnet(
         "deviance": 0, each model then the best fit to the training rows that its price buys), tol
         (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
         objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
-        numeric response).
+        numeric response),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -21,6 +21,8 @@ def glm(
     missing: str = "drop",
     covariance: str | None = None,
     clusters: Any = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> GlmFit:
@@ -38,8 +40,10 @@ def glm(
         In an interaction it has all levels where the margin is not in the formula, as in R.
         Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
         the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Identity link; logit of the second of two classes; scores of K classes against the first;
         log link of counts; log link of numbers above 0. Default: one of the first three, by the
@@ -61,10 +65,16 @@ def glm(
         to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
     clusters : column name or array (n,), optional
         Which rows belong together; a `.` in the formula leaves the column out.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and a fixed seed; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots).
+        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -45,6 +45,8 @@ def ripr(
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> RiprFit | RiprFits:
@@ -83,8 +85,10 @@ def ripr(
         "first + second ~ ." for several responses that share their views.
         Categories in order (of pandas) have a feature for each level but the first, 1 where it is
         reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
         Rows with missing features are used in the views whose features they have. Rows with a
         missing response are used as said above where ratios serve, and have no vote where views
         vote.
@@ -147,12 +151,18 @@ def ripr(
         equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
         the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
-        units of the penalty).
+        units of the penalty),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------
