@@ -45,7 +45,8 @@ def kind_of(data):
     try:
         import narwhals as nw
 
-        return nw.from_native(data, eager_only=True).implementation.value
+        kind = nw.from_native(data).implementation.value
+        return kind if kind in EAGER else PANDAS  # Dask's partitions are pandas'
     except (ImportError, TypeError):
         return PANDAS
 
@@ -84,7 +85,7 @@ def convert(values, kind):
         if isinstance(values, pd.Series):
             series = nw.new_series(str(values.name), _plain(values), backend=kind)
             return _nulls(nw, series.to_frame())[str(values.name)].to_native()
-        names = [_name(label) for label in values.columns]
+        names = [name_of(label) for label in values.columns]
         columns = {name: _plain(values.iloc[:, j]) for j, name in enumerate(names)}
         return _nulls(nw, nw.from_dict(columns, backend=kind)).to_native()
     except ImportError:
@@ -93,13 +94,33 @@ def convert(values, kind):
 
 def beside(data, new, kind):
     """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
+    if isinstance(data, pd.DataFrame):
+        return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
     import narwhals as nw
 
     columns = nw.from_native(convert(new, kind), eager_only=True)
     return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
 
 
-def _name(label):
+def to_arrow(data):
+    """A frame that narwhals reads as a Table of pyarrow."""
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True).to_arrow()
+
+
+def joined(parts, kind):
+    """Frames below each other, as one of a kind."""
+    if all(isinstance(part, pd.DataFrame) for part in parts):
+        return pd.concat(parts)
+    import narwhals as nw
+
+    whole = nw.concat([nw.from_native(part, eager_only=True) for part in parts])
+    return whole.to_pandas() if kind == PANDAS else whole.to_native()
+
+
+def name_of(label):
+    """A label of a column as a text; of several levels the last first: estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -135,7 +156,7 @@ def as_given(method):
         if data is None:
             return convert(values, self._frame_kind)
         kind = kind_of(data)
-        if method.__name__ == "augment" and kind != PANDAS:
+        if method.__name__ == "augment" and kind != PANDAS and isinstance(values, pd.DataFrame):
             return beside(data, values, kind)
         return convert(values, kind)
 
