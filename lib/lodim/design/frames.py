@@ -95,6 +95,7 @@ def convert(values, kind):
 def beside(data, new, kind):
     """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
     if isinstance(data, pd.DataFrame):
+        data = data.set_axis(new.index)  # the same rows, which chunks number from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
     import narwhals as nw
 
@@ -112,7 +113,7 @@ def to_arrow(data):
 def joined(parts, kind):
     """Frames below each other, as one of a kind."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
-        return pd.concat(parts)
+        return pd.concat(parts, ignore_index=True)
     import narwhals as nw
 
     whole = nw.concat([nw.from_native(part, eager_only=True) for part in parts])

@@ -156,10 +156,8 @@ def _null_of(family, y, weights, offset):
 def _null_deviance(family, parts):
     """Deviance, summed, of the null model of several parts.
 
-    For an intercept c the rows of a part have its own deviance, and by family: gaussian
-    w (c - c_k)^2; gamma 2 w (e^(c_k - c) - 1 - (c_k - c)); poisson 2 s (e^(c - c_k) - 1 - (c - c_k))
-    with s the weighted sum of the counts, so that a part of zeros has 2 e^c times the sum of its
-    exposures, s e^(-c_k).
+    For an intercept c the rows of part k have its own deviance and, with d = c_k - c: gaussian
+    w d^2, gamma 2 w (e^d - 1 - d), poisson 2 s (e^-d - 1 + d), s the weighted sum of the counts.
     """
     weight, size, own, deviance = (
         np.array([getattr(part, name) for part in parts])

@@ -348,7 +348,11 @@ class Fit(Checked, WrittenOut):
             rounding = np.inf
         ratio = 1.0 - means["deviance"] / null if null > rounding else np.nan
         row = {"n": batch.n, "deviance": means.pop("deviance"), "dev_ratio": ratio}
-        return pd.DataFrame([row | means])
+        return pd.DataFrame([row | means | self._measures(batch, score)])
+
+    def _measures(self, batch, score):
+        """What else evaluate() shows of some rows, which is no mean over rows: a dict."""
+        return {}
 
     def _losses(self, batch, score):
         """What evaluate() shows the weighted means of: (n,) of each row, by name."""

@@ -12,12 +12,14 @@ from lodim.fitting.atomic_write import replacing
 
 
 @contextlib.contextmanager
-def writing(path):
+def writing(path, other=None):
     """A function that appends a frame to a file, which is there, whole, once the block has ended.
 
     An existing file is replaced; after an error it is as it was. Frames are of pandas, polars or
     pyarrow, and have the same columns. Row labels of pandas, where they are not the numbers of the
     rows, are written too: in CSV as the first columns, in Parquet and Arrow as pandas reads them.
+
+    other : what files of any other name are; without it there are none
 
     Raises
     ------
@@ -28,7 +30,7 @@ def writing(path):
     MissingExtraError
         pyarrow is needed and not installed.
     """
-    kind = _kind(path)
+    kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:
             yield append
@@ -37,13 +39,13 @@ def writing(path):
         raise DataError(f"{os.fspath(path)} cannot be written: {said}") from error
 
 
-def _kind(path):
+def _kind(path, other):
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"output is the path of a file, not {path!r:.80}")
-    ending = Path(path).suffix.lower()
-    if ending not in KINDS:
+    kind = KINDS.get(Path(path).suffix.lower(), other)
+    if kind is None:
         raise ArgumentError(f"output ends in {', '.join(KINDS)}, and {os.fspath(path)!r} in none")
-    return KINDS[ending]
+    return kind
 
 
 @contextlib.contextmanager
@@ -90,9 +92,10 @@ def _of_pyarrow(kind):
     return checked
 
 
+CSV = _csv
 KINDS = {
     ".parquet": _of_pyarrow(_parquet),
-    ".csv": _csv,
+    ".csv": CSV,
     ".arrow": _of_pyarrow(_arrow),
     ".feather": _of_pyarrow(_arrow),
 }

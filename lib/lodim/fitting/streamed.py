@@ -213,11 +213,19 @@ def _write(path, parts):
     """Write the answers, beside the columns that go with them; return the path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
-            append(beside(data, answers))
+            append(_beside(data, answers))
     return fspath(path)
 
 
-def beside(data, answers):
+def predictions(fit, data, *arguments, **keywords):
+    """What predict() answers, as frames of pandas: one of a frame in memory, one a chunk else."""
+    source = read_source(data)
+    asked = Asked(fit, type(fit).predict, arguments, keywords)
+    for _, answers in asked.of_frame(data) if source is None else asked.of_source(source):
+        yield pd.DataFrame(answers)
+
+
+def _beside(data, answers):
     """The answers to a chunk as a frame, beside the columns of `data` where it is not None."""
     new = pd.DataFrame(answers)
     if data is None:
