@@ -3,10 +3,14 @@
 import os
 import warnings
 
+import dask
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow.dataset import dataset
 
 import lodim as ld
 from lodim.fitting import streamed
@@ -139,7 +143,7 @@ def test_what_is_wrong_is_told_with_its_file_and_row_and_leaves_nothing(cars, fi
     bad.assign(origin="USA", weight=np.where(np.arange(100) < 50, 1e3, np.inf)).to_parquet(
         tmp_path / "part-2.parquet"
     )
-    with pytest.raises(ld.DataError, match="part-2.parquet, row group 1: .*infinite in row 50"):
+    with pytest.raises(ld.DataError, match=r"part-2.parquet, row group 1: .*infinite in row 50"):
         fit.predict(files)
     bad.drop(columns="weight").to_parquet(tmp_path / "other.parquet")
     with pytest.raises(ld.DataError, match="no column 'weight' in the data; it has 'mpg'"):
@@ -186,6 +190,45 @@ def test_only_the_columns_that_a_prediction_needs_are_read(cars, files, monkeypa
     assert {tuple(names) for names in asked} == {("acceleration", "base")}
 
 
+def test_lazy_frames_and_datasets_give_frames_of_their_kind(cars):
+    fit = ld.glm("heavy ~ acceleration + horsepower", cars)
+    table = pa.Table.from_pandas(cars)
+    frame = pl.from_arrow(table)
+    for lazy, eager in ((frame.lazy(), frame), (dataset(table), table)):
+        for ask in (lambda data: fit.predict(data, "class"), fit.predict, fit.augment):
+            found, expected = ask(lazy), ask(eager)
+            assert type(found) is type(expected) and found.equals(expected)
+        assert type(fit.evaluate(lazy)) is type(eager)
+    assert isinstance(fit.evaluate(lazy), pa.Table)
+
+
+def test_a_dask_frame_is_answered_by_a_lazy_one(cars, tmp_path):
+    fit = ld.glm("heavy ~ acceleration + origin", cars)
+    lazy = dd.from_pandas(cars.set_axis(range(100, 100 + len(cars))), npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        frame = lazy.compute()
+        for type_ in ("response", "class", "prob"):
+            found = fit.predict(lazy, type_)
+            assert isinstance(found, dd.Series | dd.DataFrame)
+            computed, expected = found.compute(), fit.predict(frame, type_)
+            assert computed.index.equals(expected.index) and (computed == expected).all(axis=None)
+        pd.testing.assert_frame_equal(
+            fit.augment(lazy).compute(), fit.augment(frame), check_dtype=False
+        )
+        pd.testing.assert_frame_equal(fit.evaluate(lazy), fit.evaluate(frame), rtol=1e-10)
+        fit.predict(lazy, output=tmp_path / "out.csv")
+        assert len(pd.read_csv(tmp_path / "out.csv")) == len(cars)
+        new = dd.from_pandas(
+            cars.assign(origin=["Mars"] * 10 + ["USA"] * (len(cars) - 10)), npartitions=2
+        )
+        asked = fit.predict(new)  # nothing is computed yet
+        with pytest.raises(ld.DataError, match=r"partition 1: .*'Mars'"):
+            asked.compute()
+        offset = ld.glm("mpg ~ acceleration", cars, offset=cars["base"])
+        with pytest.raises(ld.ArgumentError, match="no known length"):
+            offset.predict(lazy, offset=cars["base"].to_numpy())
+
+
 def test_warnings_of_chunks_are_told_once(cars, files):
     fit = ld.gbmap("mpg ~ weight", cars[cars["weight"] < 2500], m=1, lambda_=1e-3)
     with warnings.catch_warnings(record=True) as raised:
@@ -193,7 +236,9 @@ def test_warnings_of_chunks_are_told_once(cars, files):
         fit.predict(files)
     assert len(raised) == 1 and raised[0].filename == __file__
     assert raised[0].category is ld.ExtrapolationWarning
-    assert "part-0.parquet" in str(raised[0].message) and "more of the kind" in str(raised[0].message)
+    assert "part-0.parquet" in str(raised[0].message) and "more of the kind" in str(
+        raised[0].message
+    )
 
 
 def test_several_responses(cars, files, tmp_path):

@@ -39,14 +39,16 @@ def read(data, words):
 
 
 def kind_of(data):
-    """The kind of some data as the name of its package; "pandas" of dicts and the like."""
+    """The kind of some data as the name of its package; "pandas" of dicts, files, Dask's frames."""
+    package = type(data).__module__.partition(".")[0]
+    if package in ("polars", "pyarrow"):  # also what is lazy
+        return package
     if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
         return PANDAS
     try:
         import narwhals as nw
 
-        kind = nw.from_native(data).implementation.value
-        return kind if kind in EAGER else PANDAS  # Dask's partitions are pandas'
+        return nw.from_native(data, eager_only=True).implementation.value
     except (ImportError, TypeError):
         return PANDAS
 

@@ -16,8 +16,8 @@ def writing(path, other=None):
     """A function that appends a frame to a file, which is there, whole, once the block has ended.
 
     An existing file is replaced; after an error it is as it was. Frames are of pandas, polars or
-    pyarrow, and have the same columns. Row labels of pandas, where they are not the numbers of the
-    rows, are written too: in CSV as the first columns, in Parquet and Arrow as pandas reads them.
+    pyarrow, and have the same columns. Row labels of pandas, unless they count (a RangeIndex), are
+    written too: in CSV as the first columns, in Parquet and Arrow as pandas reads them.
 
     other : what files of any other name are; without it there are none
 

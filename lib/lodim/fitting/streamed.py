@@ -37,15 +37,15 @@ def streaming(method):
 
     @functools.wraps(method)
     def call(self, data, *arguments, output=None, **keywords):
-        source = read_source(data)
-        if source is None and output is None:
-            return method(self, data, *arguments, **keywords)
         asked = Asked(self, method, arguments, keywords)
+        if output is None and type(data).__module__.startswith("dask.dataframe"):
+            return _lazily(asked, data)
+        source = read_source(data)
         if output is not None:
             parts = asked.of_frame(data) if source is None else asked.of_source(source)
             return _write(output, parts)
-        if source.kind == DASK:
-            return _lazily(asked, data)
+        if source is None:
+            return method(self, data, *arguments, **keywords)
         return _together(asked, source)
 
     signature = inspect.signature(method)
@@ -254,9 +254,14 @@ def _lazily(asked, data):
     return data.map_partitions(_of_partition, meta=none, **more, **asked.keywords)
 
 
-def _of_partition(data, *, fit, name, given, like, **keywords):
+def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
     """The answers to a partition, in the dtypes that an empty one has."""
-    answers = getattr(fit, name)(data, *given, **keywords)
+    try:
+        answers = getattr(fit, name)(data, *given, **keywords)
+    except DataError as error:
+        if partition_info is None:
+            raise
+        raise DataError(f"partition {partition_info['number'] + 1}: {error}") from error
     return answers.astype(like.dtype if isinstance(like, pd.Series) else like.dtypes)
 
 
