@@ -82,7 +82,7 @@ class CsvFile(Piece):
         """Its rows in order, in chunks of these columns."""
         position = 0
         dtypes = {name: self.dtypes[name] for name in names}
-        for frame in _frames(self.file, self.dialect, list(names), dtypes):
+        for frame in _frames(self.file, self.dialect, dtypes):
             yield Chunk(frame[list(names)], position, self.place)
             position += len(frame)
 
@@ -127,14 +127,22 @@ def _header(file: FileState, dialect: Dialect) -> list[str]:
     if twice:
         raise DataError(f"{file.name} has two columns called {twice[0]!r}; rename one")
     names = [name or f"Unnamed: {k}" for k, name in enumerate(head)]
-    return names if head[0] else names[1:]
+    if names[0].startswith("Unnamed:"):
+        names = names[1:]
+    if not names:
+        raise DataError(f"{file.name} has no column with a name")
+    return names
 
 
 def _frames(
-    file: FileState, dialect: Dialect, names: list[str], dtypes: dict[str, Any] | None = None
+    file: FileState, dialect: Dialect, dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """A file's rows in chunks of these columns, of the kinds that each chunk shows or of dtypes."""
-    options = {**dialect.options(), "usecols": names, "dtype": dtypes, "low_memory": False}
+    """A file's rows in chunks: the columns of `dtypes`, or all, of the kinds that each chunk shows.
+
+    Only where all are read does pandas' reader refuse a row that has too many cells.
+    """
+    some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
+    options = {**dialect.options(), **some, "low_memory": False}
     with reading(file, CSV):
         chunks = pd.read_csv(file.path, na_values=list(MISSING), chunksize=PART, **options)
         with chunks:
@@ -144,7 +152,7 @@ def _frames(
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
     """Number of rows of a file; what its columns hold is noted."""
     n, suspicious = 0, False
-    for frame in _frames(file, dialect, names):
+    for frame in _frames(file, dialect):
         for name in names:
             kinds[name].add(frame[name])
         suspicious |= bool(frame[names[-1]].isna().any())

@@ -1,7 +1,7 @@
 """Dask DataFrames: a piece is a partition, which carries what computes it and nothing else."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -75,6 +75,14 @@ def read_dask(frame: Any) -> Source:
         for k, one in enumerate(_partitions(frame))
     )
     return Source(names, pieces, "dask", frame=frame)
+
+
+def project(source: Source, names: list[str]) -> Source:
+    """The source of some columns, whose partitions compute no others where Dask can tell."""
+    frame = source.frame[names]
+    pieces = zip(source.pieces, _partitions(frame), strict=True)
+    some = tuple(replace(piece, delayed=one) for piece, one in pieces)  # type: ignore[type-var]
+    return replace(source, names=tuple(names), pieces=some, frame=frame)
 
 
 def _partitions(frame: Any) -> list[Any]:

@@ -72,13 +72,11 @@ def _size_and_time(path: str, filesystem: Any) -> tuple[int, int]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """What goes wrong while a file is read, as a DataError that names it."""
+    """What goes wrong while a file is read, and a change of it, as a DataError that names it."""
     file.check_unchanged()
     try:
         yield
-    except DataError:
-        raise
-    except MemoryError:
+    except (DataError, MemoryError):
         raise
     except PermissionError as error:
         raise DataError(f"{file.name} cannot be read: no permission") from error
@@ -88,6 +86,7 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
         raise DataError(
             f"{file.name} cannot be read as {kind}; is it damaged or cut off? ({said})"
         ) from error
+    file.check_unchanged()
 
 
 def is_path(data: object) -> bool:

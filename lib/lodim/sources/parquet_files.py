@@ -8,7 +8,7 @@ from lodim.sources.schemas import arrow
 from lodim.sources.source import PART, Source
 from lodim.sources.table_files import TablePiece, read_tables
 
-BUFFER = 1 << 17  # bytes of a column that are read at once; without, all of a row group is
+BUFFER = 1 << 16  # bytes of a column that are read at once; without, all of a row group is
 
 
 class RowGroups(TablePiece):
@@ -27,7 +27,7 @@ def open_parquet(file: FileState) -> Any:
     """An open Parquet file that reads a row group little by little."""
     import pyarrow.parquet as parquet
 
-    return parquet.ParquetFile(file.path, buffer_size=BUFFER)
+    return parquet.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:

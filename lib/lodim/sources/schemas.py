@@ -29,18 +29,20 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
         is of types that do not go together.
     """
     pa, first, head = arrow(), "", arrow().schema([])
-    fields: dict[str, Any] = {}
+    fields: dict[str, tuple[Any, str]] = {}  # and the file that its type is from
     for name, schema in schemas:
         check_names(name, schema.names)
-        if not fields:
+        if not first:
             first, head = name, schema
-            fields = {field.name: field.with_metadata(None) for field in schema}
+            fields = {field.name: (field.with_metadata(None), name) for field in schema}
             continue
         check_columns(first, list(fields), name, schema.names)
         for field in schema:
-            fields[field.name] = _unify(fields[field.name], field, first, name)
-    kept = {name for name, field in fields.items() if field.type == head.field(name).type}
-    return pa.schema(list(fields.values()), metadata=_notes(head, kept))
+            known, origin = fields[field.name]
+            both = _unify(known, origin, field, name)
+            fields[field.name] = (both, origin if both.type == known.type else name)
+    kept = {name for name, (field, _) in fields.items() if field.type == head.field(name).type}
+    return pa.schema([field for field, _ in fields.values()], metadata=_notes(head, kept))
 
 
 def check_names(name: str, names: list[str]) -> None:
@@ -59,7 +61,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
         raise DataError(f"{name} has {first_few(extra)}, which {first} lacks")
 
 
-def _unify(field: Any, other: Any, first: str, name: str) -> Any:
+def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
     """One field for a column of two files."""
     if field.type == other.type:
         return field
@@ -70,8 +72,8 @@ def _unify(field: Any, other: Any, first: str, name: str) -> Any:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise DataError(
-            f"column {field.name!r} holds {other.type} in {name} and {field.type} in the files "
-            f"from {first} on; a column has one type in all files"
+            f"column {field.name!r} holds {other.type} in {name} and {field.type} in "
+            f"{origin}; a column has one type in all files"
         ) from None
 
 

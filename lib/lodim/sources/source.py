@@ -71,9 +71,9 @@ class Source:
         """The source of some columns: its pieces need not read, nor carry, the others."""
         if self.frame is None or tuple(names) == self.names:
             return replace(self, names=tuple(names))
-        from lodim.sources.dask_frames import read_dask
+        from lodim.sources.dask_frames import project
 
-        return read_dask(self.frame[list(names)])
+        return project(self, list(names))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
         """All rows in order, in chunks of these columns."""

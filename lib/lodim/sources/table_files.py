@@ -7,7 +7,7 @@ from typing import Any
 
 from lodim.errors import DataError
 from lodim.sources.categories import gather_levels, to_pandas
-from lodim.sources.files import FileState, short_name
+from lodim.sources.files import FileState, reading, short_name
 from lodim.sources.schemas import arrow, cast_table, column_names, select_fields, unify_schemas
 from lodim.sources.source import PART, Chunk, Piece, Source
 
@@ -35,10 +35,11 @@ class TablePiece(Piece):
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
         """Its rows in order, in chunks of these columns."""
         schema, position = select_fields(self.schema, names), 0
-        for table in self.tables(names):
-            frame = to_pandas(cast_table(table, schema), self.levels)
-            yield Chunk(frame, position, self.place)
-            position += len(frame)
+        with reading(self.file, "a table"):
+            for table in self.tables(names):
+                frame = to_pandas(cast_table(table, schema), self.levels)
+                yield Chunk(frame, position, self.place)
+                position += len(frame)
 
 
 def read_tables(
