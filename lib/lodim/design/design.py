@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.checks import one_of
-from lodim.design import columns, factors, materialize, streamed
+from lodim.checks import one_of, whole
+from lodim.design import columns, factors, materialize, sampling, streamed
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -93,7 +93,10 @@ class Design:
         clusters=None,
         groups=None,
         which=None,
+        sample=None,
+        seed=0,
         scratch=None,
+        client=None,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -105,8 +108,9 @@ class Design:
         ----------
         formula : str
             For instance ``"y ~ ."``; see `lodim.formula.formula`.
-        data : DataFrame or mapping
-            pandas, polars or another frame that narwhals reads, or a dict of columns.
+        data : DataFrame or mapping, path or other source
+            pandas, polars or another frame that narwhals reads, or a dict of columns; or what
+            `read_source` reads part by part.
         family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
             None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
             other numbers are gaussian.
@@ -131,6 +135,14 @@ class Design:
             Which rows are held out together, where folds are drawn.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
+        sample : int, optional
+            So many of the rows alone, drawn at random by where they stand and `seed`.
+        seed : int
+        scratch : str, optional
+            Folder of the file that holds the features; without it they are in memory, or where
+            `data` are not and half of what is free is too little, in the temporary folder.
+        client : dask.distributed.Client, optional
+            Whose workers read the data and hold the features.
 
         Returns
         -------
@@ -148,6 +160,11 @@ class Design:
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+        if sample is not None:
+            whole("sample", sample)
+            needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
+            data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
+            source = None
         read = read_rows if source is None else streamed.read
         rows = read(data, wanted, answer, beside, missing)
         inputs, table, parts = rows.inputs, rows.table, rows.parts

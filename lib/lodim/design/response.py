@@ -16,6 +16,7 @@ from lodim.errors import DataError
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
+INPUTS = ("weights", "offset", "order", "clusters", "groups")  # of rows, beside the formula
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 

@@ -21,6 +21,7 @@ from lodim.formula.formula import leave_out
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
+    "sample",
 )  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 SPREAD = "spread"  # what a fit of a path has beside its means
@@ -255,6 +256,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     }
     asked = arguments.pop("progress")
     flag("progress", asked)
+    client = arguments.pop("client", None)
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
@@ -271,6 +273,8 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
         reference_levels=spec.reference_levels,
         which=which,
         scratch=scratch,
+        seed=getattr(settings, "seed", 0),
+        client=client,
     )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
