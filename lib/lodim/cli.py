@@ -171,6 +171,8 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.scratch is not None:
         arguments["control"] = {"scratch": args.scratch}
     data = read_data(args.data, args.sep, args.decimal)
+    if args.report and isinstance(data, str):
+        raise ArgumentError(f"--report shows rows of a table in memory, and {args.data!r} is none")
     new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
     fit = model(args.formula, data, **arguments)
     print(fit.summary())

@@ -185,7 +185,7 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = spec.needs(problem, rows) if spec.needs else None
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
-    workers = len(client.scheduler_info(n_workers=-1)["workers"]) if client is not None else 0
+    workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"What {spec.name} itself takes beside the features is not in it.",)
     if source is not None and rows > PART and not spec.streams:
         notes = (*notes, f"{spec.name} needs all rows in memory: give sample= for fewer of them.")
@@ -229,7 +229,8 @@ class _Looked:
 
     def at_source(self, source, data):
         """(number of rows, Problem of some rows, words)."""
-        self._need(source.names)
+        every = source.names
+        self._need(every)
         source = source.select(self.names)
         n, counted = source.n, ""
         if n is None:
@@ -238,7 +239,7 @@ class _Looked:
         try:
             parts = _first_rows(source, self.names, self._has_arrays())
             some = frames.joined(parts, source.kind) if len(parts) > 1 else parts[0]
-            frame = replace(columns.read_frame(some), names=source.names)
+            frame = replace(columns.read_frame(some), names=every)
             at = np.arange(sum(map(len, parts)))
             words = f"{len(at):,} of {n:,} rows" + counted
             return n, self._prepare(frame, at), words
