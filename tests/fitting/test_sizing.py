@@ -75,7 +75,8 @@ def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp
         passes.clear()
         arguments = more | {"m": 1, "lambda_": 1.0}
         batch = prepare(ld.gbmap, formula, str(tmp_path), arguments).batch
-        assert expected.tile_bytes == batch.X.nbytes, formula
+        dropped = more.get("missing") == "drop"  # how many rows are is known of some alone
+        assert expected.tile_bytes == pytest.approx(batch.X.nbytes, rel=2e-3 * dropped), formula
         assert expected.rows == pytest.approx(batch.n, rel=1e-3) and expected.columns > 0
         assert expected.source_passes == passes.count(passes[0]), formula
 
