@@ -123,3 +123,15 @@ def test_names_that_are_no_texts(frame):
     lazy = dd.from_pandas(frame[["x"]].set_axis([0], axis=1), npartitions=2)
     with pytest.raises(DataError, match="names that are texts, each once"):
         read_source(lazy)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask itself
+def test_small_files_that_dask_joins_where_few_columns_are_read(tmp_path):
+    rows = pd.DataFrame({name: np.arange(40.0) for name in "abcdefgh"})
+    for k in range(4):
+        rows[10 * k : 10 * k + 10].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    source = read_source(dd.read_parquet(tmp_path))
+    some = source.select(["h", "a"])
+    assert len(some.pieces) < len(source.pieces) == 4  # else this tests nothing
+    read = read_all(some)
+    assert list(read) == ["h", "a"] and read.a.tolist() == rows.a.tolist()

@@ -381,7 +381,8 @@ def _place_codes(column, levels, place):
 
 def kind_of(column):
     """What a column holds, without its rows."""
-    return replace(column, values=None, codes=None)
+    levels, whole, declared = column.levels, column.whole, column.declared
+    return Column(column.name, column.kind, None, None, levels, whole, declared, column.ordered)
 
 
 def join_kinds(kinds):

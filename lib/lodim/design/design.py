@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import one_of, whole
-from lodim.design import columns, factors, materialize, sampling, streamed
+from lodim.design import columns, factors, first_pass, materialize, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -15,6 +15,7 @@ from lodim.design.features import Features
 from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.rows import read_rows
+from lodim.design.scratch import tiles_for
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote
 from lodim.sources.read import read_source
@@ -154,32 +155,31 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         source = read_source(data)
+        if client is not None and source is None:
+            raise ArgumentError(
+                "client= is for data in files or a Dask frame, not for a frame here"
+            )
         data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-        if sample is not None:
-            whole("sample", sample)
-            needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
-            data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
-            source = None
-        read = read_rows if source is None else streamed.read
-        rows = read(data, wanted, answer, beside, missing)
-        inputs, table, parts = rows.inputs, rows.table, rows.parts
-        y, response, family = learn_response(response, family, table)
+        drawn = sample, seed
+        rows = _read(data, source, wanted, answer, beside, missing, drawn)
+        inputs, parts = rows.inputs, rows.parts
+        y, response, family = learn_response(response, family, rows.table)
         inputs.check_classes(family, response)
         facts = parts.facts(wanted)
         fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
-        learnt = design_terms.learn(keys, parts, facts, fills, missing, reference_levels)
-        terms, named, n_sampled = learnt
+        terms, named, n_sampled = design_terms.learn(
+            keys, parts, facts, fills, missing, reference_levels
+        )
         names = named["names"]
-        X = streamed.tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
+        X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
-        features.write(X, mean, scale, flat)
         design = cls(
             formula=formula,
             family=family,
@@ -201,9 +201,10 @@ class Design:
             frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
         )
+        features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
-        return design, Batch(X, y, *given, streamed=source is not None)
+        return design, Batch(X, y, *given, streamed=rows.streamed)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.
@@ -233,16 +234,33 @@ class Design:
             A column is missing or of another kind, or has a level that was not seen.
         """
         frame = columns.read_frame(data)
-        target = self._require_response() if response else None
+        if response:
+            self._require_response()
         weights = self.weights if response else None
         inputs = RowInputs.read(frame, weights, self._offset(offset))
-        names, known = self.features, self.known_levels(new_levels)
+        return self.batch_of(frame, inputs, response, self.known_levels(new_levels))
+
+    def batch_of(self, frame, inputs, response, known, part=False):
+        """The complete rows of a frame as numbers, as `apply` returns them.
+
+        Parameters
+        ----------
+        frame : columns.Frame
+        inputs : RowInputs of its rows
+        response : bool
+            Whether to code the response too.
+        known : dict
+            As `known_levels` returns it.
+        part : bool
+            Whether these are some of the rows alone: weights are then as given.
+        """
+        target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, _ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
-        inputs = inputs.at(rows)
+        inputs = inputs.cut(rows) if part else inputs.at(rows)
         inputs.check_classes(self.family, self.response)
-        X = streamed.tiles_for(False, len(rows), len(self.names), self.dtype, None)
+        X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
             materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
         y = None if target is None else code_response(target, table, self.family)
@@ -324,6 +342,10 @@ class Design:
         """Names of the columns that the right side uses, each once."""
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
+
+    def columns_needed(self, others=()):
+        """Names of the columns of both sides, and of others, each once."""
+        return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
         """Of columns whose new levels may be missing values: those known, and which are missing.
@@ -419,6 +441,19 @@ class Design:
             raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:
             self.response.check(self.family)
+
+
+def _read(data, source, wanted, answers, beside, missing, drawn):
+    """The rows of a Frame, or of a source; `drawn` (how many of them or None, seed) a sample."""
+    sample, seed = drawn
+    if sample is not None:
+        whole("sample", sample)
+        named = [value for value in beside if isinstance(value, str)]
+        needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
+        data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
+        source = None
+    read = read_rows if source is None else first_pass.read
+    return read(data, wanted, answers, beside, missing)
 
 
 def _check_arguments(family, dtype, standardize, missing):

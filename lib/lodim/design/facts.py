@@ -80,23 +80,21 @@ def learn(table, wanted):
 
 
 def _learn(table, name, wanted):
-    column = table.columns[name]
-    positive = table.positive_weight
-    n_positive = table.n if positive is None else int(positive.sum())
-    facts, known = Facts(kind_of(column), table.n, n_known=n_positive), None
+    column, positive = table.columns[name], table.positive_weight
+    n_positive, known, found = table.n if positive is None else int(positive.sum()), None, {}
+    found["n_known"] = n_positive
     if has_gaps(table, name):
         known = ~is_missing(column, table.rows)
         n_known = int((known if positive is None else known & positive).sum())
-        facts = replace(
-            facts, n_missing=int((~known).sum()), n_known=n_known, n_gaps=n_positive - n_known
-        )
-    if column.kind == "number" and name in wanted.summed | wanted.ranged:
-        facts = replace(facts, moments=_moments(table, column, known))
+        found |= {"n_missing": int((~known).sum()), "n_known": n_known}
+        found["n_gaps"] = n_positive - n_known
+    if column.kind == "number" and (name in wanted.summed or name in wanted.ranged):
+        found["moments"] = _moments(table, column, known)
     if column.kind == "number" and name in wanted.ranged:
-        facts = replace(facts, extremes=_extremes(table, column, facts.moments))
+        found["extremes"] = _extremes(table, column, found["moments"])
     if column.kind == "level" or (column.kind == "number" and name in wanted.coded):
-        facts = replace(facts, **_count(table, as_levels(column), known))
-    return facts
+        found |= _count(table, as_levels(column), known)
+    return Facts(kind_of(column), table.n, **found)
 
 
 def _moments(table, column, known):

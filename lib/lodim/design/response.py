@@ -1,7 +1,7 @@
 """What stands beside the features: response, weights, offset; and which rows are complete."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -83,8 +83,11 @@ class RowInputs:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        rest = self.offset, self.order, self.clusters, self.groups
-        return RowInputs(weights, *(None if v is None else v[rows] for v in rest))
+        return replace(self.cut(rows), weights=weights)
+
+    def cut(self, rows):
+        """Some rows, weights as they are."""
+        return RowInputs(*(None if v is None else v[rows] for v in vars(self).values()))
 
     @property
     def positive_weight(self):
@@ -186,6 +189,29 @@ def _input_array(frame, value, what):
         raise DataError(f"{what} has {len(array)} values, and the data has {n} rows")
     _check_row_labels(frame, value, what)
     return array
+
+
+def input_values(value, what):
+    """A name as it is, values of rows as an array that can be cut."""
+    if value is None or isinstance(value, str) or np.ndim(value) == 0:
+        return value
+    if what in ("clusters", "groups"):
+        return np.asarray(value)
+    try:
+        if isinstance(value, pd.Series | pd.DataFrame):
+            return value.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+
+
+def cut_input(value, what, start, stop):
+    """The rows from start to stop of what is given of all rows; names and numbers as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if len(value) < stop:
+        raise DataError(f"{what} has {len(value)} values, and the data has more rows")
+    return value[start:stop]
 
 
 def _check_row_labels(frame, value, what):

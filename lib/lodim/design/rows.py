@@ -18,6 +18,7 @@ class Rows:
     inputs : of the complete rows; table : their answers, at least; parts : all of their columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_incomplete : as in a Design
+    streamed : whether the parts are read anew in each pass
     """
 
     inputs: RowInputs
@@ -26,6 +27,7 @@ class Rows:
     rows: np.ndarray
     index: pd.Index
     n_incomplete: int
+    streamed: bool = False
 
 
 def read_rows(frame, wanted, answers, beside, missing):

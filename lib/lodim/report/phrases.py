@@ -84,6 +84,17 @@ def filled(design):
     return [f"Missing values filled in: {', '.join(told)}{more}."]
 
 
+def sampled(design):
+    """How many rows splines were learnt from, as a list of one note, empty where all."""
+    if not design.n_sampled:
+        return []
+    return [
+        "Knots of splines, and what center(), scale() and standardize() take away, are learnt from "
+        f"{design.n_sampled:,} rows: drawn at random, and those of the least and the greatest "
+        "values."
+    ]
+
+
 def _stand_in(fill, design):
     if design.has_level_of_missing(fill.name):
         return "a level of its own"

@@ -79,8 +79,14 @@ def read_dask(frame: Any) -> Source:
 
 def project(source: Source, names: list[str]) -> Source:
     """The source of some columns, whose partitions compute no others where Dask can tell."""
-    frame = source.frame[names]
-    pieces = zip(source.pieces, _partitions(frame), strict=True)
+    frame, old = source.frame[names], source.pieces
+    delayed = _partitions(frame)
+    if len(delayed) != len(old):  # Dask may join small files where it reads few columns
+        old = tuple(
+            replace(old[0], place=f"partition {k + 1}", seen=Fingerprint())  # type: ignore
+            for k in range(len(delayed))
+        )
+    pieces = zip(old, delayed, strict=True)
     some = tuple(replace(piece, delayed=one) for piece, one in pieces)  # type: ignore[type-var]
     return replace(source, names=tuple(names), pieces=some, frame=frame)
 

@@ -74,8 +74,10 @@ def costnet(
         bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
         themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
         have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
         The price of each column that the formula uses (0: free), of what is bought beside them (a
         blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names

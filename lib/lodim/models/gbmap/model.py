@@ -60,8 +60,10 @@ def gbmap(
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial"}, optional
         Loss (y - f)^2; log-loss of two classes; softmax log-loss of K classes, with one learner a
         class in each boost. Default: by the response.

@@ -39,8 +39,10 @@ def glm(
         In an interaction it has all levels where the margin is not in the formula, as in R.
         Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
         the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Identity link; logit of the second of two classes; scores of K classes against the first;
         log link of counts; log link of numbers above 0. Default: one of the first three, by the

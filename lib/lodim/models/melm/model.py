@@ -68,8 +68,10 @@ def melm(
         Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     family : {"binomial", "multinomial"}, optional
         By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
     k : int, optional

@@ -69,8 +69,10 @@ def proset(
         Such as "species ~ .", "np.log(price) ~ . - id".
         Categories in order (of pandas) have a column for each level but the first, 1 where it is
         reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By default that of the response's kind.
     n_batches : int, optional

@@ -85,8 +85,10 @@ def ripr(
         "first + second ~ ." for several responses that share their views.
         Categories in order (of pandas) have a feature for each level but the first, 1 where it is
         reached; C(x) forgets the order.
-    data : frame
+    data : frame, or path
         pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
+        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
+        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
         Rows with missing features are used in the views whose features they have. Rows with a
         missing response are used as said above where ratios serve, and have no vote where views
         vote.
