@@ -235,6 +235,11 @@ def make(name, n_levels):
     return {family.name: family for family in known}[name]
 
 
+def has_classes(family):
+    """Whether responses of a family are classes."""
+    return family.name in ("binomial", "multinomial")
+
+
 def family_of(design):
     """Family of a design's response."""
     return make(design.family, len(design.levels or ()))
