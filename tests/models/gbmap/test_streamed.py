@@ -75,9 +75,9 @@ def test_peak_of_memory(tmp_path, open_):
     if open_:
         arguments |= {"lambda_": None, "refit": "none"}
     problem = problem_of(ld.gbmap, few, y[:256], arguments)
-    fit(problem)  # compiled before memory is counted
     batch = replace(problem.batch, X=X, y=y, rows=np.arange(n), streamed=True)
     problem = replace(problem, batch=batch)
+    fit(problem)  # compiled before memory is counted
     tracemalloc.start()
     try:
         fit(problem)
