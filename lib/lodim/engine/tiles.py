@@ -38,7 +38,9 @@ def unpack(tiles, n):
 
 
 def rows(tiles, i):
-    """The rows at positions i, (r,) -> (r, p)."""
+    """The rows at positions i, (r,) -> (r, p); of tiles on workers, who send them."""
+    if not isinstance(tiles, np.ndarray):
+        return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
 
 
@@ -56,6 +58,8 @@ def pad(v, n_tiles, dtype=np.float64):
 
 def varies(tiles):
     """Which columns are not zero throughout, (p,): most show it in their first tile."""
+    if not isinstance(tiles, np.ndarray):
+        return tiles.varies()
     out = tiles[0].any(axis=1) if len(tiles) else np.zeros(tiles.shape[1], bool)
     rest = np.flatnonzero(~out)
     out[rest] = tiles[:, rest].any(axis=(0, 2))

@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import over_rows
+from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
@@ -15,6 +16,7 @@ from lodim.models.gbmap.starts import (
     krylov,
     place_hinges,
 )
+from lodim.models.gbmap.worker_rows import half_slope
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet
 
@@ -111,12 +113,13 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
 def _bend(state, X, y, score, weight):
     """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
-    squared = state.family.name == "gaussian"
-    y, score, weight = (v.astype(np.float64) for v in (y, score, weight))
-    slope = derivatives(y, score, weight, squared)[0].astype(X.dtype)
     # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
-    zero = np.zeros_like(slope)
-    columns, line = state.beside(X, zero, zero, 0.5 * slope), (1.0, IDENTITY, SQUARED)
+    if isinstance(score, WorkerTiles):
+        columns = state.device.slope(y, score, weight)
+    else:
+        half = half_slope(score, y, weight, state.family.name == "gaussian")
+        columns = state.beside(X, *np.zeros((2, *half.shape), half.dtype), half)
+    line = 1.0, IDENTITY, SQUARED
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
     return lambda v: form(np.concatenate([[0.0, 0.0], v])[None], np.arange(1))[1][0, 2:]
@@ -134,11 +137,14 @@ def _with(V, w):
 
 
 def _projected(X, V, threads):
-    """Tiles of X V, on the host."""
+    """Tiles of X V, on the host; on the workers if X is there."""
     r = V.shape[1]
-    theta, out = np.hstack([np.zeros((r, 2)), V.T]), np.zeros((len(X), r, tiles.TILE))
-    line = 1.0, IDENTITY, False
-    over_rows(forward, X, theta, np.ones(r), *line, np.arange(r), out, threads=threads)
+    theta = np.hstack([np.zeros((r, 2)), V.T])
+    rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
+    if isinstance(X, WorkerTiles):
+        return X.add(forward, (r, tiles.TILE), *rest)
+    out = np.zeros((len(X), r, tiles.TILE))
+    over_rows(forward, X, *rest, out, threads=threads)
     return out
 
 
