@@ -52,12 +52,11 @@ def checked_client(client):
 
 @dataclass(frozen=True)
 class Group:
-    """Parts [lo, hi) of the rows, n_rows of them, and the worker that makes them first."""
+    """Parts [lo, hi) of the rows, n_rows of them."""
 
     lo: int
     hi: int
     n_rows: int
-    address: str
 
     @property
     def tiles(self):
@@ -69,56 +68,49 @@ class Group:
 class Cluster:
     """The workers of a client, and the groups of n rows that are shared among them.
 
-    Groups are as large as their workers have threads, in the order of the addresses.
+    There are as many groups as workers, and Dask gives one to each: it begins with those who have
+    nothing to do. No task names its worker. One that does, with `allow_other_workers`, waits for
+    ever once all workers have died and others have come (distributed 2026.8).
     """
 
     def __init__(self, client, n):
         self.client = checked_client(client)
-        threads = _in_words(client, client.nthreads)
-        if not threads:
-            raise DeviceError("the Dask cluster has no worker: start one, or leave out client=")
-        _compare(_in_words(client, lambda: client.run(host)))
-        homes = sorted(threads)
+        n_workers = len(_workers(client))
+        _compare(_in_words(client, lambda: client.run(host, on_error="return")))
         n_parts = -(-n // PART)
-        share = np.cumsum([0, *(threads[home] for home in homes)])
-        bounds = share * n_parts // share[-1]
-        self.groups = [
-            Group(int(lo), int(hi), min(n, int(hi) * PART) - int(lo) * PART, home)
-            for home, (lo, hi) in zip(homes, pairwise(bounds), strict=True)
-            if hi > lo
-        ]
+        n_groups = min(n_parts, n_workers)
+        bounds = pairwise(n_parts * i // n_groups for i in range(n_groups + 1))
+        self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
 
     def check_room(self, row_bytes):
         """Raise DataError where a group does not fit the memory of its worker."""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
-        for group in self.groups:
-            limit = known.get(group.address, {}).get("memory_limit")
-            need = group.n_rows * (row_bytes + BESIDE)
+        rows = max(group.n_rows for group in self.groups)
+        need = rows * (row_bytes + BESIDE)
+        for address, worker in known.items():
+            limit = worker["memory_limit"]
             if limit and need > ROOM * limit:
                 raise DataError(
-                    f"{group.n_rows:,} rows on the Dask worker {group.address} take "
-                    f"{need / 1e9:.1f} GB, and it may hold {ROOM * limit / 1e9:.1f} GB of its "
-                    f"{limit / 1e9:.1f}: start more workers, or take dtype='float32' or sample="
+                    f"{rows:,} rows on each Dask worker take {need / 1e9:.1f} GB, and {address} may "
+                    f"hold {ROOM * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start more "
+                    "workers, or take dtype='float32' or sample="
                 )
 
-    def submit(self, work, held=(), sent=(), name=None, homes=False):
+    def submit(self, work, held=(), sent=(), name=None):
         """A future of work(group, threads, *held arrays of the group, *sent) for each group.
 
         held : WorkerTiles; sent : of each group its own, or one for all
-        homes : whether the results are to be kept where the groups belong
         """
         name = name or work.__name__
         futures = []
         for i, group in enumerate(self.groups):
-            where = {"workers": [group.address], "allow_other_workers": True} if homes else {}
             mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
             futures.append(
                 self.client.submit(
                     Task(work, group, mine),
                     *(array.futures[i] for array in held),
-                    key=f"lodim-{name}-{uuid4().hex}",
+                    key=f"lodim-{name.strip('_')}-{uuid4().hex}",
                     pure=False,
-                    **where,
                 )
             )
         return futures
@@ -176,6 +168,18 @@ async def _gathered(client, futures):
     return await client.gather(futures, asynchronous=True)
 
 
+def _workers(client):
+    """Threads of each worker, by address; DeviceError where none comes within GONE seconds."""
+    try:
+        _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
+    except TimeoutError as error:
+        raise DeviceError(
+            f"the Dask cluster has no worker, and none has come for {GONE:.0f} seconds: start one, "
+            "or leave out client="
+        ) from error
+    return _in_words(client, client.nthreads)
+
+
 def _threads():
     """Threads of the worker that this task runs on."""
     from distributed import get_worker
@@ -221,7 +225,11 @@ def host():
 def _compare(hosts):
     """Raise where versions differ from those here; warn where the workers' processors differ."""
     here = host()
+    # One that died meanwhile is replaced, or not, as any that dies later.
+    hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}
     for address, there in hosts.items():
+        if isinstance(there, Exception):
+            raise DeviceError(f"the Dask worker {address} cannot run lodim: {there}") from there
         for name in SAME:
             if there[name] != here[name]:
                 raise DeviceError(
@@ -329,7 +337,7 @@ class WorkerTiles:
 
     def constant(self, value):
         """WorkerTiles (n_tiles, 64) of one number in all rows."""
-        futures = self.cluster.submit(_constant, (), (value,), homes=True)
+        futures = self.cluster.submit(_constant, (self,), (value,))
         return WorkerTiles(self.cluster, futures, self.n, (len(self), TILE), np.float64)
 
     def column(self, values):
@@ -341,7 +349,7 @@ class WorkerTiles:
             if here is values:
                 return there
         each = [values[g.lo * PART : g.lo * PART + g.n_rows] for g in self.groups]
-        futures = self.cluster.submit(_column, (), (Each(each),), homes=True)
+        futures = self.cluster.submit(_column, (self,), (Each(each),))
         shape = (len(self), *values.shape[1:], TILE)
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
@@ -384,7 +392,7 @@ def read_parts(client, make, n, p, dtype):
     """
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
-    read = cluster.submit(_read, (), (make,), homes=True)
+    read = cluster.submit(_read, (), (make,))
     rows = [WorkerTiles(cluster, read, n, (tiles.count(n),), dtype)]
     widths = cluster.results(cluster.submit(_widths, rows))[0]
     X = _field(rows, n, "X", (p,), dtype)
@@ -500,11 +508,11 @@ def _cast(X, dtype):
     return X.astype(dtype)
 
 
-def _constant(group, threads, value):
+def _constant(group, threads, X, value):
     return _as_tiles(np.full(group.n_rows, value))
 
 
-def _column(group, threads, values):
+def _column(group, threads, X, values):
     return _as_tiles(values)
 
 
