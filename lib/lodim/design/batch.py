@@ -66,6 +66,11 @@ class Batch:
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
+    @property
+    def n_positive(self):
+        """Number of rows of weight above zero."""
+        return self.n if self.weights is None else int(np.count_nonzero(self.weights))
+
     def offsets(self, n_scores):
         """(n, n_scores) the offset of each row and score, zero where none is given; to read only.
 
@@ -114,8 +119,7 @@ def _moments(X, weight):
 
 def counted(batch):
     """The rows of weight above zero: the batch itself where all rows count."""
-    i = batch.positive_weight
-    return batch if len(i) == batch.n else subset(batch, i)
+    return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):

@@ -60,7 +60,9 @@ def varies(tiles):
     """Which columns are not zero throughout, (p,): most show it in their first tile."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
-    out = tiles[0].any(axis=1) if len(tiles) else np.zeros(tiles.shape[1], bool)
-    rest = np.flatnonzero(~out)
-    out[rest] = tiles[:, rest].any(axis=(0, 2))
+    out, first = np.zeros(tiles.shape[1], bool), 0
+    while first < len(tiles) and not out.all():
+        rest, last = np.flatnonzero(~out), min(max(1, 2 * first), first + TILES_PER_BLOCK)
+        out[rest] = tiles[first:last, rest].any(axis=(0, 2))
+        first = last
     return out

@@ -91,7 +91,7 @@ class Cluster:
             limit = worker["memory_limit"]
             if limit and need > ROOM * limit:
                 raise DataError(
-                    f"{rows:,} rows on each Dask worker take {need / 1e9:.1f} GB, and {address} may "
+                    f"{rows:,} rows on a Dask worker take {need / 1e9:.1f} GB, and {address} may "
                     f"hold {ROOM * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start more "
                     "workers, or take dtype='float32' or sample="
                 )

@@ -287,7 +287,7 @@ def _automatic(spec, settings, family, batch):
     """The settings, values for those that are "auto"."""
     if not spec.auto_settings:
         return settings
-    values = spec.auto_settings(family, max(1, len(batch.positive_weight)))
+    values = spec.auto_settings(family, max(1, batch.n_positive))
     return replace(settings, **{k: v for k, v in values.items() if getattr(settings, k) == "auto"})
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import over_rows
+from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
@@ -16,7 +16,7 @@ from lodim.models.gbmap.starts import (
     krylov,
     place_hinges,
 )
-from lodim.models.gbmap.worker_rows import half_slope
+from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet
 
@@ -92,11 +92,12 @@ def lead_in_span(objective, penalty, state, k, near, near_sign):
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
-    theta, sign = _starts(state, k, sampled, U, penalty.ridge[-1], 1 if len(near) else None)
+    at = sampled.astype(np.float64), U
+    theta, sign = _starts(state, k, *at, penalty.ridge[-1], 1 if len(near) else None)
     theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
     sign = np.concatenate([sign, near_sign])
     within = penalize(settings, V.shape[1], state.p)
-    rows = stage_objective(state, (Z.astype(X.dtype), y, score, weight), within)
+    rows = stage_objective(state, (Z, y, score, weight), within)
     end = lbfgs(rows(sign), theta, max_iter=SPAN_ITER, tol=0.0, ftol=SPAN_FTOL)
     theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
     if on_sample:
@@ -117,8 +118,12 @@ def _bend(state, X, y, score, weight):
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
     else:
-        half = half_slope(score, y, weight, state.family.name == "gaussian")
-        columns = state.beside(X, *np.zeros((2, *half.shape), half.dtype), half)
+        slope, squared = np.empty_like(y), state.family.name == "gaussian"
+        for lo in range(0, len(y), tiles.TILES_PER_BLOCK):
+            own = slice(lo, lo + tiles.TILES_PER_BLOCK)
+            slope[own] = loss_slope(score[own], y[own], weight[own], squared)
+        zero = np.zeros_like(slope)
+        columns = state.beside(X, zero, zero, 0.5 * slope)
     line = 1.0, IDENTITY, SQUARED
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
@@ -137,14 +142,17 @@ def _with(V, w):
 
 
 def _projected(X, V, threads):
-    """Tiles of X V, on the host; on the workers if X is there."""
+    """Tiles of X V of the precision of X, on the host; on the workers if X is there."""
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
     if isinstance(X, WorkerTiles):
-        return X.add(forward, (r, tiles.TILE), *rest)
-    out = np.zeros((len(X), r, tiles.TILE))
-    over_rows(forward, X, *rest, out, threads=threads)
+        return X.add(forward, (r, tiles.TILE), *rest).astype(X.dtype)
+    out = np.empty((len(X), r, tiles.TILE), X.dtype)
+    for i in map(tiles.of_rows, row_spans(len(X) * tiles.TILE)):
+        part = np.zeros((len(X[i]), r, tiles.TILE))
+        over_rows(forward, X[i], *rest, part, threads=threads)
+        out[i] = part
     return out
 
 

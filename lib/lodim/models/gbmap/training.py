@@ -95,7 +95,8 @@ class BoostState:
         scale = _scale(batch.y, base[:, 0], weight) if family.name == "gaussian" else 1.0
         null = family.null_intercept(batch.y, weight, base)
         intercept = (base[0] + null - base[0]) / scale
-        X, y, rotation = batch.X, batch.y / scale, None
+        y = batch.y if scale == 1.0 else batch.y / scale
+        X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = Rotation.from_batch(batch)
@@ -152,7 +153,12 @@ class BoostState:
             return self.X, *self.device.problem(k)
         if self.device is not None:
             return self.X, *self.device.margin(k), self.device.weight
-        return _as_tiles(self.X, *self.margin(k), self.weight)
+        y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
+        for i in row_spans(len(self.y)):
+            own, columns = tiles.of_rows(i), (*self.margin(k, i), self.weight[i])
+            for out, v in zip((y[own], score[own], weight[own]), columns, strict=True):
+                out[:] = tiles.pad(v, len(out), out.dtype)
+        return self.X, y, score, weight
 
     def sample_rows(self, k, most=SAMPLE):
         """The same of the sample, or of `most` of its rows, on the host."""
@@ -199,15 +205,16 @@ class BoostState:
         X = self.X if self.sample is None else self.sample_X
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
-    def margin(self, k):
-        """Response and score of the one-score problem for score k, (n,) each."""
-        return _margin(self.family, self.y, tiles.unpack(self.score, len(self.y)), k)
+    def margin(self, k, rows):
+        """Response and score of the one-score problem for score k, of a span of rows."""
+        score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
+        return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
         """Response, score and weights of the sample for score k, or of all rows without one."""
         i = self.sample
         if i is None:
-            return *self.margin(k), self.weight
+            return *self.margin(k, slice(0, len(self.y))), self.weight
         score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 

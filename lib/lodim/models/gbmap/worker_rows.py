@@ -53,7 +53,7 @@ class WorkerRows:
     def slope(self, y, score, weight):
         """Half the loss's slope in each row's score, and two columns of zeros before it."""
         squared = self.family.name == "gaussian"
-        half = score.map(half_slope, y, weight, squared)
+        half = score.map(_half_slope, y, weight, squared)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
@@ -98,10 +98,14 @@ def margin_score(score, k):
     return score[:, k] - largest - np.log(total)
 
 
-def half_slope(score, y, weight, squared):
-    """Half the slope of each row's loss in its score, in the precision of the scores."""
+def loss_slope(score, y, weight, squared):
+    """Slope of each row's loss in its score."""
     y, f, weight = (v.astype(np.float64) for v in (y, score, weight))
-    return 0.5 * derivatives(y, f, weight, squared)[0].astype(score.dtype)
+    return derivatives(y, f, weight, squared)[0]
+
+
+def _half_slope(score, y, weight, squared):
+    return 0.5 * loss_slope(score, y, weight, squared).astype(score.dtype)
 
 
 def _deviance(rows, score, y, weight, family):
