@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import single_blas, sum_rows
+from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
@@ -22,7 +22,7 @@ from lodim.models.gbmap.objective import (
     precision_of,
     stage_objective,
 )
-from lodim.models.gbmap.settings import WIDE
+from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import Preconditioned
@@ -228,7 +228,16 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _steepest(state, k, rows):
-    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs."""
+    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs.
+
+    Where there are several spans it is taken block by block, of which the copies are small.
+    """
+    step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
+    blocks = (slice(lo, min(rows.stop, lo + step)) for lo in range(rows.start, rows.stop, step))
+    return sum(_steepest_of_block(state, k, i) for i in blocks)
+
+
+def _steepest_of_block(state, k, rows):
     y, base = state.margin(k, rows)
     slope = 2.0 * (base - y) if state.family.name == "gaussian" else expit(base) - y
     X = state.X[tiles.of_rows(rows)]
