@@ -12,6 +12,7 @@ to them.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, reduce
 from importlib.util import find_spec
 from itertools import pairwise
@@ -101,7 +102,21 @@ def count_blocks(tiles):
 
 def available_threads():
     """Threads that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(count, _most_threads.get() or count)
+
+
+_most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+@contextmanager
+def at_most(threads):
+    """No more threads are available within; of this thread alone."""
+    token = _most_threads.set(threads)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
 
 
 @lru_cache(maxsize=1)

@@ -37,6 +37,11 @@ def unpack(tiles, n):
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
 
+def by_row(tiles, n):
+    """Columns of the first n rows, (n_tiles, 64) -> (n,) or (n_tiles, K, 64) -> (n, K)."""
+    return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
+
+
 def rows(tiles, i):
     """The rows at positions i, (r,) -> (r, p); of tiles on workers, who send them."""
     if not isinstance(tiles, np.ndarray):

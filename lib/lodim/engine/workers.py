@@ -16,11 +16,12 @@ from importlib import import_module, metadata
 from itertools import pairwise
 from platform import python_version
 from uuid import uuid4
+from weakref import ref
 
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN, SPAN_ROWS, count_blocks, for_blocks
+from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, count_blocks, for_blocks, single_blas
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
 
@@ -161,7 +162,9 @@ class Task:
     sent: tuple
 
     def __call__(self, *held):
-        return self.work(self.group, _threads(), *held, *self.sent)
+        threads = _threads()
+        with at_most(threads):
+            return self.work(self.group, threads, *held, *self.sent)
 
 
 async def _gathered(client, futures):
@@ -259,7 +262,7 @@ class WorkerTiles:
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        self.beside = {}
+        self.beside, self._sent = {}, []
 
     def __len__(self):
         return self.shape[0]
@@ -313,11 +316,17 @@ class WorkerTiles:
     def spans(self, function, *args):
         """A list of function(rows, *tiles of a span, *args) of all spans, in order.
 
-        rows : number of rows in the span; WorkerTiles come first among the args
+        rows : where the span is among all rows, a slice
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
+
+    def map_spans(self, work, *rows):
+        """A list of work(X, *rows) of all spans, in order; see `over_spans`."""
+        given = [v is not None for v in rows]
+        columns = [self.column(v) for v in rows if v is not None]
+        return self.spans(_rowwise, *columns, work, given)
 
     def take(self, i):
         """The rows at positions i, (r,) -> (r, ...)."""
@@ -343,15 +352,22 @@ class WorkerTiles:
     def column(self, values):
         """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K).
 
-        An array that was read with the rows is not sent: each worker has its part.
+        An array that was read with the rows is not sent: each worker has its part. One that was
+        sent is remembered while it lives.
         """
-        for here, there in self.beside.values():
+        if not any(values.strides):
+            return self.constant(float(values.flat[0]))
+        self._sent = [(here, there) for here, there in self._sent if here() is not None]
+        known = [*self.beside.values(), *((here(), there) for here, there in self._sent)]
+        for here, there in known:
             if here is values:
                 return there
         each = [values[g.lo * PART : g.lo * PART + g.n_rows] for g in self.groups]
         futures = self.cluster.submit(_column, (self,), (Each(each),))
         shape = (len(self), *values.shape[1:], TILE)
-        return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+        there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+        self._sent.append((ref(values), there))
+        return there
 
     def varies(self):
         """Which columns are not zero throughout, (p,)."""
@@ -398,7 +414,7 @@ def read_parts(client, make, n, p, dtype):
     X = _field(rows, n, "X", (p,), dtype)
     for name, width in widths.items():
         held = _field(rows, n, name, width)
-        X.beside[name] = _flat(held.gather(), n), held
+        X.beside[name] = tiles.by_row(held.gather(), n), held
     return X
 
 
@@ -432,11 +448,6 @@ def _as_tiles(v):
     if v.ndim == 2:
         return tiles.pack(v)
     return tiles.pad(v, tiles.count(len(v)))
-
-
-def _flat(array, n):
-    """Tiles of n rows as (n,) or (n, K)."""
-    return array.reshape(-1)[:n] if array.ndim == 2 else tiles.unpack(array, n)
 
 
 def _widths(group, threads, rows):
@@ -493,11 +504,20 @@ def _span_sums(group, threads, X, *rest):
 def _by_span(group, threads, X, *rest):
     *held, function, at, sent = rest
     out = []
-    for first in range(0, len(X), PART_TILES):
-        part = slice(first, first + PART_TILES)
-        rows = min(PART, group.n_rows - first * TILE)
-        out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
+    with single_blas():
+        for first in range(0, len(X), PART_TILES):
+            part, start = slice(first, first + PART_TILES), group.lo * PART
+            lo, hi = first * TILE, min(first * TILE + PART, group.n_rows)
+            rows = slice(start + lo, start + hi)
+            out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
     return out
+
+
+def _rowwise(rows, X, *rest):
+    """work(X, *rows) with columns as arrays of the rows of a span."""
+    *columns, work, given = rest
+    flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
+    return work(X, *(next(flat) if there else None for there in given))
 
 
 def _take(group, threads, X, i):

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows
 from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 
@@ -164,8 +164,7 @@ def divided(v, by):
 
 
 def _effects(rows, X, weight, learners):
-    with single_blas():
-        return effect_sums(learners, X, weight.reshape(-1)[:rows])
+    return effect_sums(learners, X, by_row(weight, rows.stop - rows.start))
 
 
 def effect_sums(learners, tiles, weight):

@@ -66,6 +66,11 @@ class WorkerRows:
         """Scores of the sampled rows, (r, K)."""
         return self.score.take(self.sample)
 
+    def margin_spans(self, function, k, *args):
+        """A list of function(X, y, score, weight, *args) of all spans for score k, in order."""
+        K = self.family.n_scores
+        return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
+
     def deviance(self):
         """Weighted mean deviance of the rows, in squares of the response's scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
@@ -108,6 +113,11 @@ def _half_slope(score, y, weight, squared):
     return 0.5 * loss_slope(score, y, weight, squared).astype(score.dtype)
 
 
+def _of_margin(rows, X, y, score, weight, n_scores, k, function, args):
+    columns = _response(y, n_scores, k, float), _margin_score(score, k, float), weight
+    return function(X, *(tiles.by_row(v, rows.stop - rows.start) for v in columns), *args)
+
+
 def _deviance(rows, score, y, weight, family):
-    y, weight = (v.reshape(-1)[:rows] for v in (y, weight))
-    return dot(weight, family.deviance(y, tiles.unpack(score, rows)))
+    score, y, weight = (tiles.by_row(v, rows.stop - rows.start) for v in (score, y, weight))
+    return dot(weight, family.deviance(y, score))
