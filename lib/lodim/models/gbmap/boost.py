@@ -11,6 +11,7 @@ from lodim.checks import MOST
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
+from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
 from lodim.models.gbmap.kernels.starts import MIXTURES
@@ -55,9 +56,19 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
         if eval_batch is not None:
-            eval_score = eval_score + learners.score(eval_batch.X, eval_batch.n, threads)
+            eval_score = _with_scores(eval_score, learners, eval_batch, threads)
         log["deviance"] = np.full(family.n_scores, state.deviance())
         yield learners, log, eval_score
+
+
+def _with_scores(score, learners, batch, threads):
+    """Scores (n, K) plus those of learners, of blocks with a row that counts."""
+    score = score.copy()
+    for lo, hi in batch.runs or [(0, len(batch.X))]:
+        X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]
+        rows = slice(BLOCK * lo, min(batch.n, BLOCK * hi))
+        score[rows] += learners.score(X, rows.stop - rows.start, threads)
+    return score
 
 
 def combine(parts):
