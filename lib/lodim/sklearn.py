@@ -58,7 +58,10 @@ __all__ = [
 
 # What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
 # that of the class.
-OF_ROWS = {"weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"}
+OF_ROWS = {
+    *("weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"),
+    *("sample", "client"),
+}
 OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
 HELP = """

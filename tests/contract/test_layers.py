@@ -52,15 +52,15 @@ BASE = {"errors", "checks", "forms", "text", "progress"}
 MAY = {  # what each block may import beside itself, from the bottom up
     "errors": set(), "text": set(), "progress": {"errors"}, "checks": BASE, "forms": BASE,
     "formula": BASE, "engine": BASE,
-    "design": BASE | {"formula", "engine"}, "family": BASE | {"engine"},
-    "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE,
+    "design": BASE | {"formula", "engine", "sources"}, "family": BASE | {"engine"},
+    "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE, "sources": BASE | {"datasets"},
 }  # fmt: skip
 MAY["plot"] = BASE | {"report"}
 MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export"}
 MAY["diagnostics"] = BASE | {"engine", "design", "report"}
 MAY["fitting"] = BASE | {
-    "formula", "engine", "design", "family", "report", "export", "page", "diagnostics"
+    "formula", "engine", "sources", "design", "family", "report", "export", "page", "diagnostics"
 }  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]

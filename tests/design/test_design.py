@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lodim.design import evaluate as expression
-from lodim.design.design import Design, _check_size
+from lodim.design.design import Design
+from lodim.design.terms import check_size
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
 from lodim.formula.formula import quote
@@ -494,15 +495,15 @@ def test_splines_are_counted_before_they_are_learnt(few, monkeypatch):
 
 def test_wide_and_long_data_meet_no_limit():
     keys = [((f"x{k}", None),) for k in range(10_000)]
-    _check_size([1] * 10_000, keys, 100_000)
-    _check_size([1] * 25, keys[:25], 10_000_000)
-    _check_size([25], keys[:1], 10_000_000)
-    _check_size([1] * 5_050, keys[:100], 100_000)
-    _check_size([1] * 90_000, keys[:400], 1_000)
+    check_size([1] * 10_000, keys, 100_000)
+    check_size([1] * 25, keys[:25], 10_000_000)
+    check_size([25], keys[:1], 10_000_000)
+    check_size([1] * 5_050, keys[:100], 100_000)
+    check_size([1] * 90_000, keys[:400], 1_000)
     with pytest.raises(DataError, match="101,000,000 numbers"):
-        _check_size([101], keys[:1], 1_000_000)
+        check_size([101], keys[:1], 1_000_000)
     with pytest.raises(DataError, match="1,000,000 features in all are allowed"):
-        _check_size([101] * 10_000, keys, 30)
+        check_size([101] * 10_000, keys, 30)
 
 
 def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
@@ -526,7 +527,7 @@ def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
     assert calls == ["bs(a, df=4)"]
     monkeypatch.setattr("lodim.design.materialize.KEPT", 0)
     assert_same(batch, Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)[1])
-    assert len(calls) == 4 and design.names[4] == "bs(a, df=4)[0]:c"
+    assert len(calls) == 7 and design.names[4] == "bs(a, df=4)[0]:c"
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -14,6 +14,7 @@ from lodim.engine.tiles import TILE
 BLOCK = 512
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
+NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # what `moments` is of none
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
@@ -24,12 +25,18 @@ def read_only(x):
     return view
 
 
-def kernel_weights(weights):
-    """Weights (n,) of `moments`, None for ones, in a range whose sums do not leave float64."""
+def weight_unit(weights):
+    """What weights (n,) are divided by in `moments`, so that their sums do not leave float64."""
+    if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
+        return 1.0
+    return float(weights.max())
+
+
+def kernel_weights(weights, unit=1.0):
+    """Weights (n,) as `moments` takes them, None for ones."""
     if weights is None:
         return read_only(NO_WEIGHTS)
-    out_of_range = not 1e-100 < weights.max() < 1e100
-    return read_only(weights / weights.max() if out_of_range else weights)
+    return read_only(weights if unit == 1.0 else weights / unit)
 
 
 @njit(**_OPTIONS)
@@ -55,10 +62,11 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Weighted mean, population sd, least and greatest of x where the weight is positive.
+    """Sum of weights, mean, sum of squares about it, least and greatest of x; weighted.
 
-    Blocks are centred at their own mean and merged by the formula of Chan, Golub & LeVeque
-    (1979), so that a large mean does not cancel the variance.
+    Rows of weight zero are as if they were not there. Blocks are centred at their own mean and
+    merged by the formula of Chan, Golub & LeVeque (1979), so that a large mean does not cancel the
+    variance.
     """
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
@@ -86,7 +94,26 @@ def moments(x, rows, weights):
         total += block_total
         mean += delta * (block_total / total)
         spread += block_spread + delta * delta * ((total - block_total) * (block_total / total))
-    return mean, math.sqrt(spread / total), least, greatest
+    return total, mean, spread, least, greatest
+
+
+def merge_moments(parts):
+    """Moments of all rows, (..., 5), from those of parts of them in order, by the same formula."""
+    parts = iter(parts)
+    total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
+    for part in parts:
+        part_total, part_mean, part_spread, part_least, part_greatest = np.moveaxis(
+            np.asarray(part), -1, 0
+        )
+        both = total + part_total
+        share = np.divide(part_total, both, out=np.zeros_like(both), where=both > 0.0)
+        delta = np.where(total > 0.0, part_mean - mean, 0.0)
+        apart = np.where(part_total > 0.0, delta * delta * (total * share), 0.0)
+        mean = np.where(total > 0.0, mean + delta * share, part_mean)
+        spread = spread + part_spread + apart
+        least, greatest = np.minimum(least, part_least), np.maximum(greatest, part_greatest)
+        total = both
+    return np.stack([total, mean, spread, least, greatest], axis=-1)
 
 
 @njit(**_OPTIONS)

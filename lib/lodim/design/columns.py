@@ -168,6 +168,19 @@ def read_column(frame, name):
         There is no such column, or two, or it holds what is neither numbers nor levels, or text
         that cannot be written.
     """
+    check_name(frame, name)
+    column = frame.fetch(frame.keys[name])
+    if isinstance(column, Column):
+        return column
+    column = to_column(column, name)
+    for level in column.levels or ():
+        if isinstance(level, str):
+            _check_text(level, f"{level!r:.60} of column {name!r}", "replace it")
+    return column
+
+
+def check_name(frame, name):
+    """Raise unless a frame has one column of a name, and that can be written."""
     if name not in frame.keys:
         near = " or ".join(map(repr, near_matches(name, frame.names)))
         hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
@@ -175,11 +188,6 @@ def read_column(frame, name):
     if name in frame.repeated:
         raise DataError(f"two columns of the data are called {name!r}; rename one")
     _check_text(name, f"the column name {name!r}", "rename it")
-    column = to_column(frame.fetch(frame.keys[name]), name)
-    for level in column.levels or ():
-        if isinstance(level, str):
-            _check_text(level, f"{level!r:.60} of column {name!r}", "replace it")
-    return column
 
 
 def _check_text(text, what, cure):
@@ -328,6 +336,109 @@ def without_levels(column, known, forgiven=None):
     return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
 
 
+def cut(column, start, stop):
+    """The column in the rows from start up to stop, a view."""
+    held = {key: getattr(column, key) for key in ("values", "codes")}
+    return replace(column, **{k: None if x is None else x[start:stop] for k, x in held.items()})
+
+
+def concat(stretches):
+    """One column of several stretches of rows, in order.
+
+    Categories that are declared alike stay; otherwise levels are those of all stretches, sorted.
+
+    Raises
+    ------
+    DataError
+        Numbers in one stretch are text or categories in another.
+    """
+    if len(stretches) == 1:
+        return stretches[0]
+    kind = join_kinds([kind_of(column) for column in stretches])
+    name = stretches[0].name
+    if kind.kind != "level":
+        values = [
+            np.full(len(c.codes), np.nan) if c.values is None else c.values for c in stretches
+        ]
+        return Column(name, kind.kind, np.concatenate(values), whole=kind.whole)
+    place = {level: i for i, level in enumerate(kind.levels)}
+    codes = [_place_codes(column, kind.levels, place) for column in stretches]
+    parts = {"levels": kind.levels, "declared": kind.declared, "ordered": kind.ordered}
+    return Column(name, "level", None, np.concatenate(codes), **parts)
+
+
+def _place_codes(column, levels, place):
+    """Positions in `levels` of a column's values, -1 where one is missing, (n,) int32."""
+    if column.kind == "empty":
+        return np.full(len(column.values), -1, np.int32)
+    if column.levels == levels:
+        return column.codes.astype(np.int32)
+    places = np.array([*(place[level] for level in column.levels), -1], np.int32)
+    return places[column.codes]
+
+
+def kind_of(column):
+    """What a column holds, without its rows."""
+    return replace(column, values=None, codes=None)
+
+
+def join_kinds(kinds):
+    """What columns of one name hold together, as a Column without rows."""
+    held = [kind for kind in kinds if not is_open(kind)]
+    if not held:
+        return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
+    first = held[0]
+    for kind in held:
+        check_alike(first, kind)
+    if first.kind == "number":
+        return replace(first, whole=all(kind.whole for kind in kinds))
+    if len({(kind.levels, kind.declared, kind.ordered) for kind in held}) == 1:
+        return first
+    if any(kind.ordered for kind in held):
+        raise DataError(
+            f"the ordered categories of column {first.name!r} are not the same in all parts of the "
+            "data; give each the same categories"
+        )
+    levels = tuple(sorted({level for kind in held for level in kind.levels}))
+    return Column(first.name, "level", levels=levels)
+
+
+def is_open(column):
+    """Whether every value is missing, so that other rows say what the column holds."""
+    return column.kind != "number" and not column.levels
+
+
+def sketch(column):
+    """What a column holds, without its rows and most of its levels."""
+    return Column(column.name, column.kind, levels=column.levels[:3])
+
+
+def at(column, rows):
+    """The column in some rows, a copy."""
+    held = {key: getattr(column, key) for key in ("values", "codes")}
+    return replace(column, **{k: None if x is None else x[rows].copy() for k, x in held.items()})
+
+
+def check_alike(one, other, here="one part", there="another"):
+    """Raise where a column holds numbers in one place and text or categories in another."""
+    if is_open(one) or is_open(other) or _sort(one) == _sort(other):
+        return
+
+    def shown(column):
+        return "numbers" if column.kind == "number" else first_few(column.levels, 3)
+
+    raise DataError(
+        f"column {one.name!r} holds {shown(one)} in {here} and {shown(other)} in {there}; make "
+        "all of it numbers, or all of it text"
+    )
+
+
+def _sort(column):
+    """What can be joined: numbers, or levels that are text, true and false, or numbers."""
+    level = None if column.kind == "number" else column.levels[0]
+    return type(level) if isinstance(level, str | bool | None) else float
+
+
 def take(x, rows):
     """The rows asked for; all of them, without a copy, where `rows` is empty (see `moments`)."""
     return x[rows] if rows.size else x
@@ -357,9 +468,13 @@ def recode(column, levels, rows, cure=""):
     positions = place[codes]
     unknown = np.flatnonzero((positions < 0) & (codes >= 0))
     if len(unknown):
-        level = column.levels[codes[unknown[0]]]
-        raise DataError(
-            f"column {column.name!r} has the level {level!r}, which is not among those the model "
-            f"knows: {first_few([*levels])}{cure}"
-        )
+        raise_unknown_level(column.name, column.levels[codes[unknown[0]]], levels, cure)
     return positions
+
+
+def raise_unknown_level(name, level, levels, cure=""):
+    """Say that a level is none of those that are known."""
+    raise DataError(
+        f"column {name!r} has the level {level!r}, which is not among those the model knows: "
+        f"{first_few([*levels])}{cure}"
+    )

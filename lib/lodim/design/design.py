@@ -1,31 +1,28 @@
 """From a frame to numbers: what a formula learns from data, and how it is applied to new data."""
 
 import itertools
-import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lodim import forms
-from lodim.checks import one_of
-from lodim.design import columns, factors, materialize
+from lodim.checks import one_of, whole
+from lodim.design import columns, factors, first_pass, materialize, sampling
 from lodim.design import missing as gaps
+from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
+from lodim.design.features import Features
 from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
-from lodim.design.table import rows_to_learn
-from lodim.engine import tiles
+from lodim.design.rows import read_rows
+from lodim.design.scratch import tiles_for
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote
+from lodim.sources.read import read_source
 
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
-MAX_FEATURES = 1_000_000
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
-MAX_LETTERS = 25_000_000  # of the features' names
-# Features that a formula may make: so many of each column in any case; beyond that so many in all,
-# and so many numbers in all rows (0.8 GB).
-EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
 LISTS = ("names", "term_names", "constant", "left_out")  # which are tuples here
 MISSING = ("drop", "indicator", "keep")  # what can be done where a feature is missing
 
@@ -55,6 +52,7 @@ class Design:
     fills : a Fill of each column of the right side, in order; empty but with 'indicator'
     n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
+    n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
     """
 
     formula: str
@@ -77,6 +75,7 @@ class Design:
     fills: tuple[gaps.Fill, ...] = ()
     n_incomplete: int = 0
     frame_kind: str = PANDAS
+    n_sampled: int = 0
 
     @classmethod
     def learn(
@@ -95,6 +94,10 @@ class Design:
         clusters=None,
         groups=None,
         which=None,
+        sample=None,
+        seed=0,
+        scratch=None,
+        client=None,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -106,8 +109,9 @@ class Design:
         ----------
         formula : str
             For instance ``"y ~ ."``; see `lodim.formula.formula`.
-        data : DataFrame or mapping
-            pandas, polars or another frame that narwhals reads, or a dict of columns.
+        data : DataFrame or mapping, path or other source
+            pandas, polars or another frame that narwhals reads, or a dict of columns; or what
+            `read_source` reads part by part.
         family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
             None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
             other numbers are gaussian.
@@ -132,6 +136,14 @@ class Design:
             Which rows are held out together, where folds are drawn.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
+        sample : int, optional
+            So many of the rows alone, drawn at random by where they stand and `seed`.
+        seed : int
+        scratch : str, optional
+            Folder of the file that holds the features; without it they are in memory, or where
+            `data` are not and half of what is free is too little, in the temporary folder.
+        client : dask.distributed.Client, optional
+            Whose workers read the data and hold the features.
 
         Returns
         -------
@@ -142,26 +154,32 @@ class Design:
         FormulaError, DataError, ArgumentError, MissingExtraError
         """
         _check_arguments(family, dtype, standardize, missing)
-        frame = columns.read_frame(data)
+        source = read_source(data)
+        data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
-        keys, response = expand(parsed, frame.names, hidden), _response(chosen)
-        inputs = RowInputs.read(frame, *beside)
-        used, answer = _names_of(keys), _answers(response)
-        read = read_complete(frame, used, answer, inputs, missing, learning=True)
-        table, rows, incomplete = read
-        inputs = inputs.at(rows)
-        table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
+        keys, response = expand(parsed, data.names, hidden), _response(chosen)
+        wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+        if sample is not None:
+            whole("sample", sample)
+            needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
+            data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
+            source = None
+        read = read_rows if source is None else first_pass.read
+        rows = read(data, wanted, answer, beside, missing)
+        inputs, table, parts = rows.inputs, rows.table, rows.parts
         y, response, family = learn_response(response, family, table)
         inputs.check_classes(family, response)
-        fills = gaps.learn_fills(used, table) if missing == "indicator" else ()
-        table = gaps.filled(table, fills)
-        terms, named = _learn_terms(keys, table, reference_levels, fills)
+        facts = parts.facts(wanted)
+        fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
+        learnt = design_terms.learn(keys, parts, facts, fills, missing, reference_levels)
+        terms, named, n_sampled = learnt
         names = named["names"]
-        X = _tiles(len(rows), len(names), dtype)
-        learnt = materialize.learn_and_write(terms, table, X, names, inputs.weights, standardize)
-        mean, scale, flat = learnt
+        X = tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
+        features = Features(terms, fills, parts, missing)
+        found = features.moments(len(names), facts)
+        mean, scale, flat = materialize.scaling(found, names, standardize)
         design = cls(
             formula=formula,
             family=family,
@@ -171,19 +189,22 @@ class Design:
             mean=mean,
             scale=scale,
             constant=tuple(itertools.compress(names, flat)),
-            n_dropped=len(frame.index) - len(rows),
+            n_dropped=len(rows.index) - len(rows.rows),
             weights=weights if isinstance(weights, str) else None,
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
-            left_out=answers(parsed, frame.names),
+            left_out=answers(parsed, data.names),
             missing=missing,
             fills=fills,
-            n_incomplete=incomplete,
-            frame_kind=frame.kind,
+            n_incomplete=rows.n_incomplete,
+            frame_kind=data.kind if data.kind in EAGER else PANDAS,
+            n_sampled=n_sampled,
         )
-        beside = inputs.order, inputs.clusters, inputs.groups
-        return design, Batch(X, y, inputs.weights, inputs.offset, frame.index, rows, *beside)
+        features.write(X, mean, scale, flat)
+        given = inputs.order, inputs.clusters, inputs.groups
+        given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
+        return design, Batch(X, y, *given, streamed=source is not None)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.
@@ -213,16 +234,33 @@ class Design:
             A column is missing or of another kind, or has a level that was not seen.
         """
         frame = columns.read_frame(data)
-        target = self._require_response() if response else None
+        if response:
+            self._require_response()
         weights = self.weights if response else None
         inputs = RowInputs.read(frame, weights, self._offset(offset))
-        names, known = self.features, self.known_levels(new_levels)
+        return self.batch_of(frame, inputs, response, self.known_levels(new_levels))
+
+    def batch_of(self, frame, inputs, response, known, part=False):
+        """The complete rows of a frame as numbers, as `apply` returns them.
+
+        Parameters
+        ----------
+        frame : columns.Frame
+        inputs : RowInputs of its rows
+        response : bool
+            Whether to code the response too.
+        known : dict
+            As `known_levels` returns it.
+        part : bool
+            Whether these are some of the rows alone: weights are then as given.
+        """
+        target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, _ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
-        inputs = inputs.at(rows)
+        inputs = inputs.cut(rows) if part else inputs.at(rows)
         inputs.check_classes(self.family, self.response)
-        X = _tiles(len(rows), len(self.names), self.dtype)
+        X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
             materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
         y = None if target is None else code_response(target, table, self.family)
@@ -305,6 +343,10 @@ class Design:
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
+    def columns_needed(self, others=()):
+        """Names of the columns of both sides, and of others, each once."""
+        return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
+
     def known_levels(self, new_levels):
         """Of columns whose new levels may be missing values: those known, and which are missing.
 
@@ -378,14 +420,14 @@ class Design:
         p, name = len(self.names), forms.optional(forms.text)
         parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
         parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
-        parts |= dict.fromkeys(("n_dropped", "n_incomplete"), forms.whole())
+        parts |= dict.fromkeys(("n_dropped", "n_incomplete", "n_sampled"), forms.whole())
         parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.choice(*EAGER)}
         parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
         parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
         parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}
         parts |= {key: forms.several(key) for key in ("constant", "left_out")}
         forms.check(self, parts, "design")
-        names, term_names, term_of = _names(self.terms, _widths(self.terms))
+        names, term_names, term_of = design_terms.names(self.terms, design_terms.widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
             raise ValueError("the names of the features are not those that the terms make")
@@ -428,89 +470,9 @@ def _response(leaf):
     return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")
 
 
-def _names_of(keys):
-    """Names of the columns that terms need, each once."""
-    every = dict.fromkeys(key for term in keys for key in term)
-    return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
-
-
 def _answers(response):
     """Names of the columns that a response needs."""
     return [] if response is None else factors.columns_of(response.key)
-
-
-def _learn_terms(keys, table, reference_levels, fills):
-    """The terms of some keys, and the names of their features and of themselves, a dict."""
-    _check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, table.n)
-    terms = _learn_factors(keys, table, reference_levels)
-    terms += gaps.indicators(terms, fills)
-    widths = _widths(terms)
-    _check_size(widths, keys, table.n)
-    names, term_names, term_of = _names(terms, widths)
-    return terms, {"names": names, "term_names": term_names, "term_of": term_of}
-
-
-def _learn_factors(keys, table, reference_levels):
-    learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
-    for key in itertools.chain.from_iterable(keys):
-        if key not in learnt:
-            part = rows_to_learn(table, factors.columns_of(key))[0]
-            learnt[key] = factors.learn(key, part, polynomials=reference_levels)
-    if not reference_levels:
-        return tuple(tuple(learnt[key] for key in term) for term in keys)
-    return tuple(
-        tuple(factors.against_reference(learnt[key], {*term} - {key} in margins) for key in term)
-        for term in keys
-    )
-
-
-def _check_size(widths, keys, n):
-    """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
-    p, used = sum(widths), len(_names_of(keys))
-    few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
-    if few and p <= MAX_FEATURES:
-        return
-    what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
-    limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
-    if p > MAX_FEATURES:
-        limits = f"{MAX_FEATURES:,} features in all"
-    raise DataError(f"{what}; beyond {EACH} features for each column, {limits} are allowed")
-
-
-def _tiles(n, p, dtype):
-    try:
-        return tiles.empty(n, p, dtype)
-    except MemoryError:
-        size = n * p * np.dtype(dtype).itemsize / 1e9
-        what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
-        raise DataError(what) from None
-
-
-def _widths(terms):
-    """Numbers of features of the terms."""
-    return [math.prod(map(factors.width, term)) for term in terms]
-
-
-def _names(terms, widths):
-    """Names of the features and of the terms, and the term of each feature."""
-    letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(widths, terms, strict=True))
-    if letters > MAX_LETTERS:
-        raise DataError(
-            f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
-            "the most; give the columns shorter names, or write shorter expressions"
-        )
-    names, term_of = [], []
-    for t, term in enumerate(terms):
-        labels = [factors.labels(part) for part in term]
-        for choice in materialize.column_choices(term):
-            names.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
-            term_of.append(t)
-    if len(set(names)) < len(names):
-        seen = set()
-        twice = next(name for name in names if name in seen or seen.add(name))
-        raise DataError(f"two features would be called {twice!r:.200}; rename a column")
-    term_names = tuple(":".join(map(factors.title, term)) for term in terms)
-    return tuple(names), term_names, np.array(term_of, np.int64)
 
 
 def _formula(response, terms):

@@ -13,9 +13,9 @@ import numpy as np
 from lodim import forms
 from lodim.design import evaluate, numeric_text
 from lodim.design.column_kernels import ALL
-from lodim.design.columns import Column, as_float, as_levels, recode, take, used_levels
+from lodim.design.columns import Column, as_float, raise_unknown_level, recode, take
 from lodim.design.evaluate import tree
-from lodim.design.table import is_missing
+from lodim.design.table import is_missing, raise_unknown, rows_to_learn
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
@@ -90,28 +90,69 @@ def columns_of(key):
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
-def learn(key, table, polynomials=False):
-    """The factor of a key, learnt from a table; ordered categories by polynomials or thresholds."""
+def learn(key, facts, table, missing, polynomials=False):
+    """The factor of a key; ordered categories by polynomials or thresholds.
+
+    Parameters
+    ----------
+    facts : dict
+        Facts of columns by name, and of what is computed in C() by key.
+    table : Table
+        The rows that splines, centres and scales are learnt from.
+    missing : str
+        What is done where a feature is missing (see `Design`).
+    """
     name, code = key
-    if code is None:
-        column = table.columns[name]
-        if column.kind == "number":
-            return Numeric(name)
-        levels = used_levels(column, table.rows)
-        if len(levels) > IDENTIFIER and 2 * len(levels) > table.n:
-            raise DataError(
-                f"column {name!r} has {len(levels):,} levels in {table.n:,} rows, as a name of the "
-                f"rows would; leave it out with '- {quote(name)}', or write C({quote(name)})"
-            )
-        numeric_text.check(column, levels, table.n)
-        factor = Levels(name, False, levels, _shown(levels))
-        if column.ordered:
-            factor = _in_order(factor, polynomials)
-        return _with_missing(factor, column, table)
-    node = tree(code)
-    if function_name(node.func) == "C":
-        return _categorical(code, node, table)
-    return Expression(code, *evaluate.learn(code, table))
+    if code is not None and not is_category(code):
+        return learn_expression(code, table)
+    source = name if code is None else column_in(code)
+    found = facts[key if source is None else source]
+    if missing == "keep" and not found.n_known:
+        raise_unknown([found.column.name], found.n_missing == found.n)
+    if code is not None:
+        return _with_missing(_categorical(code, found), found, missing)
+    if found.column.kind == "number":
+        return Numeric(name)
+    n = found.n - found.n_missing if missing == "keep" else found.n
+    factor = _of_column(found, n, polynomials)
+    return _with_missing(factor, found, missing)
+
+
+def _of_column(facts, n, polynomials):
+    """The levels of a column of n rows."""
+    column, levels = facts.column, facts.used_levels
+    if len(levels) > IDENTIFIER and 2 * len(levels) > n:
+        raise DataError(
+            f"column {column.name!r} has {len(levels):,} levels in {n:,} rows, as a name of the "
+            f"rows would; leave it out with '- {quote(column.name)}', or write "
+            f"C({quote(column.name)})"
+        )
+    numeric_text.check(column, levels, n)
+    factor = Levels(column.name, False, levels, _shown(levels))
+    return _in_order(factor, polynomials) if column.ordered else factor
+
+
+def learn_expression(code, table):
+    """What a call that is no C() has learnt from the rows of a table."""
+    if not remembers(code):
+        return Expression(code, 1)
+    known = rows_to_learn(table, columns_of((None, code)))[0]
+    return Expression(code, *evaluate.learn(code, known))
+
+
+def remembers(code):
+    """Whether a call has a spline, a centre or a scale in it."""
+    return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
+
+
+def is_category(code):
+    """Whether a call is a C()."""
+    return function_name(tree(code).func) == "C"
+
+
+def column_in(code):
+    """Name of the column that stands in a C(); None where something is computed."""
+    return column_name(tree(code).args[0])
 
 
 def labels(factor):
@@ -240,46 +281,38 @@ def raw_numbers(factor, table):
     return source.values
 
 
-def _categorical(code, node, table):
+def _categorical(code, facts):
     """C(x), C(x, contrast), C(x, levels=[...])."""
+    node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
-    source, rows = _inner(code, node.args[0], table)
-    source = as_levels(source)
-    learnt = _categorical_levels(code, node, source, rows, keywords, contrast)
-    return _with_missing(learnt, source, replace(table, rows=rows))
-
-
-def _categorical_levels(code, node, source, rows, keywords, contrast):
-    """The levels of a C(), and what codes them."""
-    levels = used_levels(source, rows)
+    levels = facts.used_levels
     if "levels" in keywords:
         levels = tuple(ast.literal_eval(keywords["levels"]))
         if len(set(levels)) < len(levels):
             raise DataError(f"{code:.200}: levels= names one level twice")
-        recode(source, levels, rows)
+        for level in facts.used_levels:
+            if level not in levels:
+                raise_unknown_level(facts.column.name, level, levels)
     if contrast is None:
         return Levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
     return Levels(code, True, levels, tuple(suffixes), matrix)
 
 
-def _with_missing(factor, column, table):
+def _with_missing(factor, facts, missing):
     """A factor with what it knows of values that are missing, and of categories without rows."""
-    declared = column.levels if column.declared else ()
+    declared = facts.levels if facts.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
-    if table.missing != "indicator":
+    if missing != "indicator":
         return factor
-    missing = is_missing(column, table.rows)
-    weights = np.ones(table.n) if table.weights is None else table.weights
-    if (missing & (weights > 0)).any():
+    if facts.n_gaps:
         label = "missing"
         while label in factor.labels or label in map(str, factor.levels):
             label += "_"
         return replace(factor, missing=label)
-    codes, known = recode(column, factor.levels, table.rows), ~missing
-    counts = np.bincount(codes[known], weights[known], len(factor.levels))
-    return replace(factor, shares=counts / counts.sum())
+    mass = facts.mass_of(factor.levels)
+    return replace(factor, shares=mass / mass.sum())
 
 
 def column_with_levels(factor):

@@ -7,7 +7,14 @@ from collections import Counter
 import numpy as np
 
 from lodim.design import columns, factors
-from lodim.design.column_kernels import ALL, kernel_weights, moments, pack, read_only
+from lodim.design.column_kernels import (
+    ALL,
+    NO_ROWS,
+    kernel_weights,
+    moments,
+    pack,
+    read_only,
+)
 from lodim.design.table import expand_rows, known_rows
 from lodim.engine.blocks import each
 from lodim.errors import DataError
@@ -23,18 +30,21 @@ def column_choices(term):
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
 
-class _Prepared:
-    """What columns are cut from: small ones are kept where several terms need them."""
+class Prepared:
+    """What columns are cut from: small ones are kept where they are needed again.
 
-    def __init__(self, terms, table):
-        self.table, self.room, self.kept = table, KEPT, {}
+    again : whether all of the terms will be written once more
+    """
+
+    def __init__(self, terms, table, again=False):
+        self.table, self.room, self.kept, self.again = table, KEPT, {}, again
         self.uses = Counter(id(part) for term in terms for part in term)
 
     def __call__(self, part):
         if id(part) in self.kept:
             return self.kept[id(part)]
         values = factors.prepare(part, self.table)
-        if self.uses[id(part)] > 1 and values.size <= self.room:
+        if (self.again or self.uses[id(part)] > 1) and values.size <= self.room:
             self.room -= values.size
             self.kept[id(part)] = values
         return values
@@ -49,7 +59,7 @@ def _sources(term, table, prepared):
         for _ in column_choices(term):
             yield read_only(np.full(table.n, np.nan)), read_only(ALL)
     else:
-        for x, rows in _known_sources(term, part, _Prepared((), part)):
+        for x, rows in _known_sources(term, part, Prepared((), part)):
             values = expand_rows(columns.take(x, rows), where, table.n)
             yield read_only(values), read_only(ALL)
 
@@ -82,9 +92,9 @@ def _each(work, terms, table, p):
     each(lambda pair: work(*pair), pairs, table.n * p)
 
 
-def write(terms, table, X, mean, scale, flat):
-    """Write every feature but the constant ones."""
-    prepared = _Prepared(terms, table)
+def write(terms, table, X, mean, scale, flat, prepared=None):
+    """Write every feature but the constant ones into the tiles of the table's rows."""
+    prepared = prepared or Prepared(terms, table)
 
     def work(term, first):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
@@ -94,35 +104,50 @@ def write(terms, table, X, mean, scale, flat):
     _each(work, terms, table, X.shape[1])
 
 
-def learn_and_write(terms, table, X, names, weights, standardize):
-    """Write every feature, learning its mean and scale: (p,), (p,), and (p,) bool, constant."""
-    p = X.shape[1]
-    mean, scale, flat = np.zeros(p), np.ones(p), np.zeros(p, bool)
-    weights, prepared = kernel_weights(weights), _Prepared(terms, table)
+def learn_moments(terms, table, known, prepared=None):
+    """Moments of the features in the rows of a table, (p, 5); see `column_kernels.moments`.
+
+    Parameters
+    ----------
+    known : (p,) bool
+        Features whose moments are known: zeros are left there.
+    """
+    prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
+    weights = kernel_weights(table.weights, table.weight_unit)
 
     def work(term, first):
+        if known[first]:
+            return
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
-            mean[k], sd, least, greatest = _moments_of(term, table, x, rows, weights)
-            if not (np.isfinite(mean[k]) and np.isfinite(sd)):
-                what = f"{names[k]!r} holds numbers up to {greatest:.3g}, too large to be squared"
-                raise DataError(f"{what}; divide it by a power of ten")
-            if sd <= FLAT * max(abs(least), abs(greatest)):
-                flat[k], mean[k] = True, min(max(mean[k], least), greatest)
-                continue
-            scale[k] = sd if standardize else 1.0
-            _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+            if table.missing == "keep":
+                found[k] = _known_moments(x, rows, weights)
+            else:
+                found[k] = moments(x, rows, weights)
 
-    _each(work, terms, table, p)
+    _each(work, terms, table, len(known))
+    return found
+
+
+def scaling(found, names, standardize):
+    """Mean and scale (p,) of features, and which are constant, (p,) bool, by their moments (p, 5).
+
+    Raises
+    ------
+    DataError
+        The numbers of a feature are too large to be squared.
+    """
+    total, mean, spread, least, greatest = found.T
+    with np.errstate(all="ignore"):
+        sd = np.sqrt(spread / total)
+    wrong = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd)))
+    if wrong.size:
+        k = wrong[0]
+        what = f"{names[k]!r} holds numbers up to {greatest[k]:.3g}, too large to be squared"
+        raise DataError(f"{what}; divide it by a power of ten")
+    flat = sd <= FLAT * np.maximum(abs(least), abs(greatest))
+    mean = np.where(flat, np.minimum(np.maximum(mean, least), greatest), mean)
+    scale = np.where(flat, 1.0, sd) if standardize else np.ones(len(sd))
     return mean, scale, flat
-
-
-def _moments_of(term, table, x, rows, weights):
-    """Moments of one column of a term, those of a number where they are known already."""
-    if len(term) == 1 and isinstance(term[0], factors.Numeric) and term[0].name in table.moments:
-        return table.moments[term[0].name]
-    if table.missing == "keep":
-        rows, weights = _known_values(x, rows, weights)
-    return moments(x, rows, weights)
 
 
 def _check_near(largest, term, dtype):
@@ -135,9 +160,11 @@ def _check_near(largest, term, dtype):
         )
 
 
-def _known_values(x, rows, weights):
-    """The rows where x is not missing, and their weights."""
+def _known_moments(x, rows, weights):
+    """Moments of the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
-        return rows, weights
+        return moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
-    return read_only(at), read_only(weights[at] if weights.size else weights)
+    if not at.size:
+        return NO_ROWS
+    return moments(x, read_only(at), read_only(weights[at] if weights.size else weights))

@@ -6,10 +6,8 @@ import numpy as np
 
 from lodim import forms
 from lodim.design import factors
-from lodim.design.column_kernels import kernel_weights, moments, read_only
-from lodim.design.columns import Column, as_float, take
-from lodim.design.table import has_gaps, is_missing
-from lodim.engine.blocks import each
+from lodim.design.columns import Column, as_float
+from lodim.design.table import has_gaps
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 
@@ -36,61 +34,33 @@ class Fill:
             forms.real(least=-LARGEST, most=LARGEST)(self.value, f"mean of {self.name}", {})
 
 
-def learn_fills(names, table):
-    """The Fill of each column, in order; the table keeps the moments of numbers without gaps.
+def learn_fills(facts):
+    """The Fill of each column, in the order of their facts.
 
     Raises
     ------
     DataError
         A column is missing in every row that counts.
     """
-    return tuple(each(lambda name: _learn(table, name), names, table.n * len(names)))
+    return tuple(_learn(found) for found in facts)
 
 
-def _learn(table, name):
-    column, rows, weights = table.columns[name], table.rows, table.weights
-    if column.kind == "number" and not has_gaps(table, name):
-        # Some row counts: weights that are all zero are refused.
-        values = read_only(as_float(column.values))
-        table.moments[name] = moments(values, rows, kernel_weights(weights))
-        return Fill(name, float(table.moments[name][0]), 0)
-    missing = is_missing(column, rows)
-    counts = np.ones(len(missing), bool) if weights is None else weights > 0
-    known = counts & ~missing
-    if not known.any():
+def _learn(facts):
+    column = facts.column
+    if not facts.n_known:
         raise DataError(
             f"column {column.name!r} is missing in every row that counts; leave it out with "
             f"'- {quote(column.name)}'"
         )
-    if column.kind == "level":
-        value = _most_frequent(column, rows, weights, known)
-    else:
-        value = _mean(column, rows, weights, known)
-    return Fill(column.name, value, int((missing & counts).sum()))
-
-
-def _most_frequent(column, rows, weights, known):
-    """The level of the most weight among the known rows, the first of several."""
-    mass = np.bincount(take(column.codes, rows)[known], None if weights is None else weights[known])
-    return column.levels[int(mass.argmax())]
-
-
-def _mean(column, rows, weights, known):
-    """The weighted mean of the known rows."""
-    mass = kernel_weights(None if weights is None else weights[known])
-    values = read_only(as_float(column.values))
-    return float(moments(values, read_only(_positions(rows, known)), mass)[0])
-
-
-def _positions(rows, known):
-    """Positions of the known rows, (n_known,) int64."""
-    return rows[known] if rows.size else np.flatnonzero(known)
+    # Of levels the one of the most weight, the first of several.
+    value = facts.levels[int(facts.mass.argmax())] if column.kind == "level" else facts.moments[1]
+    return Fill(column.name, value if column.kind == "level" else float(value), facts.n_gaps)
 
 
 def filled(table, fills):
     """The table with the gaps of its columns filled."""
-    gaps = {f.name for f in fills if has_gaps(table, f.name)}
-    columns = {f.name: _fill(table.columns[f.name], f.value) for f in fills if f.name in gaps}
+    gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
+    columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
 
 

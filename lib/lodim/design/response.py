@@ -1,7 +1,7 @@
 """What stands beside the features: response, weights, offset; and which rows are complete."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from lodim.errors import DataError
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
+INPUTS = ("weights", "offset", "order", "clusters", "groups")  # of rows, beside the formula
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 
@@ -82,8 +83,11 @@ class RowInputs:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        rest = self.offset, self.order, self.clusters, self.groups
-        return RowInputs(weights, *(None if v is None else v[rows] for v in rest))
+        return replace(self.cut(rows), weights=weights)
+
+    def cut(self, rows):
+        """Some rows, weights as they are."""
+        return RowInputs(*(None if v is None else v[rows] for v in vars(self).values()))
 
     @property
     def positive_weight(self):
@@ -187,6 +191,29 @@ def _input_array(frame, value, what):
     return array
 
 
+def input_values(value, what):
+    """A name as it is, values of rows as an array that can be cut."""
+    if value is None or isinstance(value, str) or np.ndim(value) == 0:
+        return value
+    if what in ("clusters", "groups"):
+        return np.asarray(value)
+    try:
+        if isinstance(value, pd.Series | pd.DataFrame):
+            return value.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+
+
+def cut_input(value, what, start, stop):
+    """The rows from start to stop of what is given of all rows; names and numbers as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if len(value) < stop:
+        raise DataError(f"{what} has {len(value)} values, and the data has more rows")
+    return value[start:stop]
+
+
 def _check_row_labels(frame, value, what):
     if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
         raise DataError(f"{what} has other row labels than the data; give it in the data's order")
@@ -217,32 +244,60 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
         `rows` are positions, (n,) int64; in the table they are empty where all are of use.
         `n_incomplete` rows of weight above zero miss features alone.
     """
-    n = len(frame.index)
-    gaps, bad, read = np.zeros(n, bool), np.zeros(n, bool), {}
+    n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = columns.read_column(frame, name)
         if name in (known or ()):
             read[name] = columns.without_levels(read[name], *known[name])
+    flags = flag_missing(read, answers, inputs, missing, frame.index)
+    rows, incomplete = complete_rows(flags, inputs.weights, missing, learning)
+    used = read_only(ALL if len(rows) == n else rows)
+    complete = frozenset(name for name in read if not flags.columns[name])
+    table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
+    return table, rows, incomplete
+
+
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """Where something is missing.
+
+    gaps, bad : (n,) bool, rows that miss what may be missing, and rows that are of no use
+    columns, inputs : numbers of rows that miss each
+    """
+
+    gaps: np.ndarray
+    bad: np.ndarray
+    columns: dict
+    inputs: dict
+
+
+def flag_missing(read, answers, inputs, missing, index):
+    """Flags of rows: of columns by name, those of `answers` among them, and of RowInputs."""
+    n = len(index)
+    gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
     def flag(name):
         flags = bad if name in answers and missing != "keep" else gaps
-        return _flag(read[name], flags, frame.index)
+        return _flag(read[name], flags, index)
 
     dropped = dict(zip(read, each(flag, list(read), n * len(read)), strict=True))
-    complete = frozenset(name for name in read if not dropped[name])
     for what, array in vars(inputs).items():
         if array is not None:
-            lacking = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
-            bad |= lacking
-            dropped[what] = int(lacking.sum())
-    counted = ~bad if inputs.weights is None else ~bad & (inputs.weights > 0)
+            gone = np.isnan(array).reshape(n, array.size // n if n else 1).any(axis=1)
+            bad |= gone
+            lacking[what] = int(gone.sum())
+    return Flags(gaps, bad, dropped, lacking)
+
+
+def complete_rows(flags, weights, missing, learning):
+    """Positions of the rows of use, (n,) int64; the number of those that miss features alone."""
+    gaps, bad = flags.gaps, flags.bad
+    counted = ~bad if weights is None else ~bad & (weights > 0)
     incomplete, drop = int((gaps & counted).sum()), missing == "drop"
     rows = np.flatnonzero(~(bad | gaps) if drop else ~bad)
     if learning and not len(rows):
-        _raise_no_rows(n, dropped, incomplete and drop)
-    used = read_only(ALL if len(rows) == n else rows)
-    table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
-    return table, rows, incomplete
+        _raise_no_rows(len(bad), flags.columns | flags.inputs, incomplete and drop)
+    return rows, incomplete
 
 
 def _flag(column, bad, index):
@@ -316,7 +371,7 @@ def _source(response, table):
     """The response as a column, and which of its rows are meant."""
     if not response.called:
         return table.columns[response.name], table.rows
-    values = factors.prepare(factors.learn(response.key, table), table)
+    values = factors.prepare(factors.learn_expression(response.name, table), table)
     if values.shape[1] != 1:
         raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
     return columns.Column(response.name, "number", values[:, 0]), ALL

@@ -14,11 +14,11 @@ class Table:
     """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
 
     ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone.
+    ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone;
+    ``weight_unit`` is what they are divided by before they are summed.
     ``missing`` says what is done where a feature is missing (see `Design`), and ``filled`` holds
     the columns whose gaps are filled, for what needs a value in each row. ``complete_columns`` are
-    names of columns that miss nothing, and ``moments`` what `column_kernels.moments` gives of some
-    of these, for all rows and the weights.
+    names of columns that miss nothing.
     """
 
     columns: dict
@@ -30,7 +30,7 @@ class Table:
     weights: np.ndarray | None = None
     filled: dict = field(default_factory=dict)
     complete_columns: frozenset = frozenset()
-    moments: dict = field(default_factory=dict)
+    weight_unit: float = 1.0
 
     def complete(self, name):
         """A column, its gaps filled where they are."""
@@ -66,9 +66,14 @@ def rows_to_learn(table, names):
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
-    for name in names:
-        if is_missing(table.columns[name], table.rows).all():
-            raise DataError(f"column {name!r} is missing in every row")
+    gone = [name for name in names if is_missing(table.columns[name], table.rows).all()]
+    raise_unknown(gone[:1] or names, bool(gone))
+
+
+def raise_unknown(names, everywhere):
+    """Say that nothing can be learnt of columns: missing `everywhere`, or in all that counts."""
+    if everywhere:
+        raise DataError(f"column {names[0]!r} is missing in every row")
     raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
 
 

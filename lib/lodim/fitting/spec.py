@@ -21,9 +21,11 @@ from lodim.formula.formula import leave_out
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
+    "sample",
 )  # fmt: skip
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 SPREAD = "spread"  # what a fit of a path has beside its means
+SCRATCH = "scratch"  # the entry of `control` that names a folder
 LONG = 60  # characters of a dict that a printed call shows
 
 
@@ -257,11 +259,12 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     }
     asked = arguments.pop("progress")
     flag("progress", asked)
+    client = arguments.pop("client", None)
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
     of_design = shared if groups is None else shared | {"groups": groups}
-    control = _control(spec, arguments, arguments.pop("control", None))
+    control, scratch = _control(spec, arguments, arguments.pop("control", None))
     settings = spec.settings(**arguments, **control)
     _check_family(spec, shared.get("family"))
     ways = ("drop", "indicator", *(["keep"] if spec.keeps_missing else []))
@@ -272,6 +275,9 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
         **of_design,
         reference_levels=spec.reference_levels,
         which=which,
+        scratch=scratch,
+        seed=getattr(settings, "seed", 0),
+        client=client,
     )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
@@ -309,18 +315,23 @@ def _automatic(spec, settings, family, batch):
 
 
 def _control(spec, arguments, control):
-    """The entries of `control`, checked beside the other arguments, a dict."""
+    """The entries of `control`, checked beside the other arguments, a dict; and its "scratch".
+
+    That folder is where numbers are kept, and no part of what the model is: a fit keeps it not.
+    """
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(spec.settings)} - set(arguments)
-    unknown = sorted(set(control or ()) - names)
+    control = dict(control or {})
+    scratch = control.pop(SCRATCH, None)
+    unknown = sorted(set(control) - names)
     if unknown:
-        allowed = ", ".join(sorted(names))
+        allowed = ", ".join(sorted(names | {SCRATCH}))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
     if spec.shared_setting and isinstance(arguments[spec.shared_setting], tuple):
         several = arguments[spec.shared_setting]  # of which cross-validation alone knows
         raise ArgumentError(f"{spec.shared_setting} must be a number, not {several!r:.80}")
-    return control or {}
+    return control, scratch
 
 
 def _check_family(spec, family):

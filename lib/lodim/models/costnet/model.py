@@ -44,6 +44,8 @@ def costnet(
     dtype: str = "float64",
     seed: int = 0,
     threads: int | None = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
@@ -152,6 +154,10 @@ def costnet(
         Of the folds of the cross-validation.
     threads : int, optional
         All that are available by default.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -161,7 +167,9 @@ def costnet(
         "deviance": 0, each model then the best fit to the training rows that its price buys), tol
         (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
         objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
-        numeric response).
+        numeric response),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -41,6 +41,8 @@ def gbmap(
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
@@ -109,6 +111,10 @@ def gbmap(
         if the features take 256 MB or more and such a GPU with room for them is usable, else on
         the CPU; `predict` then stays on the CPU, since it reads new rows once. The GPU's kernels
         have been compared with the CPU's in Numba's simulator, not yet on hardware.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -120,7 +126,9 @@ def gbmap(
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),
-        reference_rows (10,000, training rows kept for neighbours and drift).
+        reference_rows (10,000, training rows kept for neighbours and drift),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -21,6 +21,8 @@ def glm(
     missing: str = "drop",
     covariance: str | None = None,
     clusters: Any = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> GlmFit:
@@ -60,10 +62,16 @@ def glm(
         to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
     clusters : column name or array (n,), optional
         Which rows belong together; a `.` in the formula leaves the column out.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and a fixed seed; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots).
+        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -47,6 +47,8 @@ def melm(
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
@@ -132,6 +134,10 @@ def melm(
         for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
         are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
         compared with the CPU's in Numba's simulator, not yet on hardware.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -145,7 +151,9 @@ def melm(
         reference_rows (10,000, training rows that are kept to be drawn and to be neighbours, and of
         rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
         converged where the largest gradient is at most tol, or two steps in a row raise the
-        divergence by at most 1e-9 of it.
+        divergence by at most 1e-9 of it,
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

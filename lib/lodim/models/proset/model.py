@@ -45,6 +45,8 @@ def proset(
     seed: int = 0,
     threads: int | None = None,
     engine: str = "cpu",
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> ProsetFit:
@@ -118,6 +120,10 @@ def proset(
         them is usable, else on the CPU; `predict` then stays on the CPU, since it reads new rows
         once. The GPU's kernels have been compared with the CPU's in Numba's simulator, not yet on
         hardware.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -132,7 +138,9 @@ def proset(
         where no projected gradient by v and w, in the units of (4) below, is above `tol`, or five
         steps in a row lower the objective by at most `ftol` of its size each), lambda_u (1e-3,
         penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where n_batches
-        is chosen), path_stages (1, batches of `path` where n_batches is None).
+        is chosen), path_stages (1, batches of `path` where n_batches is None),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

@@ -45,6 +45,8 @@ def ripr(
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
+    sample: int | None = None,
+    client: Any = None,
     progress: bool = False,
     control: dict[str, Any] | None = None,
 ) -> RiprFit | RiprFits:
@@ -147,12 +149,18 @@ def ripr(
         equal bits, whatever `threads` is.
     threads : int, optional
         All that are available by default.
+    sample : int, optional
+        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+    client : dask.distributed.Client, optional
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
         the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
-        units of the penalty).
+        units of the penalty),
+        scratch (None, the folder of the file that holds the features; without it they are in
+        memory, or where the data are not and half of it is too little, in the temporary folder).
 
     Returns
     -------

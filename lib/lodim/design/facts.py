@@ -1,0 +1,207 @@
+"""What is known of columns from their rows: levels and how often they occur, moments, gaps.
+
+Facts of parts of the rows are merged in order; factors are learnt from what they say together.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.design.column_kernels import (
+    ALL,
+    NO_ROWS,
+    kernel_weights,
+    merge_moments,
+    moments,
+    read_only,
+)
+from lodim.design.columns import Column, as_float, as_levels, join_kinds, kind_of, take
+from lodim.design.table import has_gaps, is_missing
+from lodim.engine.blocks import each
+from lodim.errors import DataError
+from lodim.formula.formula import quote
+
+MOST_LEVELS = 1_000_000  # more make more features than a formula may
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be found out of columns.
+
+    names : of the columns; coded : those whose numbers are taken as levels; summed : those whose
+    numbers need moments; ranged : those whose least and greatest number must be found again
+    """
+
+    names: tuple[str, ...]
+    coded: frozenset = frozenset()
+    summed: frozenset = frozenset()
+    ranged: frozenset = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the complete rows of some data say of a column.
+
+    column : a Column without rows
+    n : number of rows; n_missing : of those where it is missing
+    n_known, n_gaps : rows of positive weight where it is known, and where it is missing
+    levels : those of a category, or those that occur
+    counts, mass : (n_levels,) rows and weight of each level
+    moments : (5,) of `column_kernels.moments`; None where they were not wanted
+    extremes : positions among the rows of the least and the greatest number; -1 without
+    """
+
+    column: Column
+    n: int
+    n_missing: int = 0
+    n_known: int = 0
+    n_gaps: int = 0
+    levels: tuple = ()
+    counts: np.ndarray | None = None
+    mass: np.ndarray | None = None
+    moments: np.ndarray | None = None
+    extremes: tuple[int, int] = (-1, -1)
+
+    @property
+    def used_levels(self):
+        """The levels that occur, in order."""
+        return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
+
+    def mass_of(self, levels):
+        """Weights of some levels, (n_levels,) float64, zero where one does not occur."""
+        known = dict(zip(self.levels, self.mass.tolist(), strict=True))
+        return np.array([known.get(level, 0.0) for level in levels])
+
+
+def learn(table, wanted):
+    """Facts of columns of a table, a list in the order of their names."""
+    names = list(wanted.names)
+    return each(lambda name: _learn(table, name, wanted), names, table.n * len(names))
+
+
+def _learn(table, name, wanted):
+    column = table.columns[name]
+    positive = table.positive_weight
+    n_positive = table.n if positive is None else int(positive.sum())
+    facts, known = Facts(kind_of(column), table.n, n_known=n_positive), None
+    if has_gaps(table, name):
+        known = ~is_missing(column, table.rows)
+        n_known = int((known if positive is None else known & positive).sum())
+        facts = replace(
+            facts, n_missing=int((~known).sum()), n_known=n_known, n_gaps=n_positive - n_known
+        )
+    if column.kind == "number" and name in wanted.summed | wanted.ranged:
+        facts = replace(facts, moments=_moments(table, column, known))
+    if column.kind == "number" and name in wanted.ranged:
+        facts = replace(facts, extremes=_extremes(table, column, facts.moments))
+    if column.kind == "level" or (column.kind == "number" and name in wanted.coded):
+        facts = replace(facts, **_count(table, as_levels(column), known))
+    return facts
+
+
+def _moments(table, column, known):
+    """Moments of the numbers that are known; where gaps are to be filled, of those that count."""
+    values, rows, weights = read_only(as_float(column.values)), table.rows, table.weights
+    if known is not None:
+        if table.missing == "indicator" and table.positive_weight is not None:
+            known = known & table.positive_weight
+        if not known.any():
+            return np.array(NO_ROWS)
+        rows = read_only(rows[known] if rows.size else np.flatnonzero(known))
+        weights = None if weights is None else weights[known]
+    return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
+
+
+def _extremes(table, column, found):
+    """Positions of the first rows of positive weight with the least and the greatest number."""
+    x, positive = as_float(take(column.values, table.rows)), table.positive_weight
+    places = []
+    for size in found[3:]:
+        at = np.flatnonzero(x == size if positive is None else (x == size) & positive)
+        places.append(int(at[0]) if at.size else -1)
+    return tuple(places)
+
+
+def _count(table, column, known):
+    """Rows and weights of levels; without those of rows that are not used, unless declared."""
+    codes, weights = take(column.codes, table.rows), table.weights
+    if known is not None:
+        codes, weights = codes[known], None if weights is None else weights[known]
+    size = len(column.levels)
+    counts = np.bincount(codes, minlength=size)
+    mass = counts.astype(float) if weights is None else np.bincount(codes, weights, size)
+    if column.declared:
+        return {"levels": column.levels, "counts": counts, "mass": mass}
+    used = np.flatnonzero(counts)
+    levels = tuple(column.levels[i] for i in used)
+    return {"levels": levels, "counts": counts[used], "mass": mass[used]}
+
+
+def of_values(table, name, values, n):
+    """Facts of numbers that have been computed of the known rows among n, taken as levels."""
+    column, positive = Column(name, "number", values), table.positive_weight
+    n_known = table.n if positive is None else int(positive.sum())
+    counted = _count(replace(table, rows=ALL), as_levels(column), None)
+    return Facts(kind_of(column), n, n - table.n, n_known, **counted)
+
+
+def merge(parts):
+    """Facts of all rows from those of parts in order.
+
+    Raises
+    ------
+    DataError
+        The parts do not go together, or there are too many levels.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    column = join_kinds([part.column for part in parts])
+    keys = ("n", "n_missing", "n_known", "n_gaps")
+    facts = Facts(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
+    summed = [part.moments for part in parts if part.moments is not None]
+    if summed:
+        facts = replace(facts, moments=merge_moments(summed))
+        facts = replace(facts, extremes=_merge_extremes(parts, facts.moments))
+    return replace(facts, **_merge_levels(column, parts))
+
+
+def _merge_extremes(parts, found):
+    """Positions among all rows of the first that have the least and the greatest number."""
+    firsts = np.cumsum([0, *(part.n for part in parts)])
+    return tuple(
+        next(
+            (
+                int(first) + part.extremes[side]
+                for first, part in zip(firsts, parts, strict=False)
+                if part.extremes[side] >= 0 and part.moments[3 + side] == found[3 + side]
+            ),
+            -1,
+        )
+        for side in range(2)
+    )
+
+
+def _merge_levels(column, parts):
+    counted = [part for part in parts if part.counts is not None]
+    if not counted:
+        return {}
+    floats = column.kind == "number" and not column.whole
+    levels = {level for part in counted for level in part.levels}
+    levels = column.levels if column.declared else sorted(map(float, levels) if floats else levels)
+    check_count(column, len(levels))
+    place = {level: i for i, level in enumerate(levels)}
+    counts, mass = np.zeros(len(levels), np.int64), np.zeros(len(levels))
+    for part in counted:
+        at = [place[level] for level in part.levels]
+        counts[at] += part.counts
+        mass[at] += part.mass
+    return {"levels": tuple(levels), "counts": counts, "mass": mass}
+
+
+def check_count(column, n_levels):
+    """Raise where a column has more levels than features can be made of."""
+    if n_levels > MOST_LEVELS:
+        raise DataError(
+            f"column {column.name!r} has over {MOST_LEVELS:,} levels, as a name of the rows would; "
+            f"leave it out with '- {quote(column.name)}'"
+        )

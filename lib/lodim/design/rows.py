@@ -1,0 +1,48 @@
+"""The complete rows of some data: what stands beside their features, and their parts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lodim.design.column_kernels import weight_unit
+from lodim.design.parts import TableParts
+from lodim.design.response import RowInputs, read_complete
+from lodim.design.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What is known of the rows of some data before anything is learnt of their features.
+
+    inputs : of the complete rows; table : their answers, at least; parts : all of their columns
+    rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
+    n_incomplete : as in a Design
+    """
+
+    inputs: RowInputs
+    table: Table
+    parts: object
+    rows: np.ndarray
+    index: pd.Index
+    n_incomplete: int
+
+
+def read_rows(frame, wanted, answers, beside, missing):
+    """The rows of a frame in memory.
+
+    Parameters
+    ----------
+    frame : columns.Frame
+    wanted : facts.Wanted
+    answers : list of str, columns of the response
+    beside : what `RowInputs.read` takes, names or arrays
+    missing : as `Design.learn` takes it
+    """
+    inputs = RowInputs.read(frame, *beside)
+    read = read_complete(frame, list(wanted.names), answers, inputs, missing, learning=True)
+    table, rows, n_incomplete = read
+    inputs = inputs.at(rows)
+    table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
+    table.weight_unit = weight_unit(inputs.weights)
+    return Rows(inputs, table, TableParts(table), rows, frame.index, n_incomplete)

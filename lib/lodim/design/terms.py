@@ -1,0 +1,173 @@
+"""The terms of a design: learnt from what is known of the columns, counted and named."""
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+
+from lodim.design import factors, materialize
+from lodim.design import facts as known_facts
+from lodim.design import missing as gaps
+from lodim.design.evaluate import evaluate, tree
+from lodim.design.parts import draw
+from lodim.design.table import known_rows
+from lodim.errors import DataError
+
+MAX_FEATURES = 1_000_000
+MAX_LETTERS = 25_000_000  # of the features' names
+# Features that a formula may make: so many of each column in any case; beyond that so many in all,
+# and so many numbers in all rows (0.8 GB).
+EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
+SAMPLE = 1_000_000  # rows that splines, centres and scales are learnt from, at most
+
+
+def columns_of(keys):
+    """Names of the columns that terms need, each once."""
+    every = dict.fromkeys(key for term in keys for key in term)
+    return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
+
+
+def wanted(keys, missing):
+    """What must be known of the columns of some keys, as `facts.Wanted`."""
+    every = dict.fromkeys(itertools.chain.from_iterable(keys))
+    codes = [code for _, code in every if code is not None]
+    coded = [code for code in codes if factors.is_category(code)]
+    ranged = [code for code in codes if not factors.is_category(code) and factors.remembers(code)]
+    alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None}
+    names = columns_of(keys)
+    return known_facts.Wanted(
+        tuple(names),
+        frozenset(factors.column_in(code) for code in coded) - {None},
+        frozenset(names) if missing == "indicator" else frozenset(alone),
+        frozenset(name for code in ranged for name in factors.columns_of((None, code))),
+    )
+
+
+def learn(keys, parts, facts, fills, missing, reference_levels):
+    """The terms of some keys, a dict of the names of their features and of themselves, n_sampled.
+
+    Parameters
+    ----------
+    keys : tuple of terms, as `formula.expand` returns them
+    parts : TableParts, or what else has `n`, `map` and `gather`
+    facts : dict of Facts by the name of the column
+    fills : tuple of Fill
+    missing : str
+    reference_levels : bool
+
+    Returns
+    -------
+    terms, named, n_sampled
+        `n_sampled` is the number of rows that splines and the like were learnt from where these
+        are a sample, else 0.
+    """
+    check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
+    facts = facts | _computed_levels(keys, parts, fills)
+    table, n_sampled = _rows_to_learn(keys, parts, facts, fills)
+    terms = _learn_factors(keys, facts, table, missing, reference_levels)
+    terms += gaps.indicators(terms, fills)
+    sizes = widths(terms)
+    check_size(sizes, keys, parts.n)
+    named = dict(zip(("names", "term_names", "term_of"), names(terms, sizes), strict=True))
+    return terms, named, n_sampled
+
+
+def _computed_levels(keys, parts, fills):
+    """Facts of what is computed in C(), by key."""
+    every = dict.fromkeys(itertools.chain.from_iterable(keys))
+    codes = [c for _, c in every if c and factors.is_category(c) and not factors.column_in(c)]
+    if not codes:
+        return {}
+    needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
+    found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
+    return {
+        (None, code): known_facts.merge(of_parts)
+        for code, of_parts in zip(codes, zip(*found, strict=True), strict=True)
+    }
+
+
+def _count_computed(_, table, codes, fills):
+    """Facts of what is computed in each C() in a part of the rows."""
+    table, found = gaps.filled(table, fills), []
+    for code in codes:
+        part = known_rows(table, factors.columns_of((None, code)))[0]
+        values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
+        found.append(known_facts.of_values(part, code, values, table.n))
+    return found
+
+
+def _rows_to_learn(keys, parts, facts, fills):
+    """The table that splines, centres and scales are learnt from; its rows where it is a sample."""
+    every = dict.fromkeys(itertools.chain.from_iterable(keys))
+    codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
+    if not codes:
+        return None, 0
+    needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
+    ends = [place for name in needed for place in facts[name].extremes if place >= 0]
+    rows, is_sample = _sample(parts, ends) if parts.n > SAMPLE else (None, False)
+    table = gaps.filled(parts.gather(rows, needed), fills)
+    return table, table.n if is_sample else 0
+
+
+def _sample(parts, ends):
+    """Positions of the rows of positive weight, in order; of many a sample, and those of `ends`."""
+    rows = np.arange(parts.n)
+    if parts.positive_weight is not None:
+        rows = rows[parts.positive_weight]
+    if len(rows) <= SAMPLE:
+        return rows, False
+    return np.union1d(rows[draw(len(rows), SAMPLE, 0)], np.array(ends, np.int64)), True
+
+
+def _learn_factors(keys, facts, table, missing, reference_levels):
+    learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
+    for key in itertools.chain.from_iterable(keys):
+        if key not in learnt:
+            learnt[key] = factors.learn(key, facts, table, missing, polynomials=reference_levels)
+    if not reference_levels:
+        return tuple(tuple(learnt[key] for key in term) for term in keys)
+    return tuple(
+        tuple(factors.against_reference(learnt[key], {*term} - {key} in margins) for key in term)
+        for term in keys
+    )
+
+
+def check_size(widths, keys, n):
+    """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
+    p, used = sum(widths), len(columns_of(keys))
+    few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
+    if few and p <= MAX_FEATURES:
+        return
+    what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
+    limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
+    if p > MAX_FEATURES:
+        limits = f"{MAX_FEATURES:,} features in all"
+    raise DataError(f"{what}; beyond {EACH} features for each column, {limits} are allowed")
+
+
+def widths(terms):
+    """Numbers of features of the terms."""
+    return [math.prod(map(factors.width, term)) for term in terms]
+
+
+def names(terms, sizes):
+    """Names of the features and of the terms, and the term of each feature."""
+    letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
+    if letters > MAX_LETTERS:
+        raise DataError(
+            f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
+            "the most; give the columns shorter names, or write shorter expressions"
+        )
+    labelled, term_of = [], []
+    for t, term in enumerate(terms):
+        labels = [factors.labels(part) for part in term]
+        for choice in materialize.column_choices(term):
+            labelled.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
+            term_of.append(t)
+    if len(set(labelled)) < len(labelled):
+        seen = set()
+        twice = next(name for name in labelled if name in seen or seen.add(name))
+        raise DataError(f"two features would be called {twice!r:.200}; rename a column")
+    term_names = tuple(":".join(map(factors.title, term)) for term in terms)
+    return tuple(labelled), term_names, np.array(term_of, np.int64)

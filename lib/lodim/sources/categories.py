@@ -1,0 +1,36 @@
+"""Categories of files: their levels over all of them, as pandas reads them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lodim.sources.schemas import arrow
+
+
+def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
+    """Levels of each column of categories over all pieces, in the order in which they appear.
+
+    A file's categories come in their order, those that no row has among them.
+
+    Parameters
+    ----------
+    pieces : sequence of what has `tables(names)`
+    schema : pyarrow Schema over all files
+    """
+    is_dictionary = arrow().types.is_dictionary
+    names = [field.name for field in schema if is_dictionary(field.type)]
+    levels: dict[str, dict[Any, None]] = {name: {} for name in names}
+    tables = (table for piece in pieces for table in piece.tables(names)) if names else ()
+    for table in tables:
+        for name in names:
+            arrays = (one for one in table[name].chunks if is_dictionary(one.type))
+            for array in arrays:
+                levels[name].update(dict.fromkeys(array.dictionary.drop_null().to_pandas()))
+    return {name: list(found) for name, found in levels.items()}
+
+
+def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
+    """A DataFrame of a table, its categories with the levels over all files."""
+    frame = table.to_pandas(split_blocks=True, self_destruct=True)
+    for name in levels.keys() & set(frame.columns):
+        frame[name] = frame[name].cat.set_categories(levels[name])
+    return frame

@@ -1,0 +1,199 @@
+"""Which files a path, a pattern or a folder means, and whether they are still what they were."""
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lodim.errors import DataError
+
+PARQUET, CSV, ARROW = "Parquet", "CSV", "Arrow"
+ENDINGS = {
+    ".parquet": PARQUET, ".parq": PARQUET, ".pq": PARQUET,
+    ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW,
+    ".csv": CSV, ".tsv": CSV,
+}  # fmt: skip
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")  # of CSV files
+READABLE = f"a file whose name ends in {', '.join(ENDINGS)}"
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it was when a source was made of it.
+
+    name : as the user knows it; path : absolute; size : bytes; modified : nanoseconds
+    filesystem : of pyarrow, of a Dataset that is not on this machine's disks; else None
+    """
+
+    name: str
+    path: str
+    size: int
+    modified: int
+    filesystem: Any = field(default=None, compare=False)
+
+    @classmethod
+    def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
+        """The state of a file now."""
+        path = name if filesystem else os.path.abspath(name)
+        try:
+            return cls(name, path, *_size_and_time(path, filesystem), filesystem)
+        except OSError as error:
+            raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
+
+    def check_unchanged(self) -> None:
+        """Raise a DataError where the file is gone or another than it was."""
+        try:
+            now = _size_and_time(self.path, self.filesystem)
+        except FileNotFoundError:
+            raise DataError(f"{self.name} was removed while it was in use") from None
+        except OSError as error:
+            raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
+        if now != (self.size, self.modified):
+            raise DataError(
+                f"{self.name} was changed while it was in use; fit again when it holds still"
+            )
+
+
+def _size_and_time(path: str, filesystem: Any) -> tuple[int, int]:
+    """Bytes of a file, and nanoseconds of its last change."""
+    if filesystem is None:
+        stat = os.stat(path)
+        return stat.st_size, stat.st_mtime_ns
+    info = filesystem.get_file_info(path)
+    if info.size is None:
+        raise FileNotFoundError(2, "there is no such file", path)
+    return info.size, info.mtime_ns or 0
+
+
+@contextmanager
+def reading(file: FileState, kind: str) -> Iterator[None]:
+    """What goes wrong while a file is read, and a change of it, as a DataError that names it."""
+    file.check_unchanged()
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except PermissionError as error:
+        raise DataError(f"{file.name} cannot be read: no permission") from error
+    except Exception as error:  # of whatever reads it: no two raise the same
+        file.check_unchanged()
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(
+            f"{file.name} cannot be read as {kind}; is it damaged or cut off? ({said})"
+        ) from error
+    file.check_unchanged()
+
+
+def is_path(data: object) -> bool:
+    """Whether some data are a path, or a list of paths."""
+    if isinstance(data, (list, tuple)):
+        return len(data) > 0 and all(isinstance(one, (str, os.PathLike)) for one in data)
+    return isinstance(data, (str, os.PathLike))
+
+
+def find_files(data: Any) -> list[FileState]:
+    """The files that a path, a pattern, a folder or a list of these means, in order.
+
+    Those of a pattern or a folder are sorted by name; a list is in its own order.
+
+    Raises
+    ------
+    DataError
+        There is none, one is given twice, or a path is of the web.
+    """
+    given = data if isinstance(data, (list, tuple)) else [data]
+    names = [name for one in given for name in _expand(os.fspath(one))]
+    files = [FileState.of_name(name) for name in names]
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            raise DataError(f"{file.name} is given twice")
+        seen.add(file.path)
+    return files
+
+
+def _expand(name: str) -> list[str]:
+    """The names of files that one path means."""
+    if URL.match(name):
+        raise DataError(
+            f"{name!r} is not on this machine's disks; download it, or give what reads it, such as "
+            f"pyarrow.dataset.dataset({name!r})"
+        )
+    name = os.path.expanduser(name)
+    if os.path.isdir(name):
+        return _folder_files(name)
+    if os.path.exists(name):
+        return [name]
+    if not glob.has_magic(name):
+        hint = f"; the data set of that name is lodim.data({name!r})" if _is_shipped(name) else ""
+        raise DataError(f"there is no file {name!r}{hint}")
+    found = sorted(one for one in glob.glob(name, recursive=True) if os.path.isfile(one))
+    if not found:
+        raise DataError(f"no file matches the pattern {name!r}")
+    return found
+
+
+def _is_shipped(name: str) -> bool:
+    """Whether a data set that comes with lodim has this name."""
+    from lodim.datasets.files import data
+
+    return name in data()["name"].tolist()
+
+
+def _folder_files(folder: str) -> list[str]:
+    """The data files in a folder and those below; what begins with _ or . is none."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if not one.startswith(("_", "."))]
+        if any("=" in one for one in folders):
+            raise DataError(
+                f"{folder!r} has columns in the names of its folders ({folders[0]!r}); give "
+                f"pyarrow.dataset.dataset({folder!r}, partitioning='hive')"
+            )
+        found += [os.path.join(where, one) for one in names if not one.startswith(("_", "."))]
+    found = sorted(one for one in found if kind_by_name(one))
+    if not found:
+        raise DataError(f"the folder {folder!r} has no data: {READABLE}")
+    return found
+
+
+def kind_by_name(name: str) -> str | None:
+    """The kind of a file by the end of its name, None where that says nothing."""
+    stem, ending = os.path.splitext(name.lower())
+    if ending in PACKED:
+        ending = os.path.splitext(stem)[1]
+        return CSV if ENDINGS.get(ending) == CSV else None
+    return ENDINGS.get(ending)
+
+
+def kind_of_files(files: Sequence[FileState]) -> str:
+    """The kind that all files are of.
+
+    Raises
+    ------
+    DataError
+        They are of several kinds, or one is of none.
+    """
+    first: tuple[str, str] | None = None
+    for file in files:
+        kind = kind_by_name(file.name)
+        if kind is None:
+            raise DataError(f"{file.name} is no file of data by its name; give {READABLE}")
+        if first and first[0] != kind:
+            raise DataError(
+                f"{first[1]} is a {first[0]} file and {file.name} a {kind} file; "
+                "give files of one kind"
+            )
+        first = first or (kind, file.name)
+    assert first is not None
+    return first[0]
+
+
+def short_name(name: str) -> str:
+    """A file's name without its folders, for places."""
+    return Path(name).name
