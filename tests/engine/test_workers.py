@@ -12,7 +12,7 @@ import pytest
 
 import lodim as ld
 from lodim.design.batch import Batch
-from lodim.engine import row_keys, tiles, workers
+from lodim.engine import dask_cluster, row_keys, tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, loss_gradient
@@ -152,7 +152,7 @@ def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     evaluations = 0
-    results = workers._results
+    results = dask_cluster._results
 
     def counted(client, futures):
         nonlocal evaluations
@@ -163,7 +163,7 @@ def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
         return results(client, futures)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_results", counted)
+        patch.setattr(dask_cluster, "_results", counted)
         after = saved(boosts(source, client=client), tmp_path / "b.lodim")
     assert evaluations > 20
     assert after == before
@@ -171,7 +171,7 @@ def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
 
 def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     sizes = []
-    results = workers._results
+    results = dask_cluster._results
 
     def measured(client, futures):
         found = results(client, futures)
@@ -182,7 +182,7 @@ def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     theta, sign = np.random.default_rng(2).normal(size=(2, 5)), np.array([1.0, -1.0])
     args = theta, np.arange(2), sign, 10.0, SOFTPLUS, LOGISTIC
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_results", measured)
+        patch.setattr(dask_cluster, "_results", measured)
         there = sum_blocks(loss_gradient, held, (2, 6), *columns, *args)
     here = (problem.y, np.zeros(N), np.full(N, 1.0 / N))
     here = (tiles.pad(v, len(problem.X)) for v in here)
@@ -203,8 +203,8 @@ def test_rows_and_columns_come_back_as_they_were(held, problem):
 
 
 def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
-    monkeypatch.setattr(workers, "GONE", 0.2)
-    monkeypatch.setattr(workers, "PATIENCE", 0.05)
+    monkeypatch.setattr(dask_cluster, "GONE", 0.2)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 0.05)
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(processes=False, **options) as cluster,
@@ -219,7 +219,7 @@ def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
         with pytest.raises(DeviceError, match="has no worker"):
             workers.read_parts(client, read_columns(problem), N, 3, np.float64)
     with pytest.raises(DeviceError, match="no scheduler"):
-        workers.checked_client(client)
+        dask_cluster.checked_client(client)
 
 
 def test_an_error_of_a_task_is_that_error(client):
@@ -231,21 +231,21 @@ def test_an_error_of_a_task_is_that_error(client):
 
 
 def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):
-    monkeypatch.setattr(workers, "ROOM", 1e-9)
+    monkeypatch.setattr(dask_cluster, "ROOM", 1e-9)
     with pytest.raises(DataError, match=r"rows on a Dask worker take .* GB, and tcp.* start more"):
         workers.read_parts(client, read_columns(problem), N, 3, np.float64)
 
 
 def test_versions_must_agree_and_processors_are_compared():
-    here = workers.host()
-    workers._compare({"tcp://a": here, "tcp://b": here})
+    here = dask_cluster.host()
+    dask_cluster._compare({"tcp://a": here, "tcp://b": here})
     with pytest.raises(DeviceError, match=r"tcp://b has numba 0\.1, and here it is"):
-        workers._compare({"tcp://a": here, "tcp://b": here | {"numba": "0.1"}})
+        dask_cluster._compare({"tcp://a": here, "tcp://b": here | {"numba": "0.1"}})
     with pytest.warns(DataWarning, match=r"unequal processors, .*tcp://a.*, other \(tcp://b\)"):
-        workers._compare({"tcp://a": here, "tcp://b": here | {"cpu": "other -x"}})
-    workers._compare({"tcp://a": here, "tcp://b": OSError("gone")})
+        dask_cluster._compare({"tcp://a": here, "tcp://b": here | {"cpu": "other -x"}})
+    dask_cluster._compare({"tcp://a": here, "tcp://b": OSError("gone")})
     with pytest.raises(DeviceError, match="tcp://b cannot run lodim: No module named 'lodim'"):
-        workers._compare({"tcp://b": ModuleNotFoundError("No module named 'lodim'")})
+        dask_cluster._compare({"tcp://b": ModuleNotFoundError("No module named 'lodim'")})
 
 
 def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
@@ -258,6 +258,8 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, sample=1000)
     with pytest.raises(DeviceError, match="engine='cuda' is for rows in this process"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, engine="cuda")
+    with pytest.raises(ArgumentError, match=r"melm does not run on the workers .*, as gbmap, glm"):
+        ld.melm("y ~ a + b", source, client=client)
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[dask\]'"):
-        workers.checked_client(3)
+        dask_cluster.checked_client(3)

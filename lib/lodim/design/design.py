@@ -143,7 +143,8 @@ class Design:
             Folder of the file that holds the features; without it they are in memory, or where
             `data` are not and half of what is free is too little, in the temporary folder.
         client : dask.distributed.Client, optional
-            Whose workers read the data and hold the features.
+            Whose workers read the data and hold the features. Without it that of this process, of
+            a Dask frame; False: none.
 
         Returns
         -------

@@ -4,17 +4,19 @@ from dataclasses import dataclass, replace
 
 from lodim.design import parts
 from lodim.design.streamed import PartReader, SourceParts, part_task
-from lodim.engine import workers
+from lodim.engine import dask_cluster, workers
 from lodim.errors import ArgumentError
 
 
 def client_for(client, source, sample, scratch):
-    """The client whose workers read a source, or None where it is read here.
+    """The client whose workers read a source, or None where it is read here, as where it is False.
 
     A Dask frame goes to the client of this process, if there is one.
     """
+    if client is False:
+        return None
     if client is None:
-        return workers.own_client() if source is not None and source.kind == "dask" else None
+        return dask_cluster.own_client() if source is not None and source.kind == "dask" else None
     if source is None:
         raise ArgumentError(
             "client= is for files or a Dask frame, which its workers read; data in memory are "
@@ -27,7 +29,7 @@ def client_for(client, source, sample, scratch):
             'control={"scratch": ...} is for features that are held here, and those of client= are '
             "held by its workers: leave one of the two out"
         )
-    return workers.checked_client(client)
+    return dask_cluster.checked_client(client)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class WorkerParts(SourceParts):
             return super().map(work, names)
         spans = parts.spans(self.table.rows, self.n)
         each = [(span, self._bare(span), work, list(names)) for span in spans]
-        return workers.run_tasks(self.client, _of_part, self.places, each)
+        return dask_cluster.run_tasks(self.client, _of_part, self.places, each)
 
     def tiles(self, design, inputs, weights, offset):
         """Tiles of all rows on the workers, and the RowInputs whose parts are there too."""
