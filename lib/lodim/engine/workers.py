@@ -29,7 +29,7 @@ class WorkerTiles:
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        self.beside, self._sent = {}, []
+        self.beside, self._sent, self._constants = {}, [], {}
 
     def __len__(self):
         return self.shape[0]
@@ -113,8 +113,11 @@ class WorkerTiles:
 
     def constant(self, value):
         """WorkerTiles (n_tiles, 64) of one number in all rows."""
-        futures = self.cluster.submit(_constant, (self,), (value,))
-        return WorkerTiles(self.cluster, futures, self.n, (len(self), TILE), np.float64)
+        if value not in self._constants:
+            futures, shape = self.cluster.submit(_constant, (self,), (value,)), (len(self), TILE)
+            made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+            self._constants[value] = made
+        return self._constants[value]
 
     def column(self, values):
         """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K).
