@@ -159,6 +159,8 @@ def test_the_scan_sees():
             ],
         ),
         ("narwhals", ["design/frames.py"]),
+        ("distributed", ["engine/dask_cluster.py", "sources/dask_frames.py"]),
+        ("cloudpickle", ["engine/dask_cluster.py"]),  # of calls that Dask would take apart
         ("polars", ["fitting/marginaleffects.py"]),  # whose frames that package takes
         ("marginaleffects", ["fitting/marginaleffects.py"]),
         ("maketables", []),
@@ -291,6 +293,7 @@ HEAVY = {
     "polars",
     "narwhals",
     "dask",
+    "distributed",
     "tqdm",
     "onnx",
     "onnxruntime",

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import one_of, whole
-from lodim.design import columns, factors, first_pass, materialize, sampling
+from lodim.design import columns, factors, first_pass, materialize, on_workers, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -143,7 +143,8 @@ class Design:
             Folder of the file that holds the features; without it they are in memory, or where
             `data` are not and half of what is free is too little, in the temporary folder.
         client : dask.distributed.Client, optional
-            Whose workers read the data and hold the features.
+            Whose workers read the data and hold the features. Without it that of this process, of
+            a Dask frame; False: none.
 
         Returns
         -------
@@ -155,19 +156,17 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         source = read_source(data)
-        if client is not None and source is None:
-            raise ArgumentError(
-                "client= is for data in files or a Dask frame, not for a frame here"
-            )
         data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+        client = on_workers.client_for(client, source, sample, scratch)
         drawn = sample, seed
         rows = _read(data, source, wanted, answer, beside, missing, drawn)
-        inputs, parts = rows.inputs, rows.parts
+        inputs = rows.inputs
+        parts = on_workers.WorkerParts.of_client(rows.parts, client)
         y, response, family = learn_response(response, family, rows.table)
         inputs.check_classes(family, response)
         facts = parts.facts(wanted)
@@ -176,7 +175,9 @@ class Design:
             keys, parts, facts, fills, missing, reference_levels
         )
         names = named["names"]
-        X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
+        remote = isinstance(parts, on_workers.WorkerParts)
+        if not remote:
+            X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
@@ -201,7 +202,10 @@ class Design:
             frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
         )
-        features.write(X, mean, scale, flat)
+        if remote:
+            X, y, inputs = parts.tiles(design, inputs, weights, offset)
+        else:
+            features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
         return design, Batch(X, y, *given, streamed=rows.streamed)

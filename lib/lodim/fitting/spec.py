@@ -190,6 +190,8 @@ class ModelSpec:
         Whether a fit copies but some rows of X, so that X may be larger than memory.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
+    on_workers : bool
+        Whether its passes run where the workers of a Dask cluster hold the rows.
     """
 
     name: str
@@ -220,6 +222,7 @@ class ModelSpec:
     compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
     needs: Callable | None = None
+    on_workers: bool = False
     selects: Callable = lambda settings: False
     streams: bool = False
 
@@ -276,7 +279,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     }
     asked = arguments.pop("progress")
     flag("progress", asked)
-    client = arguments.pop("client", None)
+    client = _client(spec, arguments.pop("client", None))
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
@@ -309,6 +312,23 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     parts = (spec, design, batch, family, settings, standardize, kept)
     problem = Problem(model, *parts, progress=asked)
     return spec.validate(problem) if spec.validate else problem
+
+
+def _client(spec, client):
+    """What `Design.learn` takes: False where a model's kernels do not run on workers."""
+    if spec.on_workers:
+        return client
+    if client is not None:
+        able = ", ".join(name for name in MODELS if _runs_on_workers(name))
+        raise ArgumentError(
+            f"{spec.name} does not run on the workers of a Dask cluster, as {able} do: leave "
+            "client= out, and draw rows with sample= where they do not fit into memory here"
+        )
+    return False
+
+
+def _runs_on_workers(name):
+    return import_module(MODELS[name]).SPEC.on_workers
 
 
 def check_copies(what, batch):

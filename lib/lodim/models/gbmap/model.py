@@ -273,4 +273,5 @@ SPEC = ModelSpec(
     after_stages=("refit",),
     selects=lambda settings: settings.l1_ratio > 0.0,
     streams=True,
+    on_workers=True,
 )

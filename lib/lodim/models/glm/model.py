@@ -153,6 +153,7 @@ REFERENCE = """\
 SPEC = ModelSpec(
     name="glm",
     streams=True,
+    on_workers=True,
     title="generalized linear model: unpenalized, with standard errors and p-values",
     reference=REFERENCE,
     settings=Settings,

@@ -125,7 +125,7 @@ def proset(
     sample : int, optional
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
-        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
+        Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional

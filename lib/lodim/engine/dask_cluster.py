@@ -1,0 +1,319 @@
+"""The workers of a Dask cluster: pure tasks, what comes of them, and what goes wrong in words. The
+only importer of `distributed` beside `sources`, and only once a client is given.
+
+No task is answered from what was asked before, and none changes what another one has made: Dask
+keeps their graph, and makes anew what a lost worker held.
+"""
+
+import asyncio
+import time
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import pairwise
+from platform import python_version
+from uuid import uuid4
+
+import numpy as np
+
+from lodim.engine import tiles
+from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, single_blas
+from lodim.engine.tiles import TILES_PER_BLOCK
+from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
+
+PART = SPAN_ROWS  # rows of a part: those of one span of the sums
+PART_TILES = SPAN * TILES_PER_BLOCK
+PATIENCE = 5.0  # seconds after which a wait looks whether there are workers
+GONE = 30.0  # seconds without any worker after which a fit ends
+ROOM = 0.6  # share of a worker's memory that tiles may take: beyond, Dask moves them to its disk
+BESIDE = 8 * 8  # bytes of a row beside its features: response, weight, scores, and their copies
+SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
+
+
+def checked_client(client):
+    """The client, if it is one of `dask.distributed` that this thread can wait for."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError(
+            "client= needs Dask's distributed scheduler: pip install 'lodim[dask]'"
+        ) from error
+    if not isinstance(client, Client):
+        raise ArgumentError(f"client must be a dask.distributed.Client, not {client!r:.80}")
+    if client.asynchronous:
+        raise ArgumentError("client must not be asynchronous: a fit waits for its workers")
+    if client.status != "running":
+        raise DeviceError(f"the Dask client has no scheduler: its status is {client.status!r}")
+    return client
+
+
+def own_client():
+    """The client of this process that waits for its workers, or None."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    return None if client.asynchronous else client
+
+
+def run_tasks(client, work, shared, each):
+    """What work(shared, *args) returns for the args of each, in order, as tasks of the workers.
+
+    `shared` is sent once.
+    """
+    _workers(client)
+    with _any_size():
+        there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
+        tasks = [Task(work, last=args) for args in each]
+        futures = _submit(client, "pass", tasks, [there] * len(tasks))
+    return _results(client, futures)
+
+
+def _itself(shared):
+    return shared
+
+
+@contextmanager
+def _any_size():
+    """No warning of Dask's about what is sent: it cannot be less."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        yield
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts [lo, hi) of the rows, n_rows of them."""
+
+    lo: int
+    hi: int
+    n_rows: int
+
+    @property
+    def tiles(self):
+        """The group's tiles among all, a slice."""
+        first = self.lo * PART_TILES
+        return slice(first, first + tiles.count(self.n_rows))
+
+
+class Cluster:
+    """The workers of a client, and the groups of n rows that are shared among them.
+
+    There are as many groups as workers, and Dask gives one to each: it begins with those who have
+    nothing to do. No task names its worker. One that does, with `allow_other_workers`, waits for
+    ever once all workers have died and others have come (distributed 2026.8).
+    """
+
+    def __init__(self, client, n):
+        self.client = checked_client(client)
+        n_workers = len(_workers(client))
+        _compare(_in_words(client, lambda: client.run(host, on_error="return")))
+        n_parts = -(-n // PART)
+        n_groups = min(n_parts, n_workers)
+        bounds = pairwise(n_parts * i // n_groups for i in range(n_groups + 1))
+        self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
+
+    def check_room(self, row_bytes):
+        """Raise DataError where a group does not fit the memory of its worker."""
+        known = _in_words(self.client, self.client.scheduler_info)["workers"]
+        rows = max(group.n_rows for group in self.groups)
+        need = rows * (row_bytes + BESIDE)
+        for address, worker in known.items():
+            limit = worker["memory_limit"]
+            if limit and need > ROOM * limit:
+                raise DataError(
+                    f"{rows:,} rows on a Dask worker take {need / 1e9:.1f} GB, and {address} may "
+                    f"hold {ROOM * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start more "
+                    "workers, or take dtype='float32' or sample="
+                )
+
+    def submit(self, work, held=(), sent=(), name=None):
+        """A future of work(group, *held arrays of the group, *sent) for each group.
+
+        held : WorkerTiles; sent : of each group its own, or one for all
+        """
+        name = name or work.__name__
+        tasks = []
+        for i, group in enumerate(self.groups):
+            mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
+            tasks.append(Task(work, (group,), mine))
+        with _any_size():
+            return _submit(self.client, name, tasks, *(array.futures for array in held))
+
+    def results(self, futures):
+        """What the futures have come to, in order; a LodimError where they cannot."""
+        return _results(self.client, futures)
+
+
+@dataclass(frozen=True)
+class Each:
+    """Of what is sent to the workers: a list with an entry for each group."""
+
+    each: list
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call work(*first, *what is held on a worker, *last) that Dask moves as it is.
+
+    It is pickled as one piece of bytes: Dask sends arrays apart from what holds them, and they may
+    arrive where no number begins, which SciPy refuses and for which Numba compiles anew.
+    """
+
+    work: object
+    first: tuple = ()
+    last: tuple = ()
+
+    def __reduce__(self):
+        import cloudpickle  # which distributed needs
+
+        return _task, (cloudpickle.dumps((self.work, self.first, self.last), protocol=4),)
+
+    def __call__(self, *held):
+        with at_most(_threads()), single_blas():
+            return self.work(*self.first, *map(_aligned, held), *self.last)
+
+
+def _task(pickled):
+    import cloudpickle
+
+    return Task(*cloudpickle.loads(pickled))
+
+
+def _aligned(v):
+    """An array as kernels are compiled for: copied where it has come from another worker."""
+    return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
+
+
+def _submit(client, name, tasks, *held):
+    """Futures of tasks, each with its own of the futures that are held, in one message."""
+    keys = [_key(name) for _ in tasks]
+    return client.map(_call, tasks, *held, key=keys, pure=False)
+
+
+def _call(task, *held):
+    return task(*held)
+
+
+def _key(name):
+    """A key that no other task has: nothing is answered from what was asked before."""
+    return f"lodim-{name.strip('_')}-{uuid4().hex}"
+
+
+def _results(client, futures):
+    """What futures have come to, in order; a LodimError where they cannot."""
+    job = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
+    alone_since = None
+    try:
+        while True:
+            try:
+                return _in_words(client, lambda: job.result(PATIENCE))
+            except TimeoutError:
+                if job.done():
+                    raise
+                alone_since = _alone_since(client, alone_since)
+    except BaseException:
+        job.cancel()
+        raise
+
+
+def _alone_since(client, before):
+    """Since when there is no worker, None where there are some; DeviceError after GONE."""
+    if _in_words(client, client.nthreads):
+        return None
+    now = time.monotonic()
+    if before is not None and now - before > GONE - PATIENCE:
+        raise DeviceError(
+            f"all workers of the Dask cluster are gone, and none has come for {GONE:.0f} "
+            "seconds: what they held cannot be made again"
+        )
+    return before or now
+
+
+async def _gathered(client, futures):
+    return await client.gather(futures, asynchronous=True)
+
+
+def _workers(client):
+    """Threads of each worker, by address; DeviceError where none comes within GONE seconds."""
+    try:
+        _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
+    except TimeoutError as error:
+        raise DeviceError(
+            f"the Dask cluster has no worker, and none has come for {GONE:.0f} seconds: start one, "
+            "or leave out client="
+        ) from error
+    return _in_words(client, client.nthreads)
+
+
+def _threads():
+    """Threads of the worker that this task runs on."""
+    from distributed import get_worker
+
+    return get_worker().state.nthreads
+
+
+def _in_words(client, call):
+    """What a call of Dask returns; what can befall a cluster as a DeviceError."""
+    from concurrent.futures import CancelledError
+
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    lost = CommClosedError, CancelledError, asyncio.CancelledError
+    try:
+        return call()
+    except KilledWorker as error:
+        raise DeviceError(
+            "workers of the Dask cluster died again and again over the same rows, as they do where "
+            f"memory is short; the last was {error.last_worker.address}: start more workers, or "
+            "give them more memory"
+        ) from error
+    except (OSError, *lost) as error:
+        # With a scheduler at hand it is an error of a task's own, or the end of a spell of waiting.
+        if client.status == "running" and not isinstance(error, lost):
+            raise
+        raise DeviceError(
+            f"the connection to the Dask scheduler is lost, and the fit with it ({error})"
+        ) from error
+
+
+def host():
+    """Versions and processor of this process, a dict."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    versions = {name: metadata.version(name) for name in SAME[1:]}
+    cpu = f"{llvm.get_host_cpu_name()} {features.flatten()}"
+    return {"python": python_version(), **versions, "cpu": cpu}
+
+
+def _compare(hosts):
+    """Raise where versions differ from those here; warn where the workers' processors differ."""
+    here = host()
+    # One that died meanwhile is replaced, or not, as any that dies later.
+    hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}
+    for address, there in hosts.items():
+        if isinstance(there, Exception):
+            raise DeviceError(f"the Dask worker {address} cannot run lodim: {there}") from there
+        for name in SAME:
+            if there[name] != here[name]:
+                raise DeviceError(
+                    f"the Dask worker {address} has {name} {there[name]}, and here it is "
+                    f"{here[name]}: install the same version on all"
+                )
+    first = {}
+    for address in sorted(hosts):
+        first.setdefault(hosts[address]["cpu"], address)
+    if len(first) > 1:
+        names = ", ".join(f"{cpu.split()[0]} ({at})" for cpu, at in first.items())
+        warn(
+            f"the Dask workers have unequal processors, {names}: the last bits of a fit may differ "
+            "from run to run",
+            DataWarning,
+        )

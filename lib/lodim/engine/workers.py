@@ -1,0 +1,311 @@
+"""Tiles on the workers of a Dask cluster, and kernels that run where they are.
+
+Each worker holds a contiguous group of parts of PART rows. What it holds is the result of pure
+tasks: the group's rows are made from the source, and all that is kept beside them from the rows and
+from what was sent. So what a lost worker held is made again with the same bits. An evaluation sends
+each group the parameters and gets back the sums of its spans, which are added in the order of rows.
+"""
+
+from functools import reduce
+from importlib import import_module
+from weakref import ref
+
+import numpy as np
+
+from lodim.engine import tiles
+from lodim.engine.blocks import SPAN, available_threads, count_blocks, for_blocks
+from lodim.engine.dask_cluster import PART, PART_TILES, Cluster, Each
+from lodim.engine.tiles import TILE
+
+
+class WorkerTiles:
+    """Tiles (n_tiles, ..., 64) of n rows whose groups are on the workers.
+
+    A kernel that is given these tiles runs on each group where it is; of its further arguments
+    those that are WorkerTiles are the group's own, and the others are sent. `beside` has columns
+    that were read with the rows, by name: the array (n,) or (n, K) here, and its WorkerTiles.
+    """
+
+    def __init__(self, cluster, futures, n, shape, dtype):
+        self.cluster, self.futures, self.n = cluster, futures, n
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.beside, self._sent, self._constants = {}, [], {}
+
+    def __len__(self):
+        return self.shape[0]
+
+    @property
+    def size(self):
+        """Number of values."""
+        return int(np.prod(self.shape))
+
+    @property
+    def nbytes(self):
+        """Bytes of all groups together."""
+        return self.size * self.dtype.itemsize
+
+    def map(self, function, *args, shape=None, dtype=None):
+        """WorkerTiles of function(tiles, *args) of each group, of another shape (n_tiles, ...).
+
+        It is a pure task: made again if its worker is lost. `function` must not change what it is
+        given.
+        """
+        held, task = self._split(function, args)
+        futures = self.cluster.submit(_map, held, task, function.__name__)
+        shape = self.shape if shape is None else (len(self), *shape)
+        return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
+
+    def add(self, kernel, onto, *args):
+        """WorkerTiles of what kernel(lo, hi, tiles, *args, out) makes of a copy of `onto`.
+
+        onto : WorkerTiles, or the axes (..., 64) of zeros
+        """
+        if isinstance(onto, WorkerTiles):
+            shape, args = onto.shape, (*args, onto)
+        else:
+            shape = (len(self), *onto)
+        held, task = self._split(_name(kernel), args)
+        futures = self.cluster.submit(_fill, held, (*task, shape[1:]), kernel.__name__)
+        return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+
+    def over_rows(self, kernel, *args):
+        """Add to the host's array args[-1], (n_tiles, ...), what a kernel of every row adds."""
+        *args, out = args
+        out += self.add(kernel, out.shape[1:], *args).gather()
+
+    def sum_blocks(self, kernel, shape, *args):
+        """Sum over blocks of a kernel's partials, spans first: as of tiles in memory."""
+        held, task = self._split(_name(kernel), args)
+        futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
+        parts = self.cluster.results(futures)
+        return reduce(np.add, (span for part in parts for span in part))
+
+    def spans(self, function, *args):
+        """A list of function(rows, *tiles of a span, *args) of all spans, in order.
+
+        rows : where the span is among all rows, a slice
+        """
+        held, task = self._split(function, args)
+        futures = self.cluster.submit(_by_span, held, task, function.__name__)
+        return [span for part in self.cluster.results(futures) for span in part]
+
+    def map_spans(self, work, *rows):
+        """A list of work(X, *rows) of all spans, in order; see `over_spans`."""
+        given = [v is not None for v in rows]
+        columns = [self.column(v) for v in rows if v is not None]
+        return self.spans(_rowwise, *columns, work, given)
+
+    def take(self, i):
+        """The rows at positions i, (r,) -> (r, ...)."""
+        order = np.argsort(i, kind="stable")
+        first = np.array([group.lo * PART for group in self.groups])
+        each = np.split(i[order], np.searchsorted(i[order], first[1:]))
+        each = [at - lo for at, lo in zip(each, first, strict=True)]
+        futures = self.cluster.submit(_take, (self,), (Each(each),))
+        found = np.concatenate(self.cluster.results(futures))
+        out = np.empty_like(found)
+        out[order] = found
+        return out
+
+    def astype(self, dtype):
+        """The tiles in another precision; themselves if it is theirs."""
+        return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
+
+    def constant(self, value):
+        """WorkerTiles (n_tiles, 64) of one number in all rows."""
+        if value not in self._constants:
+            futures, shape = self.cluster.submit(_constant, (self,), (value,)), (len(self), TILE)
+            made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+            self._constants[value] = made
+        return self._constants[value]
+
+    def column(self, values):
+        """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K).
+
+        An array that was read with the rows is not sent: each worker has its part. One that was
+        sent is remembered while it lives.
+        """
+        if not any(values.strides):
+            return self.constant(float(values.flat[0]))
+        self._sent = [(here, there) for here, there in self._sent if here() is not None]
+        known = [*self.beside.values(), *((here(), there) for here, there in self._sent)]
+        for here, there in known:
+            if here is values:
+                return there
+        each = [values[g.lo * PART : g.lo * PART + g.n_rows] for g in self.groups]
+        futures = self.cluster.submit(_column, (self,), (Each(each),))
+        shape = (len(self), *values.shape[1:], TILE)
+        there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
+        self._sent.append((ref(values), there))
+        return there
+
+    def varies(self):
+        """Which columns are not zero throughout, (p,)."""
+        futures = self.cluster.submit(_varies, (self,))
+        return np.any(self.cluster.results(futures), axis=0)
+
+    def gather(self):
+        """The tiles of all groups here."""
+        out = np.empty(self.shape, self.dtype)
+        for group, part in zip(self.groups, self.cluster.results(self.futures), strict=True):
+            out[group.tiles] = part
+        return out
+
+    @property
+    def groups(self):
+        """The groups of the rows."""
+        return self.cluster.groups
+
+    def _split(self, function, args):
+        """What is held on the workers, self first, and what tells `_merge` the rest."""
+        at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
+        sent = tuple(None if i in at else v for i, v in enumerate(args))
+        return (self, *(args[i] for i in at)), (function, at, sent)
+
+
+def read_parts(client, make, n, p, dtype):
+    """Tiles of rows that the workers read: WorkerTiles with their columns `beside`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    make : callable(k)
+        The rows [k PART, (k + 1) PART): a picklable function of k alone, whose result has X
+        (n_tiles, p, 64), and y, weights, offset (n_k,) or (n_k, K), or None, as a Batch has. Where
+        Dask asks again it must give the same bits.
+    n, p, dtype
+        Number of rows and columns, and dtype of X.
+    """
+    cluster = Cluster(client, n)
+    cluster.check_room(p * np.dtype(dtype).itemsize)
+    read = cluster.submit(_read, (), (make,))
+    rows = [WorkerTiles(cluster, read, n, (tiles.count(n),), dtype)]
+    widths = cluster.results(cluster.submit(_widths, rows))[0]
+    X = _field(rows, n, "X", (p,), dtype)
+    for name, width in widths.items():
+        held = _field(rows, n, name, width)
+        X.beside[name] = tiles.by_row(held.gather(), n), held
+    return X
+
+
+COLUMNS = ("y", "weights", "offset")
+
+
+def _field(rows, n, name, width, dtype=np.float64):
+    cluster = rows[0].cluster
+    futures = cluster.submit(_one, rows, (name,), name=f"rows-{name}")
+    return WorkerTiles(cluster, futures, n, (tiles.count(n), *width, TILE), dtype)
+
+
+def _read(group, make):
+    """The rows of a group: a dict of tiles X and of the columns that there are."""
+    out, n_tiles = {}, tiles.count(group.n_rows)
+    for k in range(group.lo, group.hi):
+        part = make(k)
+        arrays = {"X": part.X} | {
+            name: _as_tiles(v) for name in COLUMNS if (v := getattr(part, name)) is not None
+        }
+        if not out:
+            out = {name: np.zeros((n_tiles, *v.shape[1:]), v.dtype) for name, v in arrays.items()}
+        first = (k - group.lo) * PART_TILES
+        for name, v in arrays.items():
+            out[name][first : first + len(v)] = v
+    return out
+
+
+def _as_tiles(v):
+    """A column (n,) or (n, K) as tiles (n_tiles, 64) or (n_tiles, K, 64)."""
+    if v.ndim == 2:
+        return tiles.pack(v)
+    return tiles.pad(v, tiles.count(len(v)))
+
+
+def _widths(group, rows):
+    """Axes of the columns between tiles and rows, by name."""
+    return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
+
+
+def _one(group, rows, name):
+    return rows[name]
+
+
+def _name(kernel):
+    """Where a compiled kernel is found on a worker: its pickle would be compiled there anew."""
+    return kernel.__module__, kernel.__name__
+
+
+def _find(name):
+    module, function = name
+    return getattr(import_module(module), function)
+
+
+def _merge(arrays, at, sent):
+    """The arguments of a function: what is held at the places `at`, and what was sent."""
+    args = list(sent)
+    for i, array in zip(at, arrays, strict=True):
+        args[i] = array
+    return args
+
+
+def _map(group, X, *rest):
+    *held, function, at, sent = rest
+    return function(X, *_merge(held, at, sent))
+
+
+def _fill(group, X, *rest):
+    *held, name, at, sent, shape = rest
+    args = _merge(held, at, sent)
+    onto = at and at[-1] == len(args) - 1  # else zeros
+    *args, out = (*args[:-1], args[-1].copy()) if onto else (*args, np.zeros((len(X), *shape)))
+    for_blocks(_find(name), count_blocks(X), X, *args, out, threads=available_threads())
+    return out
+
+
+def _span_sums(group, X, *rest):
+    """Sums of the spans' partials, (n_spans, *shape)."""
+    *held, name, at, sent, shape = rest
+    n_blocks = count_blocks(X)
+    partials = np.empty((n_blocks, *shape))
+    for_blocks(
+        _find(name), n_blocks, partials, X, *_merge(held, at, sent), threads=available_threads()
+    )
+    spans = [partials[lo : lo + SPAN] for lo in range(0, n_blocks, SPAN)]
+    return np.array([part.sum(axis=0) for part in spans])
+
+
+def _by_span(group, X, *rest):
+    *held, function, at, sent = rest
+    out = []
+    for first in range(0, len(X), PART_TILES):
+        part, start = slice(first, first + PART_TILES), group.lo * PART
+        lo, hi = first * TILE, min(first * TILE + PART, group.n_rows)
+        rows = slice(start + lo, start + hi)
+        out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
+    return out
+
+
+def _rowwise(rows, X, *rest):
+    """work(X, *rows) with columns as arrays of the rows of a span."""
+    *columns, work, given = rest
+    flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
+    return work(X, *(next(flat) if there else None for there in given))
+
+
+def _take(group, X, i):
+    return X[i // TILE, ..., i % TILE]
+
+
+def _cast(X, dtype):
+    return X.astype(dtype)
+
+
+def _constant(group, X, value):
+    return _as_tiles(np.full(group.n_rows, value))
+
+
+def _column(group, X, values):
+    return _as_tiles(values)
+
+
+def _varies(group, X):
+    return tiles.varies(X)
