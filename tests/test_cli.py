@@ -240,9 +240,27 @@ def test_heads_in_words(tmp_path, content, says, capsys):
     assert says in capsys.readouterr().err
 
 
-def test_a_folder_is_no_file(tmp_path, capsys):
+def test_a_folder_without_data(tmp_path, capsys):
     assert main(["gbmap", "y ~ .", str(tmp_path)]) == 2
-    assert "is a folder" in capsys.readouterr().err
+    assert "has no data" in capsys.readouterr().err
+
+
+def test_new_rows_of_several_files_are_predicted_into_one(tmp_path, capsys):
+    cars, out = ld.data("autompg"), tmp_path / "out"
+    for name, part in (("new-1", cars[:250]), ("new-2", cars[250:])):
+        part.reset_index(drop=True).to_parquet(tmp_path / f"{name}.parquet")
+    words = ["gbmap", "mpg ~ .", "autompg", *QUICK, "--predict", str(tmp_path / "new-*.parquet")]
+    expected = ld.gbmap("mpg ~ .", cars, m=2, lambda_=0.1).predict(cars)
+    for ending, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
+        file = out.with_suffix(ending)
+        assert main([*words, "--output", str(file)]) == 0
+        pd.testing.assert_series_equal(read(file)["mpg"], expected)
+    capsys.readouterr()
+    assert main([*words, "--output", str(out), "--sep", ";"]) == 2
+    assert "--sep and --decimal are for one CSV file" in capsys.readouterr().err
+    assert main([*words[:-1], str(tmp_path / "no-*.parquet"), "--output", str(out)]) == 2
+    said = capsys.readouterr()
+    assert "no file matches" in said.err and said.out == ""
 
 
 @pytest.mark.parametrize("escaped", [False, True])

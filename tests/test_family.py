@@ -112,3 +112,26 @@ def test_deviance_slope_is_the_residual():
     slope = lambda f: -2 * family.residual(y, f[None])  # noqa: E731
     for f in (-3.0, 0.1, 4.0):
         assert check_grad(lambda f: family.deviance(y, f[None])[0], slope, [f]) < 1e-5
+
+
+@pytest.mark.parametrize("name, k", [("gaussian", 0), ("binomial", 2), ("multinomial", 3),
+                                     ("poisson", 0), ("gamma", 0)])  # fmt: skip
+def test_null_model_of_many_rows(name, k):
+    """Sums go by spans of 65,536 rows; that the residuals add up to nothing knows of no span."""
+    n, rng = 150_000, np.random.default_rng(0)
+    family, weight = families.make(name, k), rng.random(n)
+    weight /= weight.sum()
+    y = rng.integers(0, k, n).astype(float) if k else 0.5 + rng.poisson(2.0, n)
+    offset = rng.normal(size=(n, family.n_scores))
+    null = family.null_score(y, weight, offset)
+    mean = family.mean(null)
+    if name == "multinomial":
+        rest = weight @ ((y[:, None] == np.arange(k)) - mean)
+    else:
+        rest = weight @ ((y - mean) / (mean if name == "gamma" else 1.0))
+    np.testing.assert_allclose(rest, 0.0, atol=1e-5)
+    loss = family.null_deviance(y, weight, offset)
+    assert loss == pytest.approx(weight @ family.deviance(y, null), rel=1e-12)
+    spans = [slice(lo, lo + 65_536) for lo in (0, 65_536, 131_072)]
+    parts = [weight[i].copy() @ family.deviance(y[i].copy(), null[i].copy()) for i in spans]
+    assert loss == pytest.approx(parts[0] + parts[1] + parts[2], rel=1e-15)

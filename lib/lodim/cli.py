@@ -1,11 +1,12 @@
 """The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary."""
 
 import argparse
+import glob
 import os
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,14 @@ import pandas as pd
 
 import lodim
 from lodim.errors import ArgumentError, DataError, LodimError
+from lodim.fitting import output_file
 from lodim.fitting.registry import MODELS
 from lodim.fitting.spec import Option, spec_of
+from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
+from lodim.sources.files import CSV, kind_by_name
+from lodim.sources.read import read_source
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
 WARMING = {  # a response of each kind, with features that are numbers, whole numbers and texts
@@ -33,6 +38,7 @@ SHARED = (
     Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
     Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
+    Option("--sample", "sample", int, "fit so many rows, drawn at random", "ROWS"),
 )  # fmt: skip
 
 
@@ -79,7 +85,8 @@ def _add_model(commands, spec):
     one.add_argument(
         "data",
         help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
-        "row labels), or name of a data set that comes with lodim",
+        "row labels), or name of a data set that comes with lodim; or Parquet or Arrow file, "
+        "folder, or pattern of files in quotes: 'part-*.parquet', which need not fit into memory",
     )
     for option in _options(spec):
         one.add_argument(
@@ -91,6 +98,9 @@ def _add_model(commands, spec):
     )
     one.add_argument(
         "--decimal", choices=(".", ","), default=".", help="decimal point of the numbers in them"
+    )
+    one.add_argument(
+        "--scratch", metavar="DIR", help="folder for features that do not fit into memory"
     )
     one.add_argument("--cv", action="store_true", help="print the cross-validation")
     one.add_argument(
@@ -107,7 +117,11 @@ def _add_files(one):
     """Options for what is written and read beside the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
-    one.add_argument("--predict", metavar="CSV", help="file of new rows to predict")
+    one.add_argument(
+        "--predict",
+        metavar="FILE",
+        help="file of new rows to predict, or pattern of files in quotes",
+    )
     one.add_argument(
         "--type", default="response", help="response (default), link, class, ...: see predict()"
     )
@@ -117,7 +131,11 @@ def _add_files(one):
         default="error",
         help="what a level is in the new rows that training had not; default: an error",
     )
-    one.add_argument("--output", metavar="CSV", help="file for the predictions, a row a new row")
+    one.add_argument(
+        "--output",
+        metavar="FILE",
+        help="file for the predictions, a row a new row: CSV, or what .parquet or .arrow say",
+    )
     one.add_argument(
         "--escape-formulas",
         action="store_true",
@@ -150,6 +168,8 @@ def fit_model(args: argparse.Namespace) -> None:
     for option in given:
         if option.file:
             arguments[option.name] = read_csv(arguments[option.name], args.sep, args.decimal)
+    if args.scratch is not None:
+        arguments["control"] = {"scratch": args.scratch}
     data = read_data(args.data, args.sep, args.decimal)
     new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
     fit = model(args.formula, data, **arguments)
@@ -159,8 +179,8 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.report:
         fit.report(args.report, data)
     if new is not None:
-        answers = fit.predict(new, args.type, new_levels=args.new_levels)
-        write_csv(answers, args.output, args.escape_formulas)
+        answers = predictions(fit, new, args.type, new_levels=args.new_levels)
+        write_predictions(answers, args.output, args.escape_formulas)
     if spec.penalties:
         arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
     cv = None
@@ -200,20 +220,27 @@ def compile_kernels(args: argparse.Namespace) -> None:
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
-    """A CSV file or, where there is no such file, the data set of that name."""
-    known = lodim.data()["name"].tolist()
-    if Path(name).exists() or name not in known:
+def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
+    """A CSV file or, where there is no such file, the data set of that name.
+
+    Other files, folders and patterns are read when they are used; of these it is the name.
+    """
+    path = Path(name)
+    if not path.exists() and name in lodim.data()["name"].tolist():
+        return lodim.data(name)
+    several = path.is_dir() or (glob.has_magic(name) and not path.exists())
+    if not several and kind_by_name(name) in (CSV, None):
         return read_csv(name, sep, decimal)
-    return lodim.data(name)
+    if (sep, decimal) != (",", "."):
+        raise ArgumentError(f"--sep and --decimal are for one CSV file, and {name!r} is none")
+    read_source(name)  # so that what cannot be read is told before a fit begins
+    return name
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     """Read a CSV file; a first column without a name becomes the index."""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
-    if Path(name).is_dir():
-        raise DataError(f"{name!r} is a folder, not a CSV file")
     if not Path(name).is_file():
         raise DataError(f"no file {name!r}, and no data set of that name: see python -m lodim data")
     how: dict[str, Any] = {
@@ -239,21 +266,17 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     return frame
 
 
-def write_csv(prediction: pd.Series | pd.DataFrame, name: str, escape: bool = False) -> None:
-    """Write predictions, with row labels where the new rows have them.
+def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
+    """Write predictions, chunk by chunk, with row labels where the new rows have them.
 
     `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
     """
-    frame = pd.DataFrame(prediction)
-    names = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame]
-    frame = frame.set_axis(names, axis=1)
-    if escape:
-        frame = frame.rename(columns=_escaped, index=_escaped)
-        frame = frame.apply(lambda values: values.map(_escaped))
-    try:
-        frame.to_csv(name, index=not isinstance(frame.index, pd.RangeIndex))
-    except (ImportError, ValueError) as error:  # of what packs .zst; of letters that UTF-8 lacks
-        raise DataError(f"{name} cannot be written: {error}") from error
+    with output_file.writing(name, other=output_file.CSV) as append:
+        for frame in answers:
+            if escape:
+                frame = frame.rename(columns=_escaped, index=_escaped)
+                frame = frame.apply(lambda values: values.map(_escaped))
+            append(frame)
 
 
 def _escaped(value):

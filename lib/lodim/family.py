@@ -6,11 +6,12 @@ numbers, or class codes.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, logit, logsumexp, softmax, xlogy
 
-from lodim.engine.blocks import dot
+from lodim.engine.blocks import dot, single_blas, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 
@@ -18,8 +19,25 @@ LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
 RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
 
 
+class Family:
+    """What follows from the intercepts of the null model, whatever the family.
+
+    `y`, `weight` (n,) sums to one, `offset` (n, K); sums are over the spans of `engine.blocks`.
+    """
+
+    def null_score(self, y, weight, offset):
+        """Score (n, K) of the model with intercepts alone."""
+        return offset + self.null_intercept(y, weight, offset)
+
+    def null_deviance(self, y, weight, offset):
+        """Mean deviance of the model with intercepts alone."""
+        with single_blas():
+            intercept = self.null_intercept(y, weight, offset)
+            return float(_mean(self, y, weight, offset, intercept))
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Family):
     """Numbers with constant variance; deviance (y - f)^2."""
 
     name: str = "gaussian"
@@ -39,13 +57,13 @@ class Gaussian:
         """Response residual, (n,)."""
         return y - score[:, 0]
 
-    def null_score(self, y, weight, offset):
-        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
-        return offset + dot(weight, y - offset[:, 0])
+    def null_intercept(self, y, weight, offset):
+        """Intercept (1,) of the model with nothing else; weights sum to one."""
+        return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])
 
 
 @dataclass(frozen=True)
-class Binomial:
+class Binomial(Family):
     """Two classes, coded 0 and 1; deviance -2 log-likelihood."""
 
     name: str = "binomial"
@@ -65,14 +83,14 @@ class Binomial:
         """Response residual, (n,)."""
         return y - self.mean(score)
 
-    def null_score(self, y, weight, offset):
-        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+    def null_intercept(self, y, weight, offset):
+        """Intercept (1,) of the model with nothing else; weights sum to one."""
         share = np.clip(dot(weight, y), RAREST, 1.0 - RAREST)
-        return offset + _null_intercept(self, y, weight, offset, np.array([logit(share)]))
+        return _beside_offset(self, y, weight, offset, np.array([logit(share)]))
 
 
 @dataclass(frozen=True)
-class Multinomial:
+class Multinomial(Family):
     """K classes, coded 0 to K - 1; deviance -2 log-likelihood."""
 
     n_scores: int
@@ -95,14 +113,17 @@ class Multinomial:
         """One minus the probability of the observed class, (n,)."""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
 
-    def null_score(self, y, weight, offset):
-        """Score (n, K) of the model with intercepts alone; weights sum to one."""
-        share = np.bincount(y.astype(int), weight, self.n_scores)
-        start = np.log(np.maximum(share, RAREST))
-        return offset + _null_intercept(self, y, weight, offset, start - start.mean())
+    def null_intercept(self, y, weight, offset):
+        """Intercepts (K,) of the model with nothing else; weights sum to one."""
+
+        def shares(i):
+            return np.bincount(y[i].astype(int), weight[i], self.n_scores)
+
+        start = np.log(np.maximum(sum_rows(shares, len(y)), RAREST))
+        return _beside_offset(self, y, weight, offset, start - start.mean())
 
 
-class LogLink:
+class LogLink(Family):
     """What families with the logarithm as their link have in common."""
 
     def mean(self, score):
@@ -128,10 +149,10 @@ class Poisson(LogLink):
         mean = self.mean(score)
         return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
 
-    def null_score(self, y, weight, offset):
-        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
+    def null_intercept(self, y, weight, offset):
+        """Intercept (1,) of the model with nothing else; weights sum to one."""
         mean = max(dot(weight, y), RAREST)
-        return offset + np.log(mean) - logsumexp(offset[:, 0], b=weight)
+        return np.array([np.log(mean) - _log_sum(lambda i: offset[i, 0], weight)])
 
 
 @dataclass(frozen=True)
@@ -151,9 +172,9 @@ class Gamma(LogLink):
         log_ratio = np.log(y) - score[:, 0]
         return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
 
-    def null_score(self, y, weight, offset):
-        """Score (n, 1) of the model with an intercept alone; weights sum to one."""
-        return offset + logsumexp(np.log(y) - offset[:, 0], b=weight)
+    def null_intercept(self, y, weight, offset):
+        """Intercept (1,) of the model with nothing else; weights sum to one."""
+        return np.array([_log_sum(lambda i: np.log(y[i]) - offset[i, 0], weight)])
 
 
 def hits(y, score):
@@ -182,14 +203,28 @@ def _log_loss(y, f):
     return out
 
 
-def _null_intercept(family, y, weight, offset, start):
+def _log_sum(log, weight):
+    """Logarithm of the weighted sum over rows of exp(log(rows)), rows a slice."""
+    return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)
+
+
+def _beside_offset(family, y, weight, offset, start):
     """Intercepts that minimize the deviance beside an offset; `start` is exact without one."""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # a fifth of a second to import, and rarely used
 
-    result = minimize(lambda c: weight @ family.deviance(y, offset + c), start, method="BFGS")
-    return result.x
+    with single_blas():
+        return minimize(partial(_mean, family, y, weight, offset), start, method="BFGS").x
+
+
+def _mean(family, y, weight, offset, intercept):
+    """Mean deviance at the offset and intercepts (K,); BLAS is to be on one thread."""
+
+    def part(i):
+        return weight[i] @ family.deviance(y[i], offset[i] + intercept)
+
+    return sum_rows(part, len(y))
 
 
 def make(name, n_levels):
@@ -198,6 +233,11 @@ def make(name, n_levels):
         return Multinomial(n_levels)
     known = (Gaussian(), Binomial(), Poisson(), Gamma(), NoResponse())
     return {family.name: family for family in known}[name]
+
+
+def has_classes(family):
+    """Whether responses of a family are classes."""
+    return family.name in ("binomial", "multinomial")
 
 
 def family_of(design):

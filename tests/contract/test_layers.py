@@ -53,7 +53,7 @@ MAY = {  # what each block may import beside itself, from the bottom up
     "errors": set(), "text": set(), "progress": {"errors"}, "checks": BASE, "forms": BASE,
     "formula": BASE, "engine": BASE,
     "design": BASE | {"formula", "engine", "sources"}, "family": BASE | {"engine"},
-    "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE, "sources": BASE,
+    "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE, "sources": BASE | {"datasets"},
 }  # fmt: skip
 MAY["plot"] = BASE | {"report"}
 MAY["export"] = BASE | {"formula", "design"}

@@ -22,6 +22,7 @@ from contract.cases import (
     frame_of,
     missing_of,
 )
+from lodim.design.frames import name_of
 from lodim.fitting import storage as store
 
 
@@ -135,6 +136,39 @@ def test_predictions_have_the_rows_of_the_data(model, kind):
         assert tuple(fit.predict(df, "prob").columns) == fit.levels
     with pytest.raises(ld.ArgumentError, match="type must be one of"):
         fit.predict(df, "nonsense")
+
+
+def written(folder, df, ending):
+    """Files that hold the rows of a frame, as a pattern."""
+    for name, part in (("b", df[:33]), ("c", df[33:])):
+        if ending == "csv":
+            part.to_csv(folder / f"{name}.csv", index=False)
+        else:
+            part.to_parquet(folder / f"{name}.parquet", index=False)
+    return str(folder / f"*.{ending}")
+
+
+@cases
+def test_files_are_predicted_as_a_frame_is(model, kind, tmp_path):
+    """Bit for bit, in memory and into a file; of sums over chunks the last digits may differ."""
+    fit, df = fit_of(model, kind), frame_of(model, kind).reset_index(drop=True)
+    files = written(tmp_path, df, "parquet")
+    types = [t for t in fit.types if fit.levels is not None or t not in ("class", "prob")]
+    for type in types:
+        expected = pd.DataFrame(fit.predict(df, type))
+        pd.testing.assert_frame_equal(pd.DataFrame(fit.predict(files, type)), expected)
+        name = fit.predict(files, type, output=tmp_path / f"{type}.out.feather")
+        back = pd.read_feather(name)
+        assert list(back) == [name_of(c) for c in expected]
+        assert (back.isna().to_numpy() == expected.isna().to_numpy()).all()
+        same = (back.to_numpy() == expected.to_numpy()) | expected.isna().to_numpy()
+        assert same.all(), type
+    pd.testing.assert_frame_equal(fit.augment(files), fit.augment(df))
+    pd.testing.assert_frame_equal(fit.evaluate(files), fit.evaluate(df), rtol=1e-9)
+    table = written(tmp_path, df, "csv")
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(fit.predict(table)), pd.DataFrame(fit.predict(df)), rtol=1e-12
+    )
 
 
 @cases

@@ -142,3 +142,40 @@ def test_work_on_each_item_comes_back_in_order(numbers):
 
     with pytest.raises(ValueError, match="item 3"):
         engine.each(fail, range(9), numbers)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5)])
+def test_partials_are_added_by_spans(shape):
+    """The sums of spans, sent by whoever has their blocks, have the bits of the whole sum."""
+    rng = np.random.default_rng(0)
+    for n_blocks in (1, 5, 16, 17, 100):
+        partials = rng.normal(size=(n_blocks, *shape)) * 10.0 ** rng.integers(
+            -9, 9, n_blocks
+        ).reshape(-1, *[1] * len(shape))
+        total = 0.0
+        for lo in range(0, n_blocks, 16):
+            total = total + engine.sum_partials(partials[lo : lo + 16].copy())
+        np.testing.assert_array_equal(engine.sum_partials(partials), total)
+        if n_blocks <= 16:
+            np.testing.assert_array_equal(total, partials.sum(axis=0))
+
+
+@pytest.mark.parametrize("n", [0, 1, 65_536, 65_537, 200_000])
+def test_sums_over_rows_go_by_spans(n):
+    u, v = np.random.default_rng(n).normal(size=(2, n))
+    spans = engine.row_spans(n)
+    assert spans[0].start == 0 and spans[-1].stop == n
+    assert all(span.stop - span.start == engine.SPAN_ROWS for span in spans[:-1])
+    total = sum(float(np.einsum("i,i->", u[i].copy(), v[i].copy())) for i in spans)
+    assert engine.dot(u, v) == total
+    np.testing.assert_allclose(total, np.sum(u * v), atol=1e-9)
+    if n:
+        largest = engine.sum_rows(lambda i: u[i].max(), n, np.maximum)
+        assert largest == u.max()
+
+
+def test_tiles_of_rows():
+    packed = tiles.pack(np.arange(70_000.0)[:, None])
+    for rows in engine.row_spans(70_000):
+        own = tiles.unpack(packed[tiles.of_rows(rows)], rows.stop - rows.start)
+        np.testing.assert_array_equal(own[:, 0], np.arange(rows.start, rows.stop))

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.engine import tiles
+from lodim.engine.blocks import sum_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class Batch:
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
-    streamed : whether the data were read part by part: X is never copied as a whole then
+    streamed : whether X may be larger than memory: it is never copied, and folds are whole blocks
     """
 
     X: np.ndarray
@@ -46,12 +47,14 @@ class Batch:
         """(n,) weights that sum to one."""
         if self.weights is None:
             return np.full(self.n, 1.0 / max(self.n, 1))
-        return self.weights / max(self.weights.sum(), 1e-300)
+        return self.weights / max(self.weight_sum, 1e-300)
 
     @property
     def weight_sum(self):
         """Sum of the weights as given."""
-        return float(self.n if self.weights is None else self.weights.sum())
+        if self.weights is None:
+            return float(self.n)
+        return float(sum_rows(lambda i: self.weights[i].sum(), self.n))
 
     @property
     def units(self):
@@ -63,12 +66,22 @@ class Batch:
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
+    @property
+    def n_positive(self):
+        """Number of rows of weight above zero."""
+        return self.n if self.weights is None else int(np.count_nonzero(self.weights))
+
+    def offsets(self, n_scores):
+        """(n, n_scores) the offset of each row and score, zero where none is given; to read only.
+
+        It takes no memory of its own.
+        """
+        offset = np.zeros(()) if self.offset is None else self.offset.reshape(self.n, -1)
+        return np.broadcast_to(offset, (self.n, n_scores))
+
     def offset_matrix(self, n_scores):
         """(n, n_scores) the offset of each row and score, zero where none is given."""
-        out = np.zeros((self.n, n_scores))
-        if self.offset is not None:
-            out += self.offset if self.offset.ndim == 2 else self.offset[:, None]
-        return out
+        return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
@@ -106,8 +119,7 @@ def _moments(X, weight):
 
 def counted(batch):
     """The rows of weight above zero: the batch itself where all rows count."""
-    i = batch.positive_weight
-    return batch if len(i) == batch.n else subset(batch, i)
+    return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):

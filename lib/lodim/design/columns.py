@@ -60,7 +60,7 @@ class Column:
 
 
 def read_frame(data):
-    """The columns of a pandas frame, a mapping, or what narwhals reads.
+    """The columns of a pandas frame, a mapping, or what narwhals reads; a Frame as it is.
 
     Raises
     ------
@@ -69,6 +69,8 @@ def read_frame(data):
     MissingExtraError
         narwhals is needed and not installed.
     """
+    if isinstance(data, Frame):
+        return data
     if isinstance(data, pd.DataFrame):
         labels = list(data.columns)
         if all(type(label) is str for label in labels) and data.columns.is_unique:

@@ -39,7 +39,10 @@ def read(data, words):
 
 
 def kind_of(data):
-    """The kind of some data as the name of its package; "pandas" of dicts and the like."""
+    """The kind of some data as the name of its package; "pandas" of dicts, files, Dask's frames."""
+    package = type(data).__module__.partition(".")[0]
+    if package in ("polars", "pyarrow"):  # also what is lazy
+        return package
     if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
         return PANDAS
     try:
@@ -84,7 +87,7 @@ def convert(values, kind):
         if isinstance(values, pd.Series):
             series = nw.new_series(str(values.name), _plain(values), backend=kind)
             return _nulls(nw, series.to_frame())[str(values.name)].to_native()
-        names = [_name(label) for label in values.columns]
+        names = [name_of(label) for label in values.columns]
         columns = {name: _plain(values.iloc[:, j]) for j, name in enumerate(names)}
         return _nulls(nw, nw.from_dict(columns, backend=kind)).to_native()
     except ImportError:
@@ -93,13 +96,34 @@ def convert(values, kind):
 
 def beside(data, new, kind):
     """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
+    if isinstance(data, pd.DataFrame):
+        data = data.set_axis(new.index)  # the same rows, which chunks number from zero
+        return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
     import narwhals as nw
 
     columns = nw.from_native(convert(new, kind), eager_only=True)
     return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
 
 
-def _name(label):
+def to_arrow(data):
+    """A frame that narwhals reads as a Table of pyarrow."""
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True).to_arrow()
+
+
+def joined(parts, kind):
+    """Frames below each other, as one of a kind."""
+    if all(isinstance(part, pd.DataFrame) for part in parts):
+        return pd.concat(parts, ignore_index=True)
+    import narwhals as nw
+
+    whole = nw.concat([nw.from_native(part, eager_only=True) for part in parts])
+    return whole.to_pandas() if kind == PANDAS else whole.to_native()
+
+
+def name_of(label):
+    """A label of a column as a text; of several levels the last first: estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -135,7 +159,7 @@ def as_given(method):
         if data is None:
             return convert(values, self._frame_kind)
         kind = kind_of(data)
-        if method.__name__ == "augment" and kind != PANDAS:
+        if method.__name__ == "augment" and kind != PANDAS and isinstance(values, pd.DataFrame):
             return beside(data, values, kind)
         return convert(values, kind)
 

@@ -2,26 +2,29 @@
 
 Kernels release the GIL, so plain threads share the blocks; unlike Numba's own parallel loops this
 composes with folds that run side by side, compiles several times faster, and needs no threading
-layer. Each block writes its own partial and partials are added in block order: the result has the
-same bits on any number of threads. Tiles that `place` has moved to a GPU stay there, and the CUDA
+layer. Each block writes its own partial, and partials are added over one fixed tree: those of a
+span of 16 blocks in order, then the spans in order. The result has the same bits on any number of
+threads, and wherever the spans are. Tiles that `place` has moved to a GPU stay there, and the CUDA
 twins of the kernels work on them.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, reduce
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
 
 import numpy as np
 
-from lodim.engine.tiles import TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
 THREADED = 2_000_000  # numbers in columns above which threads over columns pay
+SPAN = 16  # blocks whose partials are added by themselves, before those of other spans
+SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536: a sum over no more rows has one part
 LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
 
 
@@ -141,12 +144,37 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1):
     n_blocks = count_blocks(tiles)
     partials = np.empty((n_blocks, *shape))
     for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads)
-    return partials[0] if n_blocks == 1 else partials.sum(axis=0)
+    return sum_partials(partials)
+
+
+def sum_partials(partials):
+    """Sum of the partials of blocks, (n_blocks, ...): within spans of SPAN blocks, then of spans.
+
+    So whoever has the blocks of whole spans can send the sum of each.
+    """
+    if len(partials) == 1:
+        return partials[0]
+    spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
+    return reduce(np.add, (part.sum(axis=0) for part in spans))
+
+
+def row_spans(n):
+    """The spans of n rows, slices of SPAN_ROWS of them; one of no rows where there are none."""
+    return [slice(lo, min(n, lo + SPAN_ROWS)) for lo in range(0, max(n, 1), SPAN_ROWS)]
+
+
+def sum_rows(part, n, add=np.add):
+    """Sum over n rows of part(rows), rows a slice: by the spans of `row_spans`, in their order.
+
+    `add` joins two partial sums. What `part` makes of a span depends on its rows alone, so that the
+    sum has the same bits wherever each span is worked on.
+    """
+    return reduce(add, map(part, row_spans(n)))
 
 
 def dot(u, v):
     """u'v without BLAS: its idle threads spin for a while, and halve the speed of the kernels'."""
-    return float(np.einsum("i,i->", u, v))
+    return float(sum_rows(lambda i: np.einsum("i,i->", u[i], v[i]), len(u)))
 
 
 @lru_cache(maxsize=1)

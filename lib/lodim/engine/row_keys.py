@@ -7,7 +7,7 @@ function of the key of a row, and of a seed.
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import over_rows
+from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
@@ -134,12 +134,15 @@ def spread_sample(X, weight, count, seed, threads=1):
     """
     length = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, length, threads=threads)
-    positive = np.flatnonzero(weight)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)
     # Bits of positive numbers are in their order; the place of a row takes those of least weight.
-    bits = length.reshape(-1)[positive].view(np.uint64) & ~place
-    ranked = np.sort(bits | positive.astype(np.uint64))
+    ranked = length.reshape(-1)[: len(weight)].view(np.uint64)
+    for i in row_spans(len(weight)):
+        ranked[i] = (ranked[i] & ~place) | np.arange(i.start, i.stop, dtype=np.uint64)
+    if not np.all(weight):
+        ranked = ranked[weight != 0.0]
+    ranked.sort()
     first = np.random.default_rng(seed).random()
     chosen = ((np.arange(count) + first) * (len(ranked) / count)).astype(np.int64)
     return (ranked[chosen] & place).astype(np.int64)

@@ -42,6 +42,11 @@ def rows(tiles, i):
     return tiles[i // TILE, :, i % TILE]
 
 
+def of_rows(rows):
+    """The tiles that hold a slice of rows, which begins at a tile: a slice."""
+    return slice(rows.start // TILE, count(rows.stop))
+
+
 def pad(v, n_tiles, dtype=np.float64):
     """A per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
     out = np.zeros(n_tiles * TILE, dtype)
@@ -51,7 +56,9 @@ def pad(v, n_tiles, dtype=np.float64):
 
 def varies(tiles):
     """Which columns are not zero throughout, (p,): most show it in their first tile."""
-    out = tiles[0].any(axis=1) if len(tiles) else np.zeros(tiles.shape[1], bool)
-    rest = np.flatnonzero(~out)
-    out[rest] = tiles[:, rest].any(axis=(0, 2))
+    out, first = np.zeros(tiles.shape[1], bool), 0
+    while first < len(tiles) and not out.all():
+        rest, last = np.flatnonzero(~out), min(max(1, 2 * first), first + TILES_PER_BLOCK)
+        out[rest] = tiles[first:last, rest].any(axis=(0, 2))
+        first = last
     return out

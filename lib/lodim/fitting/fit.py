@@ -23,12 +23,15 @@ from lodim.fitting import maketables
 from lodim.fitting import storage as store
 from lodim.fitting.checked import Checked
 from lodim.fitting.registry import MODELS, RESULTS
+from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
+from lodim.sources.read import read_source
 
 OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
+OF_ROWS = {"predict", "augment"}  # of these, those that have a row for each row of data
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
 
 
@@ -79,7 +82,8 @@ class Fit(Checked, WrittenOut):
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
         for name in OF_KIND & set(vars(cls)):
-            setattr(cls, name, as_given(vars(cls)[name]))
+            method = vars(cls)[name]
+            setattr(cls, name, as_given(streaming(method) if name in OF_ROWS else method))
 
     @abstractmethod
     def _score(self, batch):
@@ -153,6 +157,7 @@ class Fit(Checked, WrittenOut):
         return self.design.levels
 
     @as_given
+    @streaming
     def predict(
         self,
         data: Any,
@@ -244,6 +249,7 @@ class Fit(Checked, WrittenOut):
         return frame.set_index(keys)["estimate"]
 
     @as_given
+    @streaming
     def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
         """`data` with predictions and residuals beside its columns.
 
@@ -326,23 +332,41 @@ class Fit(Checked, WrittenOut):
              n  deviance  dev_ratio
         0  398    11.708      0.808
         """
+        source = read_source(data)
+        if source is not None:
+            return self._shown(evaluation(self, source, offset))
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
         weight = batch.weight
-        deviance = weight @ self.family.deviance(batch.y, score)
+        means = {name: weight @ loss for name, loss in self._losses(batch, score).items()}
         base = batch.offset_matrix(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
         # What is left of a response that does not vary is rounding, not deviance.
         rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
         if self.levels is None and batch.offset is None and np.ptp(batch.y[weight > 0]) == 0:
             rounding = np.inf
-        ratio = 1.0 - deviance / null if null > rounding else np.nan
-        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
-        if self.levels is not None:
-            hit = families.hits(batch.y, score)
-            row |= {"accuracy": weight @ hit, "log_loss": deviance / 2.0}
-        return pd.DataFrame([row])
+        ratio = 1.0 - means["deviance"] / null if null > rounding else np.nan
+        row = {"n": batch.n, "deviance": means.pop("deviance"), "dev_ratio": ratio}
+        return pd.DataFrame([row | means | self._measures(batch, score)])
+
+    def _measures(self, batch, score):
+        """What else evaluate() shows of some rows, which is no mean over rows: a dict."""
+        return {}
+
+    def _losses(self, batch, score):
+        """What evaluate() shows the weighted means of: (n,) of each row, by name."""
+        deviance = self.family.deviance(batch.y, score)
+        if self.levels is None:
+            return {"deviance": deviance}
+        hit = families.hits(batch.y, score)
+        return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
+
+    def _shown(self, found):
+        """What evaluate() shows of an Evaluation."""
+        means = {name: found.mean(name) for name in found.totals}
+        row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
+        return pd.DataFrame([row | means])
 
     @property
     def converged(self) -> bool:

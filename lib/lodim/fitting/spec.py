@@ -56,8 +56,7 @@ class Problem:
     def null_deviance(self):
         """Mean deviance of the model with an intercept alone."""
         batch, family = self.batch, self.family
-        null = family.null_score(batch.y, batch.weight, batch.offset_matrix(family.n_scores))
-        return float(batch.weight @ family.deviance(batch.y, null))
+        return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
         """Keywords of every model's Fit."""
@@ -294,7 +293,7 @@ def _automatic(spec, settings, family, batch):
     """The settings, values for those that are "auto"."""
     if not spec.auto_settings:
         return settings
-    values = spec.auto_settings(family, max(1, len(batch.positive_weight)))
+    values = spec.auto_settings(family, max(1, batch.n_positive))
     return replace(settings, **{k: v for k, v in values.items() if getattr(settings, k) == "auto"})
 
 

@@ -13,7 +13,7 @@ from lodim.checks import one_of, whole
 from lodim.design.batch import counted, split, subset
 from lodim.design.frames import as_given
 from lodim.engine import row_keys
-from lodim.engine.blocks import available_threads
+from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, with_seed
 from lodim.report.tables import Table, listing, significant
@@ -54,16 +54,28 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     So many folds at most, as often as `draws`; beyond QUICK_ROWS rows one of them is held out, of
     at most MOST_ROWS rows. Rows of weight zero are in none.
     """
-    batch = counted(batch)
-    if batch.n > MOST_ROWS:
-        key, _ = row_keys.of_batch(batch, len(levels or ()))
-        batch = subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
+    batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     return [
         split(batch, fold == k, standardize)
         for fold in assign_draws(batch, n_folds, levels, seed, draws)
         for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
     ]
+
+
+def _few_rows(batch, levels, seed):
+    """The rows of weight above zero, MOST_ROWS of them at most.
+
+    Of more than SPAN_ROWS rows, of which X is not copied, they are drawn by their lengths.
+    """
+    if batch.n > SPAN_ROWS:
+        some = min(MOST_ROWS, batch.n_positive)
+        return subset(batch, row_keys.spread_sample(batch.X, batch.weight, some, seed))
+    batch = counted(batch)
+    if batch.n <= MOST_ROWS:
+        return batch
+    key, _ = row_keys.of_batch(batch, len(levels or ()))
+    return subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
 
 
 def side_by_side(problem):
@@ -77,7 +89,7 @@ def count_draws(batch, most=None):
     """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
     if count_units(batch) <= FOLDS:  # each by itself, in every draw
         return 1
-    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(len(batch.positive_weight), 1)))
+    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
 
 
 def preference(problem, name, values, *, most_draws=None):

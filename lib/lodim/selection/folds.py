@@ -70,8 +70,9 @@ def check_units(batch, names):
 
 def count_units(batch):
     """Number of what can be held out by itself: groups, clusters or rows, of weight above zero."""
-    i = batch.positive_weight
-    return len(i) if batch.units is None else len(np.unique(batch.units[i]))
+    if batch.units is None:
+        return batch.n_positive
+    return len(np.unique(batch.units[batch.positive_weight]))
 
 
 def _whole_units(batch, folds, key, of_class, seed):

@@ -19,20 +19,18 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}
-    if names:
-        for piece in pieces:
-            for table in piece.tables(names):
-                for name in names:
-                    for array in table[name].chunks:
-                        if is_dictionary(array.type):
-                            levels[name].update(dict.fromkeys(array.dictionary.to_pylist()))
-    return {name: [one for one in found if one is not None] for name, found in levels.items()}
+    tables = (table for piece in pieces for table in piece.tables(names)) if names else ()
+    for table in tables:
+        for name in names:
+            arrays = (one for one in table[name].chunks if is_dictionary(one.type))
+            for array in arrays:
+                levels[name].update(dict.fromkeys(array.dictionary.drop_null().to_pandas()))
+    return {name: list(found) for name, found in levels.items()}
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
     """A DataFrame of a table, its categories with the levels over all files."""
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
-    for name in frame.columns:
-        if name in levels:
-            frame[name] = frame[name].cat.set_categories(levels[name])
+    for name in levels.keys() & set(frame.columns):
+        frame[name] = frame[name].cat.set_categories(levels[name])
     return frame

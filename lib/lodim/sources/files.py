@@ -27,46 +27,56 @@ class FileState:
     """A file as it was when a source was made of it.
 
     name : as the user knows it; path : absolute; size : bytes; modified : nanoseconds
+    filesystem : of pyarrow, of a Dataset that is not on this machine's disks; else None
     """
 
     name: str
     path: str
     size: int
     modified: int
+    filesystem: Any = None
 
     @classmethod
-    def of_name(cls, name: str) -> "FileState":
+    def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
         """The state of a file now."""
-        path = os.path.abspath(name)
+        path = name if filesystem else os.path.abspath(name)
         try:
-            stat = os.stat(path)
+            return cls(name, path, *_size_and_time(path, filesystem), filesystem)
         except OSError as error:
             raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
-        return cls(name, path, stat.st_size, stat.st_mtime_ns)
 
     def check_unchanged(self) -> None:
         """Raise a DataError where the file is gone or another than it was."""
         try:
-            stat = os.stat(self.path)
+            now = _size_and_time(self.path, self.filesystem)
         except FileNotFoundError:
             raise DataError(f"{self.name} was removed while it was in use") from None
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
-        if (stat.st_size, stat.st_mtime_ns) != (self.size, self.modified):
+        if now != (self.size, self.modified):
             raise DataError(
                 f"{self.name} was changed while it was in use; fit again when it holds still"
             )
 
 
+def _size_and_time(path: str, filesystem: Any) -> tuple[int, int]:
+    """Bytes of a file, and nanoseconds of its last change."""
+    if filesystem is None:
+        stat = os.stat(path)
+        return stat.st_size, stat.st_mtime_ns
+    info = filesystem.get_file_info(path)
+    if info.size is None:
+        raise FileNotFoundError(2, "there is no such file", path)
+    return info.size, info.mtime_ns or 0
+
+
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """What goes wrong while a file is read, as a DataError that names it."""
+    """What goes wrong while a file is read, and a change of it, as a DataError that names it."""
     file.check_unchanged()
     try:
         yield
-    except DataError:
-        raise
-    except MemoryError:
+    except (DataError, MemoryError):
         raise
     except PermissionError as error:
         raise DataError(f"{file.name} cannot be read: no permission") from error
@@ -76,6 +86,7 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
         raise DataError(
             f"{file.name} cannot be read as {kind}; is it damaged or cut off? ({said})"
         ) from error
+    file.check_unchanged()
 
 
 def is_path(data: object) -> bool:
@@ -119,11 +130,19 @@ def _expand(name: str) -> list[str]:
     if os.path.exists(name):
         return [name]
     if not glob.has_magic(name):
-        raise DataError(f"there is no file {name!r}")
+        hint = f"; the data set of that name is lodim.data({name!r})" if _is_shipped(name) else ""
+        raise DataError(f"there is no file {name!r}{hint}")
     found = sorted(one for one in glob.glob(name, recursive=True) if os.path.isfile(one))
     if not found:
         raise DataError(f"no file matches the pattern {name!r}")
     return found
+
+
+def _is_shipped(name: str) -> bool:
+    """Whether a data set that comes with lodim has this name."""
+    from lodim.datasets.files import data
+
+    return name in data()["name"].tolist()
 
 
 def _folder_files(folder: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Columns and their types over several files: unified where one holds the other, else refused."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from lodim.errors import DataError, MissingExtraError
@@ -28,27 +28,30 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
         Two columns of a file share a name, a file has other columns than the first, or a column
         is of types that do not go together.
     """
-    pa, first, metadata = arrow(), "", None
-    fields: dict[str, Any] = {}
+    pa, first, head = arrow(), "", arrow().schema([])
+    fields: dict[str, tuple[Any, str]] = {}  # and the file that its type is from
     for name, schema in schemas:
-        _check_names(name, schema.names)
-        if not fields:
-            first, metadata = name, schema.metadata
-            fields = {field.name: field.with_metadata(None) for field in schema}
+        check_names(name, schema.names)
+        if not first:
+            first, head = name, schema
+            fields = {field.name: (field.with_metadata(None), name) for field in schema}
             continue
-        _check_columns(first, list(fields), name, schema.names)
+        check_columns(first, list(fields), name, schema.names)
         for field in schema:
-            fields[field.name] = _unify(fields[field.name], field, first, name)
-    return pa.schema(list(fields.values()), metadata=metadata)
+            known, origin = fields[field.name]
+            both = _unify(known, origin, field, name)
+            fields[field.name] = (both, origin if both.type == known.type else name)
+    kept = {name for name, (field, _) in fields.items() if field.type == head.field(name).type}
+    return pa.schema([field for field, _ in fields.values()], metadata=_notes(head, kept))
 
 
-def _check_names(name: str, names: list[str]) -> None:
+def check_names(name: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise DataError(f"{name} has two columns called {twice!r}; rename one")
 
 
-def _check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
+def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
     """Raise where a file has other columns than the first one."""
     lacking = [one for one in known if one not in set(names)]
     if lacking:
@@ -58,19 +61,19 @@ def _check_columns(first: str, known: list[str], name: str, names: list[str]) ->
         raise DataError(f"{name} has {first_few(extra)}, which {first} lacks")
 
 
-def _unify(field: Any, other: Any, first: str, name: str) -> Any:
+def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
     """One field for a column of two files."""
     if field.type == other.type:
         return field
     pa = arrow()
-    plain = [_without_dictionary(field, other), _without_dictionary(other, field)]
+    plain = [_plain(_without_dictionary(*two)) for two in ((field, other), (other, field))]
     try:
-        schemas = [pa.schema([one.with_metadata(None)]) for one in plain]
+        schemas = [pa.schema([one]) for one in plain]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise DataError(
-            f"column {field.name!r} holds {other.type} in {name} and {field.type} in the files "
-            f"from {first} on; a column has one type in all files"
+            f"column {field.name!r} holds {other.type} in {name} and {field.type} in "
+            f"{origin}; a column has one type in all files"
         ) from None
 
 
@@ -84,6 +87,18 @@ def _without_dictionary(field: Any, other: Any) -> Any:
     return field.with_type(field.type.value_type)
 
 
+def _plain(field: Any) -> Any:
+    """The field without notes, text in the one layout that goes with the others."""
+    pa = arrow()
+    kind = field.type
+    if "view" in str(kind) and not pa.types.is_nested(kind):
+        text = pa.large_string()
+        kind = (
+            pa.dictionary(kind.index_type, text, kind.ordered) if kind != pa.string_view() else text
+        )
+    return field.with_type(kind).with_metadata(None)
+
+
 def column_names(schema: Any) -> tuple[str, ...]:
     """The columns but for the index that pandas wrote beside them."""
     index = _pandas_metadata(schema).get("index_columns", [])
@@ -92,14 +107,18 @@ def column_names(schema: Any) -> tuple[str, ...]:
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
     """The schema of some columns, without an index."""
-    metadata = _pandas_metadata(schema)
-    if metadata:
-        metadata["index_columns"] = []
-        names = list(names)
-        columns = [one for one in metadata.get("columns", []) if one.get("name") in names]
-        metadata["columns"] = columns
-    fields = [schema.field(name) for name in names]
-    return arrow().schema(fields, {"pandas": json.dumps(metadata)} if metadata else None)
+    notes = _notes(schema, set(names), index=False)
+    return arrow().schema([schema.field(name) for name in names], metadata=notes)
+
+
+def _notes(schema: Any, names: Container[str], index: bool = True) -> dict[str, str] | None:
+    """What pandas noted of some columns, and of its index, as a schema holds it."""
+    notes = _pandas_metadata(schema)
+    if not notes:
+        return None
+    columns = [one for one in notes.get("columns", []) if one.get("field_name") in names]
+    kept = notes.get("index_columns", []) if index else []
+    return {"pandas": json.dumps({**notes, "index_columns": kept, "columns": columns})}
 
 
 def _pandas_metadata(schema: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Data that are not in memory: pieces in the order of rows, read in chunks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lodim.sources.files import FileState
@@ -52,12 +52,14 @@ class Source:
     pieces : in the order of rows: that of the files, and of the row groups or partitions in them
     kind : package whose frames its predictions are: "pandas" of files, else that of the data
     files : the files as they were when the source was made; none of a lazy frame
+    frame : the Dask DataFrame that the pieces are of, else None
     """
 
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
     kind: str
     files: tuple[FileState, ...] = ()
+    frame: Any = field(default=None, compare=False, repr=False)
 
     @property
     def n(self) -> int | None:
@@ -65,9 +67,17 @@ class Source:
         counts = [piece.n for piece in self.pieces]
         return None if None in counts else sum(n for n in counts if n is not None)
 
+    def select(self, names: Sequence[str]) -> "Source":
+        """The source of some columns: its pieces need not read, nor carry, the others."""
+        if self.frame is None or tuple(names) == self.names:
+            return replace(self, names=tuple(names))
+        from lodim.sources.dask_frames import project
+
+        return project(self, list(names))
+
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
         """All rows in order, in chunks of these columns."""
-        for piece in self.pieces:
+        for piece in self.select(names).pieces:
             yield from piece.read(names)
 
     def check_unchanged(self) -> None:

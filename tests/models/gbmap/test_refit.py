@@ -12,7 +12,7 @@ import lodim as ld
 from lodim.engine import tiles
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.model import from_state
-from lodim.models.gbmap.refit import JointObjective, _blocks
+from lodim.models.gbmap.refit import JointObjective, Rows, _spans
 from lodim.solve.newton import newton
 
 QUICK = {"m": 3, "lambda_": 0.05, "beta": 3.0}
@@ -53,13 +53,18 @@ class Case:
         own = log_softmax(score, axis=1)[np.arange(len(self.y)), self.y.astype(int)]
         return loss - self.weight @ own
 
-    def objective(self, rows=4096):
+    def objective(self, rows=None):
         class Batch:
             n, y, weight = len(self.y), self.y, self.weight
-            offset_matrix = staticmethod(lambda K: self.offset)
+            offsets = staticmethod(lambda K: self.offset)
 
-        blocks = _blocks(tiles.pack(self.X), Batch, self.learners, rows)
-        return JointObjective(blocks, self.learners, self.ridge, self.family)
+        spans = _spans(tiles.pack(self.X), Batch, self.learners)
+        if rows:
+            ((whole,),) = spans
+            cuts = [slice(lo, lo + rows) for lo in range(0, Batch.n, rows)]
+            parts = [Rows(**{k: v[i] for k, v in vars(whole).items()}) for i in cuts]
+            spans = [parts[:2], parts[2:]]
+        return JointObjective(spans, self.learners, self.ridge, self.family)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -87,7 +92,7 @@ def test_the_objective_and_its_derivatives(family):
 def test_blocks_sum_to_the_whole(family):
     case = Case(family)
     whole, parts, theta = case.objective(), case.objective(32), case.learners.theta.ravel()
-    assert len(parts.blocks) == 3
+    assert [len(span) for span in parts.spans] == [2, 1]
     np.testing.assert_allclose(whole(theta)[1], parts(theta)[1], atol=1e-14)
     np.testing.assert_allclose(whole.hessian(theta, False), parts.hessian(theta, False), atol=1e-13)
 

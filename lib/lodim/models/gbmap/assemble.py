@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from lodim import forms
+from lodim.engine.blocks import sum_rows
 from lodim.errors import warn_not_converged
 from lodim.fitting.fit import shared
 from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_gain
@@ -62,8 +63,13 @@ def _response_range(batch, settings):
     """
     if settings.reference_rows == 0:
         return None
-    y = (batch.y - batch.offset_matrix(1)[:, 0])[batch.positive_weight]
-    return np.array([y.min(), y.max()])
+    offset = batch.offsets(1)[:, 0]
+
+    def ends(i):
+        y = (batch.y[i] - offset[i])[batch.weight[i] > 0.0]
+        return np.array([-y.min(initial=np.inf), y.max(initial=-np.inf)])
+
+    return sum_rows(ends, batch.n, np.maximum) * (-1.0, 1.0)
 
 
 def _choose_refit(problem, learners, selection, for_path):

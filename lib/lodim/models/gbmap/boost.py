@@ -1,6 +1,7 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
+from lodim.engine.blocks import single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
@@ -225,6 +227,17 @@ def _refine(objective, sampled, theta, stop, state):
             return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
 
 
+def _steepest(state, k, rows):
+    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs."""
+    y, base = state.margin(k, rows)
+    slope = 2.0 * (base - y) if state.family.name == "gaussian" else expit(base) - y
+    X = state.X[tiles.of_rows(rows)]
+    r = tiles.pad(state.weight[rows] * slope, len(X))
+    if state.settings.softplus:
+        X, r = np.abs(X), np.abs(r)
+    return np.einsum("tpi,ti->p", X, r, optimize=True)
+
+
 def lambda_max(batch, family, settings):
     """Penalty of (nearly) the null model.
 
@@ -238,12 +251,8 @@ def lambda_max(batch, family, settings):
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
-        y, base = state.margin(k)
-        slope = 2.0 * (base - y) if family.name == "gaussian" else expit(base) - y
-        r, X = tiles.pad(state.weight * slope, len(state.X)), state.X
-        if settings.softplus:
-            X, r = np.abs(X), np.abs(r)
-        bound = np.einsum("tpi,ti->p", X, r, optimize=True)
+        with single_blas():
+            bound = sum_rows(partial(_steepest, state, k), batch.n)
         largest = max(largest, np.abs(bound).max(initial=0.0))
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:

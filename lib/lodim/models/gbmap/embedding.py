@@ -32,11 +32,13 @@ class Reference:
 
         `numeric` says whether the response is: it is then kept less its offset.
         """
-        rows, most = batch.positive_weight, settings.reference_rows
-        if rows.size > most:
-            rows = np.sort(np.random.default_rng(settings.seed).choice(rows, most, replace=False))
-        if rows.size < batch.n:
-            batch = subset(batch, rows)
+        count, most = batch.n_positive, settings.reference_rows
+        rows = slice(None)
+        if count > most:
+            rows = np.random.default_rng(settings.seed).choice(count, most, replace=False)
+            rows.sort()
+        if batch.n > min(count, most):
+            batch = subset(batch, rows if count == batch.n else batch.positive_weight[rows])
         y = batch.y
         if numeric and batch.offset is not None:
             y = y - batch.offset.reshape(-1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import over_rows
+from lodim.engine.blocks import over_rows, row_spans
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
@@ -90,11 +90,12 @@ def lead_in_span(objective, penalty, state, k, near, near_sign):
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
-    theta, sign = _starts(state, k, sampled, U, penalty.ridge[-1], 1 if len(near) else None)
+    at = sampled.astype(np.float64), U
+    theta, sign = _starts(state, k, *at, penalty.ridge[-1], 1 if len(near) else None)
     theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
     sign = np.concatenate([sign, near_sign])
     within = penalize(settings, V.shape[1], state.p)
-    rows = stage_objective(state, (Z.astype(X.dtype), y, score, weight), within)
+    rows = stage_objective(state, (Z, y, score, weight), within)
     end = lbfgs(rows(sign), theta, max_iter=SPAN_ITER, tol=0.0, ftol=SPAN_FTOL)
     theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
     if on_sample:
@@ -112,8 +113,11 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 def _bend(state, X, y, score, weight):
     """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
     squared = state.family.name == "gaussian"
-    y, score, weight = (v.astype(np.float64) for v in (y, score, weight))
-    slope = derivatives(y, score, weight, squared)[0].astype(X.dtype)
+    slope = np.empty_like(y)
+    for lo in range(0, len(y), tiles.TILES_PER_BLOCK):
+        own = slice(lo, lo + tiles.TILES_PER_BLOCK)
+        columns = (v[own].astype(np.float64) for v in (y, score, weight))
+        slope[own] = derivatives(*columns, squared)[0]
     # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
     zero = np.zeros_like(slope)
     columns, line = state.beside(X, zero, zero, 0.5 * slope), (1.0, IDENTITY, SQUARED)
@@ -134,11 +138,14 @@ def _with(V, w):
 
 
 def _projected(X, V, threads):
-    """Tiles of X V, on the host."""
+    """Tiles of X V, on the host, of the precision of X."""
     r = V.shape[1]
-    theta, out = np.hstack([np.zeros((r, 2)), V.T]), np.zeros((len(X), r, tiles.TILE))
+    theta, out = np.hstack([np.zeros((r, 2)), V.T]), np.empty((len(X), r, tiles.TILE), X.dtype)
     line = 1.0, IDENTITY, False
-    over_rows(forward, X, theta, np.ones(r), *line, np.arange(r), out, threads=threads)
+    for i in map(tiles.of_rows, row_spans(len(X) * tiles.TILE)):
+        part = np.zeros((len(X[i]), r, tiles.TILE))
+        over_rows(forward, X[i], theta, np.ones(r), *line, np.arange(r), part, threads=threads)
+        out[i] = part
     return out
 
 

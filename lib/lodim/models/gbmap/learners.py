@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import each, over_rows, place, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
@@ -133,19 +133,29 @@ class Effects:
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
 
-        def sums(chunk):
-            rows, part = chunk
-            w = weight[rows]
-            slopes = learners.slopes(part, len(w))
-            sizes = [w @ np.abs(g, out=g) for g in learners.gradients(slopes)]
-            return w @ slopes, w @ learners.active(slopes), np.array(sizes)
+        def span(rows):
+            return effect_sums(learners, X[of_rows(rows)], weight[rows])
 
         with single_blas():
-            parts = each(sums, list(_chunks(X, batch.n, width)), batch.n * width, threads)
+            parts = each(span, row_spans(batch.n), batch.n * width, threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
             mean = np.concatenate(learners.gradients(slope[None]))
         # A sum of weights that add up to one may end a rounding error above it.
         return cls(mean, mean_abs, np.minimum(active, 1.0))
+
+
+def effect_sums(learners, tiles, weight):
+    """What the rows of a span add to the effects: (M,) slopes, (M,) active, (K, p) sizes."""
+    width = learners.n_scores * tiles.shape[1]
+
+    def sums(rows, part):
+        w = weight[rows]
+        slopes = learners.slopes(part, len(w))
+        sizes = [w @ np.abs(g, out=g) for g in learners.gradients(slopes)]
+        return w @ slopes, w @ learners.active(slopes), np.array(sizes)
+
+    parts = [sums(*chunk) for chunk in _chunks(tiles, len(weight), width)]
+    return tuple(sum(part) for part in zip(*parts, strict=True))
 
 
 def _chunks(tiles, n, width=1):

@@ -1,13 +1,16 @@
 """The joint refit: all learners of a boosted fit polished together, by Newton's method."""
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain, repeat
+from operator import add
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit, log_softmax
 
 from lodim.engine import tiles
-from lodim.engine.blocks import dot, single_blas
+from lodim.engine.blocks import dot, row_spans, single_blas, sum_rows
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
@@ -40,7 +43,8 @@ class JointObjective:
 
     Parameters
     ----------
-    blocks : list of Rows
+    spans : list of lists of Rows
+        Sums are over the blocks of a span in order, then over the spans.
     learners : WeakLearners
         For signs, targets, beta and the number of scores; softplus.
     ridge : array (2 + p,)
@@ -48,24 +52,33 @@ class JointObjective:
     family : name of the family
     """
 
-    def __init__(self, blocks, learners, ridge, family):
-        self.blocks, self.ridge, self.family = blocks, ridge, family
+    def __init__(self, spans, learners, ridge, family):
+        self.spans, self.ridge, self.family = spans, ridge, family
         self.sign, self.target, self.beta = learners.sign, learners.target, learners.beta
         self.shape = learners.theta.shape
         self.adds_to = np.eye(learners.n_scores)[learners.target]  # (M, K)
 
     def __call__(self, theta):
         theta = theta.reshape(self.shape)
-        value, gradient = float(((theta**2) @ self.ridge).sum()), 2.0 * self.ridge * theta
+        penalty = float(((theta**2) @ self.ridge).sum()), 2.0 * self.ridge * theta
         with single_blas():
-            for rows in self.blocks:
-                share, score = self._forward(rows, theta)
-                loss, slope = self._loss(rows, score)
-                slope = slope[:, self.target]
-                value += loss
-                gradient[:, 0] += slope.sum(axis=0)
-                gradient[:, 1:] += (slope * self.sign * share).T @ rows.X
-        return value, gradient.ravel()
+            sums = [
+                self._add_span(span, theta, *(penalty if first else (0.0, np.zeros(self.shape))))
+                for span, first in zip(self.spans, chain([True], repeat(False)), strict=False)
+            ]
+        values, gradients = zip(*sums, strict=True)
+        return reduce(add, values), reduce(add, gradients).ravel()
+
+    def _add_span(self, span, theta, value, gradient):
+        """A value and a gradient plus those of a span of rows."""
+        for rows in span:
+            share, score = self._forward(rows, theta)
+            loss, slope = self._loss(rows, score)
+            slope = slope[:, self.target]
+            value += loss
+            gradient[:, 0] += slope.sum(axis=0)
+            gradient[:, 1:] += (slope * self.sign * share).T @ rows.X
+        return value, gradient
 
     def hessian(self, theta, convex):
         """The Hessian (d, d), d = M (2 + p); convex: without what could make it indefinite.
@@ -73,23 +86,28 @@ class JointObjective:
         That is Gauss-Newton's matrix, plus where it is positive what the hinges' curvature brings.
         """
         theta = theta.reshape(self.shape)
-        M, width = self.shape
-        H = np.zeros((theta.size, theta.size), order="F")
         with single_blas():
-            for rows in self.blocks:
-                share, score = self._forward(rows, theta)
-                for J in self._jacobians(rows, share, score):
-                    H = dsyrk(1.0, J.T, beta=1.0, c=H, trans=0, overwrite_c=1)
-                slope = self._loss(rows, score)[1][:, self.target]
-                bend = slope * self.sign * self.beta * share * (1.0 - share)
-                if convex:
-                    bend = np.maximum(bend, 0.0)
-                for j in range(M):
-                    own = slice(1 + j * width, (j + 1) * width)
-                    H[own, own] += np.triu((rows.X * bend[:, j, None]).T @ rows.X)
+            H = reduce(add, (self._span_hessian(span, theta, convex) for span in self.spans))
         H += np.triu(H, 1).T
         diagonal = np.arange(theta.size)
-        H[diagonal, diagonal] += np.tile(2.0 * self.ridge, M)
+        H[diagonal, diagonal] += np.tile(2.0 * self.ridge, self.shape[0])
+        return H
+
+    def _span_hessian(self, span, theta, convex):
+        """The upper triangle of what a span of rows adds to the Hessian."""
+        M, width = self.shape
+        H = np.zeros((theta.size, theta.size), order="F")
+        for rows in span:
+            share, score = self._forward(rows, theta)
+            for J in self._jacobians(rows, share, score):
+                H = dsyrk(1.0, J.T, beta=1.0, c=H, trans=0, overwrite_c=1)
+            slope = self._loss(rows, score)[1][:, self.target]
+            bend = slope * self.sign * self.beta * share * (1.0 - share)
+            if convex:
+                bend = np.maximum(bend, 0.0)
+            for j in range(M):
+                own = slice(1 + j * width, (j + 1) * width)
+                H[own, own] += np.triu((rows.X * bend[:, j, None]).T @ rows.X)
         return H
 
     def _forward(self, rows, theta):
@@ -173,19 +191,16 @@ def joint_refit(batch, family, settings, learners, log):
     if max(1, int(tiles.varies(X).sum())) > batch.n:
         rotation = Rotation.from_batch(batch)
         X, expand, start = rotation.X, rotation.expand, rotation.project(start)
-    blocks = _blocks(X, batch, learners)
-    p = max(1, int(tiles.varies(batch.X).sum()))
+    p, spans = max(1, int(tiles.varies(batch.X).sum())), _spans(X, batch, learners)
     ridge = penalize(settings, X.shape[1], p).ridge
-    objective = JointObjective(blocks, replace(learners, theta=start), ridge, family.name)
+    objective = JointObjective(spans, replace(learners, theta=start), ridge, family.name)
     tolerances = {k: v for k in ("tol", "ftol") if (v := getattr(settings, k)) is not None}
     end = newton(objective, start.ravel(), max_iter=settings.max_iter, **tolerances)
     theta = end.theta.reshape(start.shape)
     refitted = replace(learners, theta=theta if expand is None else expand(theta))
-    score = refitted.score(batch.X, batch.n, settings.n_threads)
-    score += batch.offset_matrix(family.n_scores)
     names = ("value", "grad_norm", "n_iter", "converged")
     ended = {name: getattr(end, name)[0].item() for name in names} | {"n_eval": end.n_eval}
-    ended["deviance"] = dot(batch.weight, family.deviance(batch.y, score))
+    ended["deviance"] = _deviance(batch, family, refitted, settings.n_threads)
     # What the boosts have reached is but where the refit begins.
     log |= {"converged": np.full(len(learners), ended["converged"])}
     return _centred(refitted, batch, settings.n_threads), log, ended
@@ -208,21 +223,48 @@ def _gaining(learners, log):
     return gains[np.searchsorted(stages, learners.stage)]
 
 
-def _blocks(X, batch, learners, rows=ROWS):
-    """Rows of a batch, in blocks of some rows each."""
-    n, scale = batch.n, learners.scale
-    X = tiles.unpack(X, n).astype(np.float64)
-    X = np.column_stack([np.ones(n), X])
-    offset, weight = batch.offset_matrix(learners.n_scores) / scale, batch.weight
-    cuts = [slice(lo, lo + rows) for lo in range(0, n, rows)]
-    return [Rows(X[i], batch.y[i] / scale, offset[i], weight[i]) for i in cuts]
+@dataclass(frozen=True)
+class Span:
+    """The blocks of Rows of a span, made when they are asked for where rows are many.
+
+    Of up to SPAN_ROWS rows they are kept.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    offset: np.ndarray
+    weight: np.ndarray
+    scale: float
+
+    def __iter__(self):
+        for lo in range(0, len(self.y), ROWS):
+            i = slice(lo, min(len(self.y), lo + ROWS))
+            X = tiles.unpack(self.X[tiles.of_rows(i)], i.stop - lo).astype(np.float64)
+            X = np.column_stack([np.ones(len(X)), X])
+            yield Rows(X, self.y[i] / self.scale, self.offset[i] / self.scale, self.weight[i])
+
+
+def _spans(X, batch, learners):
+    """The rows of a batch in spans, each an iterable of Rows."""
+    offset = batch.offsets(learners.n_scores)
+    columns = batch.y, offset, batch.weight
+    spans = [
+        Span(X[tiles.of_rows(i)], *(v[i] for v in columns), learners.scale)
+        for i in row_spans(batch.n)
+    ]
+    return spans if len(spans) > 1 else [list(spans[0])]
 
 
 def _centred(learners, batch, threads):
     """Learners with constants moved so that all but the first of each score have the mean 0."""
+
+    def part(i):
+        own = batch.X[tiles.of_rows(i)]
+        return batch.weight[i] @ learners.embedding(own, i.stop - i.start, threads)
+
     theta = learners.theta.copy()
-    E = learners.embedding(batch.X, batch.n, threads)
-    mean = (batch.weight @ E) / learners.scale
+    with single_blas():
+        mean = sum_rows(part, batch.n) / learners.scale
     for k in range(learners.n_scores):
         first, *rest = np.flatnonzero(learners.target == k)
         theta[rest, 0] -= mean[rest]
@@ -230,7 +272,18 @@ def _centred(learners, batch, threads):
     return replace(learners, theta=theta)
 
 
+def _deviance(batch, family, learners, threads):
+    """Mean deviance of the rows of a batch under learners."""
+    offset = batch.offsets(family.n_scores)
+
+    def part(i):
+        score = learners.score(batch.X[tiles.of_rows(i)], i.stop - i.start, threads) + offset[i]
+        return dot(batch.weight[i], family.deviance(batch.y[i], score))
+
+    return float(sum_rows(part, batch.n))
+
+
 def advisable(settings, learners, batch):
     """Whether a refit takes seconds and holds still, and may be made where nobody asked for it."""
-    d, n = learners.theta.size, len(batch.positive_weight)
+    d, n = learners.theta.size, batch.n_positive
     return settings.refittable and d <= MOST_TRIED and ROWS_EACH * d <= n <= MOST_WORK / d**2

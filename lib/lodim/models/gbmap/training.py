@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lodim.engine import row_keys, tiles
-from lodim.engine.blocks import dot, on_host, place
+from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
 
@@ -90,11 +90,12 @@ class BoostState:
     @classmethod
     def from_batch(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
-        weight, base = batch.weight, batch.offset_matrix(family.n_scores)
-        scale = _scale(batch.y - base[:, 0], weight) if family.name == "gaussian" else 1.0
-        score = family.null_score(batch.y, weight, base)
-        intercept = (score - base)[0] / scale
-        y, score = batch.y / scale, tiles.pack(score / scale)
+        weight, base = batch.weight, batch.offsets(family.n_scores)
+        scale = _scale(batch.y, base[:, 0], weight) if family.name == "gaussian" else 1.0
+        null = family.null_intercept(batch.y, weight, base)
+        intercept = (base[0] + null - base[0]) / scale
+        y = batch.y if scale == 1.0 else batch.y / scale
+        score = _null_scores(base, null, scale)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
@@ -141,7 +142,12 @@ class BoostState:
         """The one-score problem of score k: X, and tiles of response, score and weight."""
         if self.device is not None:
             return self.X, *self.device.margin(k), self.device.weight
-        return _as_tiles(self.X, *self.margin(k), self.weight)
+        y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
+        for i in row_spans(len(self.y)):
+            own, columns = tiles.of_rows(i), (*self.margin(k, i), self.weight[i])
+            for out, v in zip((y[own], score[own], weight[own]), columns, strict=True):
+                out[:] = tiles.pad(v, len(out), out.dtype)
+        return self.X, y, score, weight
 
     def sample_rows(self, k, most=SAMPLE):
         """The same of the sample, or of `most` of its rows, on the host."""
@@ -185,15 +191,16 @@ class BoostState:
         X = self.X if self.sample is None else self.sample_X
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
-    def margin(self, k):
-        """Response and score of the one-score problem for score k, (n,) each."""
-        return _margin(self.family, self.y, tiles.unpack(self.score, len(self.y)), k)
+    def margin(self, k, rows):
+        """Response and score of the one-score problem for score k, of a span of rows."""
+        score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
+        return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
         """Response, score and weights of the sample for score k, or of all rows without one."""
         i = self.sample
         if i is None:
-            return *self.margin(k), self.weight
+            return *self.margin(k, slice(0, len(self.y))), self.weight
         score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
@@ -209,8 +216,12 @@ class BoostState:
     def deviance(self):
         """Weighted mean deviance of the rows, in units of the response."""
         score = self.score if self.device is None else self.device.score.copy_to_host()
-        score = tiles.unpack(score, len(self.y))
-        return self.scale**2 * dot(self.weight, self.family.deviance(self.y, score))
+
+        def part(i):
+            own = tiles.unpack(score[tiles.of_rows(i)], i.stop - i.start)
+            return dot(self.weight[i], self.family.deviance(self.y[i], own))
+
+        return self.scale**2 * float(sum_rows(part, len(self.y)))
 
 
 def _as_tiles(X, *columns):
@@ -265,7 +276,17 @@ def _class_order(X, weight, code, K):
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
-def _scale(residual, weight):
-    """Standard deviation, one if there is none."""
-    sd = np.sqrt(dot(weight, (residual - dot(weight, residual)) ** 2))
-    return sd if sd > 0 else 1.0
+def _scale(y, offset, weight):
+    """Standard deviation of the response beside the offset, one if there is none."""
+    mean = sum_rows(lambda i: dot(weight[i], y[i] - offset[i]), len(y))
+    variance = sum_rows(lambda i: dot(weight[i], (y[i] - offset[i] - mean) ** 2), len(y))
+    return float(np.sqrt(variance)) if variance > 0 else 1.0
+
+
+def _null_scores(offset, null, scale):
+    """Tiles (n_tiles, K, 64) of the null model's scores, in units of scale."""
+    n, K = offset.shape
+    score = tiles.empty(n, K, np.float64)
+    for i in row_spans(n):
+        score[tiles.of_rows(i)] = tiles.pack((offset[i] + null) / scale)
+    return score

@@ -1,17 +1,14 @@
 """Fitting: which columns can be estimated, coefficients, their covariance, diagnostics."""
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from lodim.engine import row_keys
-from lodim.engine.blocks import single_blas
-from lodim.errors import ArgumentError
-from lodim.fitting.storage import plain_label
-from lodim.models.glm import covariance, solvers
+from lodim.engine.blocks import SPAN_ROWS, single_blas
+from lodim.models.glm import blockwise, covariance, solvers
 from lodim.models.glm.aliasing import independent
-from lodim.models.glm.estimates import Diagnostics, Estimates, design_matrix
+from lodim.models.glm.estimates import Estimates, design_matrix
 from lodim.models.glm.likelihood import (
     DISPERSED,
     all_scores,
@@ -19,9 +16,11 @@ from lodim.models.glm.likelihood import (
     pearson,
     working_weights,
 )
+from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint, kind_of
 from lodim.models.glm.separation import is_separated
 
 N_CLASSES = {"binomial": 2}
+MANY = SPAN_ROWS  # beyond which the rows are passed over block by block, wherever they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +54,14 @@ class Rows:
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit: yields (Estimates, log, scores (n, K) of rows held out)."""
     with single_blas():
-        rows = Rows.from_batch(batch, family)
-        estimates, log = _fit(rows, family, settings, batch)
+        if batch.n > MANY:
+            estimates, log = blockwise.fit(batch, family, settings)
+        else:
+            rows = Rows.from_batch(batch, family)
+            estimates, log = _fit(rows, family, settings, batch)
         scores = None
         if eval_batch is not None:
-            scores = estimates.score(design_matrix(eval_batch), family)
+            scores = estimates.scores_of(eval_batch, family)
             scores = scores + eval_batch.offset_matrix(family.n_scores)
         yield estimates, log, scores
 
@@ -76,19 +78,19 @@ def _fit(rows, family, settings, batch):
     score = rows.offset + all_scores(X @ coef, family)
     absent = family.n_scores - len(np.unique(y)) if family.name == "multinomial" else 0
     df = coef.size - absent * len(kept)
-    log = _measures(family, rows, score, len(X) * (coef.shape[1] - absent) - df)
+    log = _measures(family, rows, batch, score, len(X) * (coef.shape[1] - absent) - df)
     log |= {"converged": converged, "n_iter": n_iter, "df": df}
     cov, null, h, kind = _covariance(family, rows, X, score, log["dispersion"], settings)
     log |= {"covariance": kind, "diagnostics": None}
     if h is not None and settings.diagnostic_rows:
         at = _shown(batch, family, rows, settings.diagnostic_rows)
-        labels = [plain_label(label) for label in batch.index[batch.rows[rows.batch_row[at]]]]
-        residuals = _residuals(family, rows, score, log["dispersion"], h, at)
-        log["diagnostics"] = Diagnostics(labels, **residuals)
+        rank = max(round(h.sum()), 1)  # the trace of the hat matrix
+        of_rows = rows.batch_row[at], rows.weight[at], score[at], log["dispersion"], h[at]
+        log["diagnostics"] = diagnostics(batch, family, *of_rows, rank)
     return Estimates(kept, combination, coef, cov, null), log
 
 
-def _measures(family, rows, score, df_resid):
+def _measures(family, rows, batch, score, df_resid):
     """What a fit says of the rows beside the estimates, a dict."""
     y, weight = rows.y, rows.weight
     return {
@@ -100,15 +102,16 @@ def _measures(family, rows, score, df_resid):
         "sum_weights": float(weight.sum()),
         "whole": family.name != "poisson" or bool((y == np.round(y)).all()),
         "n_clusters": 0 if rows.clusters is None else len(np.unique(rows.clusters)),
-        "rows": _fingerprint(y, weight, rows.offset),
+        "rows": fingerprint(batch, family),
     }
 
 
 def _covariance(family, rows, X, score, dispersion, settings):
     """Covariance (S q, S q), null directions (S q, k), leverages (n,) or None, and its kind."""
     y, weight, mean = rows.y, rows.weight, family.mean(score)
-    kind = settings.covariance or ("nonrobust" if rows.clusters is None else "cluster")
-    _check_covariance(kind, family, rows.clusters)
+    kind = kind_of(settings, rows.clusters)
+    n_clusters = None if rows.clusters is None else len(np.unique(rows.clusters))
+    check_covariance(kind, family, n_clusters)
     flat = covariance.flat_information(family, X, y, weight, mean)
     separated = is_separated(family, X, y, weight, mean, flat)
     B, null = covariance.bread(family, X, weight, mean, flat if separated else None)
@@ -121,12 +124,6 @@ def _covariance(family, rows, X, score, dispersion, settings):
     return covariance.robust(kind, X, B, slopes, h, rows.clusters), null, h, kind
 
 
-def _fingerprint(*arrays):
-    """A short text that tells the rows of a fit from others, in order."""
-    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 def _dispersion(family, rows, mean, df_resid):
     """Pearson's estimate of phi (McCullagh & Nelder 1989, Sect. 2.2.5); 1 where it is known."""
     if family.name not in DISPERSED:
@@ -135,36 +132,9 @@ def _dispersion(family, rows, mean, df_resid):
     return float(squares / df_resid) if df_resid else np.nan
 
 
-def _check_covariance(kind, family, clusters):
-    if family.name == "multinomial" and kind in ("HC2", "HC3"):
-        raise ArgumentError(
-            f"covariance={kind!r} divides by leverages, which a response of more than two classes "
-            "lacks: choose 'HC0', 'HC1' or clusters"
-        )
-    if kind == "cluster" and clusters is None:
-        raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
-    if kind != "cluster" and clusters is not None:
-        raise ArgumentError(f"clusters are of covariance='cluster'; it is {kind!r}")
-    if kind == "cluster" and len(np.unique(clusters)) < 2:
-        raise ArgumentError("clusters has one value in all rows; a covariance needs two or more")
-
-
 def _shown(batch, family, rows, most):
     """Positions of the rows whose diagnostics are kept: all, or `most` drawn by their contents."""
     if len(rows.y) <= most:
         return np.arange(len(rows.y))
     key, _ = row_keys.of_batch(batch, N_CLASSES.get(family.name, 0))
     return np.sort(row_keys.drawn(key[rows.batch_row], most, 0))
-
-
-def _residuals(family, rows, score, dispersion, h, at):
-    """Fitted values, residuals, leverages and Cook's distances of some rows, all (r,)."""
-    rank = max(round(h.sum()), 1)  # the trace of the hat matrix
-    y, weight, score, h = rows.y[at], rows.weight[at], score[at], h[at]
-    mean, sd = family.mean(score), np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
-        standardized = np.sqrt(weight) * pearson(family, y, mean) / sd
-        cook = np.where(h < 1.0 - covariance.WHOLE, standardized**2 * h / (1.0 - h) / rank, np.nan)
-    named = {"fitted": mean, "deviance": deviance, "pearson": standardized}
-    return named | {"leverage": h, "cook": cook}

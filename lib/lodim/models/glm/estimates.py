@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
+from lodim.engine.blocks import row_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -14,7 +15,12 @@ MADE = 1e-6  # what rounding leaves of a column that others make
 
 def design_matrix(batch):
     """The constant and the features of the rows of a batch, (n, 1 + p)."""
-    return np.column_stack([np.ones(batch.n), tiles.unpack(batch.X, batch.n)])
+    return with_constant(tiles.unpack(batch.X, batch.n))
+
+
+def with_constant(X):
+    """The constant beside the features X (n, p) of rows, (n, 1 + p)."""
+    return np.column_stack([np.ones(len(X)), X])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,14 @@ class Estimates:
         for j, b in zip(self.kept, self.coef, strict=True):
             linear += X[:, j, None] * b
         return all_scores(linear, family)
+
+    def scores_of(self, batch, family):
+        """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
+        out = np.zeros((batch.n, family.n_scores))
+        for part in row_spans(batch.n):
+            X = tiles.unpack(batch.X[tiles.of_rows(part)], part.stop - part.start)
+            out[part] = self.score(with_constant(X), family)
+        return out
 
     def standard_error(self, X):
         """Standard errors (n,) of the scores of a family that has one, of a design matrix.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.errors import ArgumentError, DataError, StoreError
+from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.melm import equation, page, report
 from lodim.models.melm.classify.rule import balanced_accuracy
@@ -317,12 +317,13 @@ class MelmFit(Fit):
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
-        frame = super().evaluate(data, offset=offset)
-        batch = self.design.apply(data, response=True)
-        if not batch.weight.any():
-            raise DataError("no row to evaluate has a weight above zero")
-        frame["balanced_accuracy"] = balanced_accuracy(batch.y, batch.weight, self._score(batch))
-        return frame
+        return super().evaluate(data, offset=offset)
+
+    def _measures(self, batch, score):
+        return {"balanced_accuracy": balanced_accuracy(batch.y, batch.weight, score)}
+
+    def _shown(self, found):
+        return super()._shown(found).assign(balanced_accuracy=found.balanced_accuracy)
 
     def _summary(self, full):
         return report.summary(self, full)

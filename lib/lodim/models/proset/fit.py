@@ -315,12 +315,13 @@ class ProsetFit(Fit):
              n  deviance  dev_ratio  accuracy  log_loss
         0  150     0.229      0.896     0.953     0.114
         """
-        frame = super().evaluate(data, offset=offset)
+        return super().evaluate(data, offset=offset)
+
+    def _losses(self, batch, score):
+        losses = super()._losses(batch, score)
         if self.estimates.loss == DENSITY:
-            batch = self.design.apply(data, offset=offset, response=True)
-            density = self._density(batch, batch.y)
-            frame["nll"] = -(batch.weight @ np.log(np.maximum(density, 1e-300)))
-        return frame
+            losses["nll"] = -np.log(np.maximum(self._density(batch, batch.y), 1e-300))
+        return losses
 
     def update(self, data: Any, **changes: Any) -> Fit:
         """Fit the same model to `data`, with some arguments of the call changed.

@@ -9,6 +9,7 @@ from lodim.checks import among
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting import storage
+from lodim.fitting.streamed import streaming
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import (
     ERROR,
@@ -76,6 +77,7 @@ class RiprFits:
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
     @as_given
+    @streaming
     def predict(
         self, data: Any, type: str = "response", *, new_levels: str = "error"
     ) -> pd.DataFrame:
@@ -218,6 +220,7 @@ class RiprFits:
         return frame
 
     @as_given
+    @streaming
     def augment(self, data: Any) -> pd.DataFrame:
         """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]".
 

@@ -6,10 +6,10 @@ the intercept's: one in every row.
 
 import numpy as np
 
-from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks
+from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.models.costnet.penalty.prox import FAST
 
 GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
@@ -38,13 +38,13 @@ def losses(f, y, weight, kind, r, h, threads):
 
 def moments(X, columns, h, threads):
     """Moments X_C' h X_C of some columns, (J, J, C, C), by curvatures h (n_tiles, J * J, 64)."""
-    J = round(h.shape[1] ** 0.5)
-    size = (h.shape[1] * len(columns) ** 2) or 1
-    chunks = max(1, min(count_blocks(X), MOMENTS // size))
-    bounds = count_blocks(X) * np.arange(chunks + 1) // chunks
-    partials = np.zeros((chunks, J, J, len(columns), len(columns)))
-    for_blocks(_moments, chunks, partials, X, columns, h, bounds, threads=threads)
-    return partials[0] if chunks == 1 else partials.sum(axis=0)
+
+    def part(rows):
+        # A span by itself: its sum does not depend on how many there are.
+        own = of_rows(rows)
+        return _span_moments(X[own], columns, h[own], threads)
+
+    return sum_rows(part, len(X) * TILE)
 
 
 @njit(**FAST)
@@ -169,3 +169,13 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
         for k in range(J):
             for m in range(k):
                 partials[chunk, m, k] = partials[chunk, k, m].T
+
+
+def _span_moments(X, columns, h, threads):
+    J = round(h.shape[1] ** 0.5)
+    size = (h.shape[1] * len(columns) ** 2) or 1
+    chunks = max(1, min(count_blocks(X), MOMENTS // size))
+    bounds = count_blocks(X) * np.arange(chunks + 1) // chunks
+    partials = np.zeros((chunks, J, J, len(columns), len(columns)))
+    for_blocks(_moments, chunks, partials, X, columns, h, bounds, threads=threads)
+    return partials[0] if chunks == 1 else partials.sum(axis=0)

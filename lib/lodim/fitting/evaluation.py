@@ -1,0 +1,174 @@
+"""What evaluate() says of rows, as sums over chunks of them that can be added.
+
+The deviance of the null model needs its intercept, which all rows decide. It is found from sums in
+one pass: by counts of the classes, or, of numbers, from the null model of each chunk, as variances
+of parts are put together (Chan, Golub and LeVeque 1979). Classes with an offset have no such sums:
+response, weight and offset of their rows are kept.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim import family as families
+
+
+@dataclass(frozen=True)
+class NullPart:
+    """The null model of some rows of weight above zero.
+
+    weight : their sum
+    size : weight of the exponent of the intercept: of Poisson's counts their weighted sum
+    intercept, deviance : of the null model of these rows; the deviance summed
+    """
+
+    weight: float
+    size: float
+    intercept: float
+    deviance: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Sums over rows of what evaluate() shows.
+
+    family : of the fit
+    n, weight : number of rows, and the sum of their weights
+    totals : weighted sum of each loss, by its name
+    classes : (K, 2) weight of the rows of each class, and of those classified rightly; None of
+        numbers
+    squares : weighted sum of the squared response; reach : its least and greatest value
+    offset_given : whether there is an offset
+    nulls : a NullPart of each chunk of numbers; (y, weights, offset) where classes have an offset
+    """
+
+    family: object
+    n: int
+    weight: float
+    totals: dict
+    classes: np.ndarray | None
+    squares: float
+    reach: tuple[float, float]
+    offset_given: bool
+    nulls: tuple
+
+    @classmethod
+    def of_rows(cls, family, y, weights, offset, score, losses):
+        """Sums over rows with known responses and predictions.
+
+        Parameters
+        ----------
+        y : (n,); classes as codes
+        weights : (n,) as given
+        offset : (n, K), or None
+        score : (n, K)
+        losses : dict of (n,) arrays
+        """
+        at = weights > 0
+        has_classes = families.has_classes(family)
+        classes = _by_class(y, weights, score) if has_classes else None
+        known = (y[at], weights[at], np.zeros((at.sum(), score.shape[1])))
+        if offset is not None:
+            known = (*known[:2], offset[at])
+        nulls = ()
+        if has_classes and offset is not None:
+            nulls = (known,)
+        elif not has_classes and at.any():
+            nulls = (_null_of(family, *known),)
+        return cls(
+            family=family,
+            n=len(y),
+            weight=float(weights.sum()),
+            totals={name: float(weights @ values) for name, values in losses.items()},
+            classes=classes,
+            squares=float(weights @ y**2),
+            reach=(y[at].min(initial=np.inf), y[at].max(initial=-np.inf)),
+            offset_given=offset is not None,
+            nulls=nulls,
+        )
+
+    def __add__(self, other):
+        return Evaluation(
+            family=self.family,
+            n=self.n + other.n,
+            weight=self.weight + other.weight,
+            totals={name: total + other.totals[name] for name, total in self.totals.items()},
+            classes=None if self.classes is None else self.classes + other.classes,
+            squares=self.squares + other.squares,
+            reach=(min(self.reach[0], other.reach[0]), max(self.reach[1], other.reach[1])),
+            offset_given=self.offset_given,
+            nulls=self.nulls + other.nulls,
+        )
+
+    def mean(self, name):
+        """Weighted mean of a loss."""
+        return self.totals[name] / self.weight
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance that is explained; NaN where the response does not vary."""
+        # What is left of a response that does not vary is rounding, not deviance.
+        null = self._null_deviance()
+        rounding = 1e-9 if self.classes is not None else 1e-20 * self.squares / self.weight
+        if self.classes is None and not self.offset_given and self.reach[0] == self.reach[1]:
+            rounding = np.inf
+        return 1.0 - self.mean("deviance") / null if null > rounding else np.nan
+
+    @property
+    def balanced_accuracy(self):
+        """Mean over classes with rows of the share of these that is classified rightly."""
+        size, right = self.classes.T
+        return float((right[size > 0] / size[size > 0]).mean())
+
+    def _null_deviance(self):
+        """Mean deviance of the model with intercepts alone."""
+        if self.classes is None:
+            return _null_deviance(self.family, self.nulls) / self.weight
+        if self.offset_given:
+            y, weights, offset = (np.concatenate(parts) for parts in zip(*self.nulls, strict=True))
+        else:  # a row for each class says it all
+            size = self.classes[:, 0]
+            y, weights = np.flatnonzero(size).astype(float), size[size > 0]
+            offset = np.zeros((len(y), self.family.n_scores))
+        weight = weights / self.weight
+        null = self.family.null_score(y, weight, offset)
+        return float(weight @ self.family.deviance(y, null))
+
+
+def _by_class(y, weights, score):
+    """Weight of the rows of each class, and of those classified rightly, (K, 2)."""
+    code = y.astype(int)
+    K = max(2, score.shape[1])
+    right = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
+    counts = [np.bincount(code, w, minlength=K) for w in (weights, weights * right)]
+    return np.stack(counts, axis=1)
+
+
+def _null_of(family, y, weights, offset):
+    """The NullPart of rows of weight above zero."""
+    total = weights.sum()
+    null = family.null_score(y, weights / total, offset)
+    size = weights @ y if family.name == "poisson" else total
+    intercept = null[0, 0] - offset[0, 0]
+    return NullPart(total, size, intercept, weights @ family.deviance(y, null))
+
+
+def _null_deviance(family, parts):
+    """Deviance, summed, of the null model of several parts.
+
+    For an intercept c the rows of part k have its own deviance and, with d = c_k - c: gaussian
+    w d^2, gamma 2 w (e^d - 1 - d), poisson 2 s (e^-d - 1 + d), s the weighted sum of the counts.
+    """
+    weight, size, own, deviance = (
+        np.array([getattr(part, name) for part in parts])
+        for name in ("weight", "size", "intercept", "deviance")
+    )
+    if family.name == "gaussian":
+        c = (weight @ own) / weight.sum()
+        return deviance.sum() + weight @ (own - c) ** 2
+    if family.name == "gamma":
+        c = np.logaddexp.reduce(own + np.log(weight)) - np.log(weight.sum())
+        return deviance.sum() + 2.0 * weight @ (np.expm1(own - c) - (own - c))
+    size = np.maximum(size, families.RAREST * weight)
+    c = np.log(size.sum()) - np.logaddexp.reduce(np.log(size) - own)
+    return deviance.sum() + 2.0 * size @ (np.expm1(c - own) - (c - own))
