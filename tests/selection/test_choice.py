@@ -48,7 +48,7 @@ def runs(*curves, patience=15, most=100):
     problem = SimpleNamespace(spec=spec, family=Gaussian())
     w = np.full(4, 0.25)
     tests = [
-        SimpleNamespace(y=np.zeros(4), n=4, weights=None, weight=w, units=None, shift=s)
+        SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=w, units=None, shift=s)
         for s in (-0.5, 0.5)
     ]
     splits = [(None, test) for test in tests]

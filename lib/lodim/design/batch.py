@@ -1,13 +1,14 @@
 """Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from lodim.engine import tiles
-from lodim.engine.blocks import sum_rows
+from lodim.engine.blocks import SPAN_ROWS, sum_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Batch:
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
-    streamed : whether X may be larger than memory: it is never copied, and folds are whole blocks
+    streamed : whether X may be larger than memory; see `in_place`
     """
 
     X: np.ndarray
@@ -65,6 +66,11 @@ class Batch:
     def positive_weight(self):
         """Positions of the rows of weight above zero."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
+
+    @property
+    def in_place(self):
+        """Whether X must stay where it is: streamed, and more rows than a span holds."""
+        return self.streamed and self.n > SPAN_ROWS
 
     @property
     def n_positive(self):
@@ -115,6 +121,34 @@ def _moments(X, weight):
     X = np.where(missing, 0.0, X)
     mean = (W * X).sum(axis=0)
     return mean, np.sqrt((W * (X - mean) ** 2).sum(axis=0))
+
+
+class SplitsInPlace(Sequence):
+    """Training and held-out parts of a batch whose X stays where it is, made when asked for.
+
+    A part has all rows, those of the other part with a weight of zero; features keep the centre and
+    scale of all rows.
+
+    Parameters
+    ----------
+    batch : Batch
+    fold : array (n,)
+        Fold of each row from 0 on; -1 of rows that are held out from nothing.
+    """
+
+    def __init__(self, batch, fold):
+        self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1
+
+    def __len__(self):
+        return self._n
+
+    def __getitem__(self, k):
+        if not 0 <= k < self._n:
+            raise IndexError(k)
+        given = 1.0 if self.batch.weights is None else self.batch.weights
+        held_out = self.fold == k
+        weights = np.where(held_out, 0.0, given), np.where(held_out, given, 0.0)
+        return tuple(replace(self.batch, weights=w) for w in weights)
 
 
 def counted(batch):

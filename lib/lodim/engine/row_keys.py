@@ -4,6 +4,8 @@ Where a row or a column stands, what the classes are called and rounding change 
 function of the key of a row, and of a seed.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from lodim.engine import tiles
@@ -13,6 +15,7 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 TIE = 1e-9  # of the most that a spread could be: what is less is rounding
 ROUNDS = 2  # in which rows that were told apart tell others apart
+_SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
 WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
 
 
@@ -116,6 +119,21 @@ def drawn(key, count, seed):
     return np.sort(shuffled(key, seed)[:count])
 
 
+def lengths(X, n, threads=1):
+    """Sum of squares of the features of each row, (n,): a key that one pass over tiles X gives."""
+    out = np.zeros((len(X), TILE))
+    over_rows(squared_lengths, X, out, threads=threads)
+    return out.reshape(-1)[:n]
+
+
+def sample_of(batch, count, seed, threads=1):
+    """`spread_sample` of a batch, drawn once: it is fitted for many penalties, by a pass each."""
+    known = _SAMPLES.setdefault(batch, {})
+    if (count, seed) not in known:
+        known[count, seed] = spread_sample(batch.X, batch.weight, count, seed, threads)
+    return known[count, seed]
+
+
 def spread_sample(X, weight, count, seed, threads=1):
     """Positions of `count` of many rows of weight above zero, evenly along their lengths, (count,).
 
@@ -132,12 +150,11 @@ def spread_sample(X, weight, count, seed, threads=1):
     seed : int
         Of where between two sampled rows the first one stands.
     """
-    length = np.zeros((len(X), TILE))
-    over_rows(squared_lengths, X, length, threads=threads)
+    length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)
     # Bits of positive numbers are in their order; the place of a row takes those of least weight.
-    ranked = length.reshape(-1)[: len(weight)].view(np.uint64)
+    ranked = length.view(np.uint64)
     for i in row_spans(len(weight)):
         ranked[i] = (ranked[i] & ~place) | np.arange(i.start, i.stop, dtype=np.uint64)
     if not np.all(weight):

@@ -170,6 +170,8 @@ class ModelSpec:
         Whether a stage of few rows too is nearly all compiled, so that threads share fits of them.
     selects : callable(settings) -> bool
         Whether a fit may leave features out, and says which: `Fit._selected_features`.
+    streams : bool
+        Whether a fit copies but some rows of X, so that X may be larger than memory.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     """
@@ -202,6 +204,7 @@ class ModelSpec:
     compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
     selects: Callable = lambda settings: False
+    streams: bool = False
 
     def fit(self, problem):
         """The fit of a problem; settings that are open are chosen, as a call of the model does."""
@@ -280,6 +283,8 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
+    if batch.in_place and not spec.streams:
+        refuse_streamed(spec.name, batch)
     family = families.family_of(design)
     settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
@@ -287,6 +292,16 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     parts = (spec, design, batch, family, settings, standardize, kept)
     problem = Problem(model, *parts, progress=asked)
     return spec.validate(problem) if spec.validate else problem
+
+
+def refuse_streamed(what, batch):
+    """Raise where a model, or a way of it that is named, needs all rows in memory at once."""
+    size = batch.X.size * 8  # as numbers of double precision, in which a copy would be
+    raise ArgumentError(
+        f"{what} needs all rows at once, and {batch.n:,} rows of {batch.X.shape[1]} columns would "
+        f"take {size / 1e9:.2g} GB of memory ({size:,} bytes): draw some of them with "
+        "sample=100_000"
+    )
 
 
 def _automatic(spec, settings, family, batch):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, whole
-from lodim.design.batch import counted, split, subset
+from lodim.design.batch import SplitsInPlace, counted, split, subset
 from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
@@ -18,7 +18,14 @@ from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, with_seed
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import central_count, centre, grid_ends, weights
-from lodim.selection.folds import assign, assign_draws, check_units, count_units
+from lodim.selection.folds import (
+    BLOCK_ROWS,
+    assign,
+    assign_draws,
+    assign_in_place,
+    check_units,
+    count_units,
+)
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import (
     LOSSES,
@@ -70,7 +77,7 @@ def _few_rows(batch, levels, seed):
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
-        return subset(batch, row_keys.spread_sample(batch.X, batch.weight, some, seed))
+        return subset(batch, row_keys.sample_of(batch, some, seed))
     batch = counted(batch)
     if batch.n <= MOST_ROWS:
         return batch
@@ -283,6 +290,9 @@ def cv(
     more than two standard errors behind the best goes no further, nor one whose last 15 stages (2
     of proset) have lowered its loss by no more than a twentieth of a standard error; its row shows
     the stages it had.
+    Of streamed data of more than 65,536 rows whole blocks of 4,096 rows go to the folds, at random.
+    Nothing is copied: held-out rows have a weight of zero, features keep the centre and scale of
+    all rows, and points and folds follow one another, without a race.
 
     Examples
     --------
@@ -306,9 +316,7 @@ def cv(
     _check_grid(grid, problem)
     points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
     settings = _checked_settings(problem, points)
-    batch = counted(problem.batch)
-    fold = assign(batch, folds, problem.design.levels, seed)
-    splits = [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
+    splits = _splits(problem, folds, seed)
     jobs = n_jobs or side_by_side(problem)
     losses = _losses(problem, splits, settings, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
@@ -320,14 +328,28 @@ def cv(
     best = problem.spec.run(settled, selection=frame)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
-    units = "" if problem.batch.units is None else _units(groups, arguments)
+    held_out = _held_out(problem.batch, folds, groups, arguments)
     ends = grid_ends(problem, frame, [n for n in frame if n in varied], where_min)
     where = where_min, where_1se, rule, loss
-    return CV(problem.call, frame, varied, *where, best, *names, units, ends)
+    return CV(problem.call, frame, varied, *where, best, *names, held_out, ends)
 
 
-def _units(groups, arguments):
-    """What folds hold out as a whole, in words."""
+def _splits(problem, folds, seed):
+    """Training and held-out batches of the folds of a call, a sequence of pairs."""
+    if problem.batch.in_place:
+        return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
+    batch = counted(problem.batch)
+    fold = assign(batch, folds, problem.design.levels, seed)
+    return [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
+
+
+def _held_out(batch, folds, groups, arguments):
+    """What folds hold out as a whole, in words, or nothing."""
+    if batch.in_place:
+        what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
+        return f"{what}; features keep the centre and scale of all rows"
+    if batch.units is None:
+        return ""
     what, given = ("groups", groups) if groups is not None else ("clusters", arguments["clusters"])
     return f"whole {what}{f' ({given})' if isinstance(given, str) else ''}"
 
@@ -380,7 +402,7 @@ class CV:
     penalties, stages, budget : names of the model's penalties, of the setting that counts its
         stages, and of the one that limits its price
     held_out : str
-        What folds hold out as a whole, empty of single rows.
+        What folds hold out as a whole, empty of single rows drawn at random.
     grid_ends : tuple of str
         Where the least loss is at an end of the grid, and the model goes on beyond.
 

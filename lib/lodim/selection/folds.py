@@ -4,7 +4,10 @@ import numpy as np
 
 from lodim.design.batch import counted
 from lodim.engine import row_keys
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError
+
+BLOCK_ROWS = TILES_PER_BLOCK * TILE
 
 
 def assign(batch, folds, classes, seed):
@@ -30,6 +33,32 @@ def assign(batch, folds, classes, seed):
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
 
 
+def assign_in_place(batch, folds, seed):
+    """Fold of each row of a batch whose X stays where it is, (n,): folds are of whole blocks.
+
+    Blocks of 4,096 rows go to folds at random; an array of folds is taken row by row, as `assign`
+    takes it, and groups are refused.
+    """
+    if batch.units is not None:
+        what = "clusters" if batch.groups is None else "groups"
+        raise ArgumentError(
+            f"{what} cannot be held out as a whole where the data are streamed: folds are blocks "
+            f"of {BLOCK_ROWS:,} rows. Give folds= as an array, with the rows of one of the {what} "
+            "in one fold, or draw rows with sample=100_000"
+        )
+    if np.ndim(folds) == 1:
+        return _user_folds(batch, folds)
+    _check_number(folds)
+    n_blocks = -(-batch.n // BLOCK_ROWS)
+    if folds > n_blocks:
+        raise ArgumentError(
+            f"folds={folds} is more than the {n_blocks} blocks of {BLOCK_ROWS:,} rows of the "
+            f"streamed data, which are held out as a whole: give folds={n_blocks} or fewer"
+        )
+    of_block = np.random.default_rng(seed).permutation(n_blocks) % folds
+    return np.repeat(of_block.astype(np.int16), BLOCK_ROWS)[: batch.n]
+
+
 def assign_draws(batch, folds, classes, seed, n):
     """Folds of n independent draws, n arrays (n_rows,); see `assign`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
@@ -44,8 +73,7 @@ def _assign(batch, folds, classes, seed):
                 "together: give one of them"
             )
         return _user_folds(batch, folds)
-    if not isinstance(folds, int | np.integer) or folds < 2:
-        raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
+    _check_number(folds)
     if folds > batch.n:
         raise ArgumentError(f"folds={folds} is more than the {batch.n} complete rows that count")
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
@@ -59,6 +87,11 @@ def _assign(batch, folds, classes, seed):
     fold = np.empty(batch.n, np.int64)
     fold[order] = np.arange(batch.n) % folds
     return fold
+
+
+def _check_number(folds):
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
 
 
 def check_units(batch, names):

@@ -6,7 +6,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from lodim import progress
-from lodim.engine.blocks import single_blas
+from lodim.design.batch import SplitsInPlace
+from lodim.engine.blocks import single_blas, sum_rows
 
 NO_GAIN = 0.05  # standard errors: stages that lower the loss by no more have gained nothing
 HEAT = 10  # stages between two comparisons of the runs, at most
@@ -50,7 +51,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
         for key, values in served.items()
     }
     with progress.showing(problem.progress):
-        _race(list(runs.values()), n_jobs)
+        if isinstance(splits, SplitsInPlace):
+            _in_turn(list(runs.values()))
+        else:
+            _race(list(runs.values()), n_jobs)
     rows = []
     for point in points:
         key, value = _without(point, name)
@@ -98,6 +102,14 @@ def _race(runs, n_jobs):
             running = left
 
 
+def _in_turn(runs):
+    """Follow one run after the other to its end: each needs the memory of a fit."""
+    folds = sum(len(run.splits) for run in runs)
+    with single_blas(), progress.bar(folds, "cross-validation") as bar:
+        for run in runs:
+            run.complete(bar)
+
+
 def _without(settings, name):
     """Settings without the one that runs share, and its value."""
     if name is None:
@@ -133,12 +145,10 @@ class StageLosses:
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.of_rows = [np.zeros(0)] * len(splits)
         self.draws, self.staged = draws, problem.spec.stage_setting is not None
-        if hasattr(settings, "threads"):
+        if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
-        self.fits = [
-            problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
-            for train, test in splits
-        ]
+        self.begin, self.settings = problem.spec.fit_stages, settings
+        self.fits = [None] * len(splits)
 
     def advance(self, stages, bar):
         """Fit up to `stages` further stages.
@@ -150,12 +160,32 @@ class StageLosses:
             if self.finished:
                 return
             row = []
-            for k, (fit, (_, test)) in enumerate(zip(self.fits, self.splits, strict=True)):
-                self.of_rows[k] = self.loss(self.family, test.y, test.weight, next(fit)[2])
-                row.append(fold_row(test, self.of_rows[k]))
+            for k in range(len(self.splits)):
+                row.append(self._advance_fold(k))
                 if not (self.staged or self.rows):
                     bar.update(1)
             self.rows.append(row)
+
+    def _advance_fold(self, k):
+        """A further stage of a fold, and its row of `rows`."""
+        train, test = self.splits[k]
+        if self.fits[k] is None:
+            self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
+        score = next(self.fits[k])[2]
+        self.of_rows[k] = self.loss(self.family, test.y, test.weight, score)
+        return fold_row(test, self.of_rows[k])
+
+    def complete(self, bar):
+        """Fit all stages: fold after fold, or side by side where their number is open."""
+        while self.patient and not self.finished:
+            self.advance(1, bar)
+        columns = []
+        for k in () if self.patient else range(len(self.splits)):
+            columns.append([self._advance_fold(k) for _ in range(self.most)])
+            self.fits[k] = self.of_rows[k] = None
+            bar.update(1)
+        self.rows += map(list, zip(*columns, strict=True))
+        self.fits = self.of_rows = ()
 
     @property
     def finished(self):
@@ -186,12 +216,18 @@ def fold_row(test, each):
 
     The error is that of a mean of whole groups (or clusters) where there are some.
     """
-    mean = test.weight @ each
-    total = test.n if test.weights is None else test.weights.sum()
-    parts = test.weight * (each - mean)
-    if test.units is not None:
-        parts = np.bincount(np.unique(test.units, return_inverse=True)[1], parts)
-    return mean, total, np.sqrt(parts @ parts)
+    weight = test.weight
+    mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
+    if test.units is None:
+        square = sum_rows(lambda i: _square(weight[i] * (each[i] - mean)), test.n)
+    else:
+        of_unit = np.unique(test.units, return_inverse=True)[1]
+        square = _square(np.bincount(of_unit, weight * (each - mean)))
+    return mean, test.weight_sum, np.sqrt(square)
+
+
+def _square(v):
+    return v @ v
 
 
 def fold_means(rows):

@@ -110,4 +110,4 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 def _is_parquet(fragment: Any) -> bool:
     """Whether a fragment is a Parquet file."""
-    return hasattr(fragment, "row_groups")
+    return hasattr(type(fragment), "row_groups")

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class FileState:
     path: str
     size: int
     modified: int
-    filesystem: Any = None
+    filesystem: Any = field(default=None, compare=False)
 
     @classmethod
     def of_name(cls, name: str, filesystem: Any = None) -> "FileState":

@@ -269,4 +269,5 @@ SPEC = ModelSpec(
     compiled_stages=True,
     after_stages=("refit",),
     selects=lambda settings: settings.l1_ratio > 0.0,
+    streams=True,
 )

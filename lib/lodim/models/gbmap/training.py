@@ -101,7 +101,7 @@ class BoostState:
         if p > batch.n and settings.l1_ratio == 0.0:
             rotation = Rotation.from_batch(batch)
             X = rotation.X
-        sample, sample_X = _draw_sample(X, weight, settings)
+        sample, sample_X = _draw_sample(batch, X, settings)
         starts = _start_rows(batch, sample, family)
         host, X, device = X, place(X, settings.engine), None
         if not on_host(X):
@@ -240,12 +240,12 @@ def _margin(family, y, score, k):
     return (y == k).astype(float), score[:, k] - largest - np.log(total)
 
 
-def _draw_sample(X, weight, settings):
+def _draw_sample(batch, X, settings):
     """Positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
-    if weight.size <= 4 * SAMPLE:
+    if batch.n <= 4 * SAMPLE:
         return None, None
-    size = min(SAMPLE, np.count_nonzero(weight))
-    sample = row_keys.spread_sample(X, weight, size, settings.seed, settings.n_threads)
+    size = min(SAMPLE, batch.n_positive)
+    sample = row_keys.sample_of(batch, size, settings.seed, settings.n_threads)
     return sample, tiles.pack(tiles.rows(X, sample), X.dtype)
 
 

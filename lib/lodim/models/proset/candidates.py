@@ -1,6 +1,6 @@
 """The draw of candidates and of the rows that score them: Algorithm 2.1 of Ruf (2022)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,10 @@ class Split:
     candidates: np.ndarray
     scoring: np.ndarray
     scoring_weight: np.ndarray
+
+    def among(self, at):
+        """The split of rows at these positions (n,), as positions among all rows."""
+        return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):

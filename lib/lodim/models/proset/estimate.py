@@ -9,7 +9,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.objective import BatchObjective, ElasticNet
 from lodim.models.proset.prototypes import (
     Prototypes,
     join,
@@ -94,11 +94,10 @@ def _fit_batch(state, c, used):
 
 def _fit_features(state, split, features):
     """Prototypes of a batch with some features (p,) bool, the others without weight; a Minimum."""
-    s, i, j = state.settings, split.scoring, split.candidates
+    s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
-    rows = tiles.rows(X, i), state.y[i], state.a[i], state.b[i], split.scoring_weight, split.own
-    scoring = ScoringRows.from_rows(*rows, np.dtype(s.precision).type)
+    scoring = state.scoring_rows(split)
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
     with single_blas():

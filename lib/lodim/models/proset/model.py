@@ -225,7 +225,7 @@ def proset(
 
 def _fit(problem):
     """The fit of a problem, penalties and number of batches chosen where they are open."""
-    settings, few = problem.settings, len(problem.batch.positive_weight) <= FEW_ROWS
+    settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
     given = settings.n_batches is not None and settings.lambda_w is not None
     auto = problem.arguments["lambda_v"] == "auto"
     if auto and settings.loss != "density" and few and given:
@@ -307,4 +307,5 @@ SPEC = ModelSpec(
     ),
     plots=("weights",),
     selects=lambda settings: True,
+    streams=True,
 )

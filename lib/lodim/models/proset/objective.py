@@ -30,7 +30,12 @@ class ScoringRows:
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
         """The tiles of rows X (n, p); y, a, b, weight, own (n,)."""
-        packed = tiles.pack(X, dtype)
+        return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
+
+    @classmethod
+    def from_tiles(cls, packed, y, a, b, weight, own):
+        """Rows that are tiles already (n_tiles, p, 64); y, a, b, weight, own (n,)."""
+        dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # An estimate of padding has no weight, but its logarithm must exist.
         b = tiles.pad(b - 1.0, len(packed), dtype) + dtype(1)

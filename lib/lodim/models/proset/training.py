@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from lodim.design.batch import subset
+from lodim.design.batch import counted
 from lodim.engine import row_keys, tiles
-from lodim.engine.blocks import available_threads
+from lodim.engine.blocks import SPAN_ROWS, available_threads
+from lodim.errors import ArgumentError
 from lodim.models.proset import candidates
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, ROOT_TAU, SQUARED, agreement_sums
+from lodim.models.proset.objective import ScoringRows
 from lodim.models.proset.prototypes import PART, batch_kernel, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
@@ -14,7 +16,9 @@ LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exi
 
 
 class BatchState:
-    """Rows of weight above zero, and each row's estimate a / b by the prototypes so far.
+    """Rows that count, and each row's estimate a / b by the prototypes so far.
+
+    Of more than 65,536 rows all are here, some with a weight of zero: X is not copied.
 
     The prototype that a row is itself is left out of the row's estimate: else later batches would
     see rows that an earlier batch knows by heart, and take them for explained.
@@ -28,13 +32,14 @@ class BatchState:
         its density, or the mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
     level, scale, loss, n_classes : as Prototypes have them
-    content : (n,) hash of what each row holds, which decides what is drawn
+    content : (n,) hash of what each row holds, of many rows their lengths, which decides what is
+        drawn
     varies : (p,) bool, features that are not constant
     """
 
     def __init__(self, batch, family, settings):
-        if batch.weights is not None and not batch.weights.all():
-            batch = subset(batch, batch.positive_weight)
+        if batch.n <= SPAN_ROWS:
+            batch = counted(batch)
         self.batch, self.settings = batch, settings
         self.threads = settings.threads or available_threads()
         self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
@@ -53,7 +58,10 @@ class BatchState:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)
             self.a = np.maximum(p[np.arange(batch.n), self.code], np.finfo(float).tiny)
-        self.content, _ = row_keys.of_batch(batch, self.n_classes)
+        if batch.n <= SPAN_ROWS:
+            self.content, _ = row_keys.of_batch(batch, self.n_classes)
+        else:
+            self.content = row_keys.lengths(batch.X, batch.n, self.threads)
 
     @property
     def code(self):
@@ -74,9 +82,30 @@ class BatchState:
 
     def split(self, c):
         """Candidates and scoring rows of batch c, a Split: equal seeds give equal ones."""
-        s, goodness = self.settings, -self.losses(self.a, self.b)
-        groups = candidates.easy_and_hard(self.code, goodness, s.hard_share)
-        return candidates.draw_split(groups, self.weight, self.content, s, [s.seed, c])
+        s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
+        if self.weight.all():
+            groups = candidates.easy_and_hard(label, goodness, s.hard_share)
+            return candidates.draw_split(groups, self.weight, self.content, s, [s.seed, c])
+        at = np.flatnonzero(self.weight)
+        groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
+        some = self.weight[at], self.content[at]
+        return candidates.draw_split(groups, *some, s, [s.seed, c]).among(at)
+
+    def scoring_rows(self, split):
+        """The ScoringRows of a Split: the tiles of X themselves, where nearly all rows are many."""
+        X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
+        if len(i) <= SPAN_ROWS or X.dtype != kind:
+            if len(i) > SPAN_ROWS and self.batch.in_place:
+                raise ArgumentError(
+                    f"the features of streamed data are {X.dtype}, and proset would need a copy of "
+                    f"them as {kind.__name__}: give control={{'precision': '{X.dtype}'}}, or "
+                    f"control={{'max_rows': {SPAN_ROWS}}}, rows that score"
+                )
+            columns = self.y[i], self.a[i], self.b[i], split.scoring_weight, split.own
+            return ScoringRows.from_rows(tiles.rows(X, i), *columns, kind)
+        weight, own = np.zeros(self.batch.n), np.full(self.batch.n, -1)
+        weight[i], own[i] = split.scoring_weight, split.own
+        return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
         """a, b (n,) of the rows with one batch of prototypes more."""

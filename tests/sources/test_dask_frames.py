@@ -1,0 +1,125 @@
+"""Dask DataFrames as a source: what `compute` gives, partition by partition."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lodim.errors import DataError
+from lodim.sources import dask_frames
+from lodim.sources.read import read_source
+
+dd = pytest.importorskip("dask.dataframe")
+
+
+def read_all(source):
+    """All rows of a source as one DataFrame."""
+    frames = [chunk.frame for chunk in source.chunks(source.names)]
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 1_000
+    return pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "s": rng.choice(["u", "v"], n),
+            "level": pd.Categorical(rng.choice(["b", "a"], n), categories=["z", "b", "a"]),
+        }
+    )
+
+
+def test_partitions_are_pieces_that_carry_their_own_rows_alone(frame):
+    lazy = dd.from_pandas(frame, npartitions=4)
+    source = read_source(lazy)
+    assert source.kind == "dask" and source.names == ("x", "s", "level") and source.n is None
+    assert [piece.place for piece in source.pieces] == [f"partition {k}" for k in (1, 2, 3, 4)]
+    pd.testing.assert_frame_equal(read_all(source), lazy.compute())
+    sent = [pickle.dumps(piece) for piece in source.pieces]
+    assert len(sent[0]) < len(pickle.dumps(frame)) / 2
+    again = [chunk.frame for one in sent for chunk in pickle.loads(one).read(["s"])]
+    assert pd.concat(again)["s"].tolist() == frame["s"].tolist()
+
+
+def test_a_partition_is_cut_into_chunks(frame, monkeypatch):
+    monkeypatch.setattr(dask_frames, "PART", 300)
+    source = read_source(dd.from_pandas(frame, npartitions=2))
+    chunks = list(source.chunks(["x"]))
+    assert [chunk.first for chunk in chunks] == [0, 300, 0, 300]
+    assert np.concatenate([c.frame["x"] for c in chunks]).tolist() == frame["x"].tolist()
+
+
+def test_levels_that_dask_does_not_know_are_those_of_all_partitions(frame, tmp_path):
+    with warnings.catch_warnings(action="ignore"):  # of pandas, in dask itself
+        dd.from_pandas(frame, npartitions=2).to_parquet(tmp_path)
+        lazy = dd.read_parquet(tmp_path)
+        assert not lazy["level"].cat.known
+        source = read_source(lazy)
+        assert read_all(source)["level"].tolist() == frame["level"].tolist()
+    for chunk in source.chunks(["level"]):
+        assert list(chunk.frame["level"].cat.categories) == ["z", "b", "a"]
+
+
+def test_a_source_of_some_columns_computes_no_others(frame):
+    seen = []
+
+    def note(part):
+        seen.append(list(part.columns))
+        return part
+
+    lazy = dd.from_pandas(frame, npartitions=2)[["x", "s"]]
+    some = read_source(lazy.map_partitions(note, meta=lazy._meta)).select(["x"])
+    assert some.names == ("x",)
+    assert [list(chunk.frame) for chunk in some.chunks(["x"])] == [["x"], ["x"]]
+    of_all = read_source(lazy).select(["x"]).pieces[0]
+    assert len(pickle.dumps(of_all)) < len(pickle.dumps(read_source(lazy).pieces[0]))
+
+
+def test_rows_that_come_in_another_order_are_noticed(frame):
+    turn = iter([False, False, True, False])
+    lazy = dd.from_pandas(frame, npartitions=2)
+    shaken = lazy.map_partitions(lambda df: df[::-1] if next(turn) else df, meta=lazy._meta)
+    source = read_source(shaken)
+    list(source.chunks(["x"]))
+    with pytest.raises(DataError, match=r"partition \d gave other rows, or another order"):
+        list(source.chunks(["x"]))
+
+
+def change(part, partition_info=None):
+    """A partition whose second has text for a number, no column, or an error."""
+    if partition_info is None or partition_info["number"] != 1:
+        return part
+    return part.assign(x=part["s"])
+
+
+def lose(part, partition_info=None):
+    return part if partition_info["number"] != 1 else part[["s"]]
+
+
+def fail(part, partition_info=None):
+    raise ZeroDivisionError("no such luck")
+
+
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (change, r"column 'x' holds str\w* in partition 2, where the Dask DataFrame has float64"),
+        (lose, "partition 2 lacks 'x'"),
+        (fail, "partition 1 cannot be computed: no such luck"),
+    ],
+)
+def test_a_bad_partition_is_named(frame, spoil, words):
+    lazy = dd.from_pandas(frame, npartitions=3)[["x", "s"]]
+    spoilt = lazy.map_partitions(spoil, meta=lazy._meta, enforce_metadata=False)
+    with pytest.raises(DataError, match=words):
+        read_all(read_source(spoilt))
+
+
+def test_names_that_are_no_texts(frame):
+    lazy = dd.from_pandas(frame[["x"]].set_axis([0], axis=1), npartitions=2)
+    with pytest.raises(DataError, match="names that are texts, each once"):
+        read_source(lazy)
