@@ -1,5 +1,6 @@
 """The features of some terms in all rows: their moments, and their tiles, part by part."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -13,55 +14,60 @@ from lodim.design.parts import tiles_of
 class Features:
     """What the terms of a design make of all rows.
 
-    Where there is one part alone, what is made for the moments is kept for the tiles.
+    Where one part has them all, what is made for the moments is kept for the tiles.
     """
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
-        needed = (name for term in terms for part in term for name in factors.needs(part))
-        self.names = list(dict.fromkeys(needed))
-        self._kept = {}
+        self._kept = None
 
     def moments(self, p, facts):
         """Moments of the features (p, 5), those of plain numbers from the facts."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
-            if self._is_known(term, facts):
+            if is_known(term, facts, self.missing):
                 found[first], known[first] = facts[term[0].name].moments, True
-            first += int(np.prod([factors.width(part) for part in term]))
+            first += math.prod(map(factors.width, term))
         if known.all():
             return found
-        rest = [term for term in self.terms if not self._is_known(term, facts)]
-        names = list(dict.fromkeys(n for term in rest for f in term for n in factors.needs(f)))
-        work = partial(self._moments, known=known)
+        names = _needed(term for term in self.terms if not is_known(term, facts, self.missing))
+        work = partial(part_moments, terms=self.terms, fills=self.fills, known=known)
+        if self.parts.in_one:
+            work = partial(self._moments, known=known)
         return np.where(known[:, None], found, merge_moments(self.parts.map(work, names)))
 
-    def _is_known(self, term, facts):
-        """Whether a term is a number that nothing stands for where it is missing."""
-        if len(term) > 1 or not isinstance(term[0], factors.Numeric):
-            return False
-        known = facts[term[0].name]
-        return known.moments is not None and not (known.n_missing and self.missing == "indicator")
-
-    def _moments(self, span, table, known):
-        table, prepared = self._prepared(table)
-        return materialize.learn_moments(self.terms, table, len(known), known, prepared)
+    def _moments(self, _, table, known):
+        whole = gaps.filled(table, self.fills)
+        self._kept = whole, materialize.Prepared(self.terms, whole, again=True)
+        return materialize.learn_moments(self.terms, whole, known, self._kept[1])
 
     def write(self, X, mean, scale, flat):
         """Write the tiles X of all rows."""
-        self.parts.map(partial(self._write, X=X, mean=mean, scale=scale, flat=flat), self.names)
+        if self._kept is not None:
+            materialize.write(self.terms, self._kept[0], X, mean, scale, flat, self._kept[1])
+            return
+        work = partial(_write, terms=self.terms, fills=self.fills, X=X)
+        self.parts.map(partial(work, mean=mean, scale=scale, flat=flat), _needed(self.terms))
 
-    def _write(self, span, table, X, mean, scale, flat):
-        table, prepared = self._prepared(table)
-        tiles = tiles_of(X, span)
-        materialize.write(self.terms, table, tiles, mean, scale, flat, prepared)
 
-    def _prepared(self, table):
-        """The table with its gaps filled, and what is made of its columns."""
-        if table.n < self.parts.n:
-            table = gaps.filled(table, self.fills)
-            return table, materialize.Prepared(self.terms, table)
-        if not self._kept:
-            whole = gaps.filled(table, self.fills)
-            self._kept = whole, materialize.Prepared(self.terms, whole, again=True)
-        return self._kept
+def is_known(term, facts, missing):
+    """Whether a term is a number that nothing stands for where it is missing."""
+    if len(term) > 1 or not isinstance(term[0], factors.Numeric):
+        return False
+    known = facts[term[0].name]
+    return known.moments is not None and not (known.n_missing and missing == "indicator")
+
+
+def _needed(terms):
+    """Names of the columns that terms read, each once."""
+    return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
+
+
+def part_moments(_, table, terms, fills, known):
+    """Moments of the features in a part, (p, 5); see `materialize.learn_moments`."""
+    return materialize.learn_moments(terms, gaps.filled(table, fills), known)
+
+
+def _write(span, table, terms, fills, X, mean, scale, flat):
+    table = gaps.filled(table, fills)
+    materialize.write(terms, table, tiles_of(X, span), mean, scale, flat)

@@ -104,7 +104,7 @@ def write(terms, table, X, mean, scale, flat, prepared=None):
     _each(work, terms, table, X.shape[1])
 
 
-def learn_moments(terms, table, p, known, prepared=None):
+def learn_moments(terms, table, known, prepared=None):
     """Moments of the features in the rows of a table, (p, 5); see `column_kernels.moments`.
 
     Parameters
@@ -112,7 +112,7 @@ def learn_moments(terms, table, p, known, prepared=None):
     known : (p,) bool
         Features whose moments are known: zeros are left there.
     """
-    prepared, found = prepared or Prepared(terms, table), np.zeros((p, 5))
+    prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
     def work(term, first):
@@ -124,7 +124,7 @@ def learn_moments(terms, table, p, known, prepared=None):
             else:
                 found[k] = moments(x, rows, weights)
 
-    _each(work, terms, table, p)
+    _each(work, terms, table, len(known))
     return found
 
 

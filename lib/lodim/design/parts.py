@@ -100,6 +100,11 @@ class TableParts:
         return self.table.n
 
     @property
+    def in_one(self):
+        """Whether one part, which stays in memory, has all rows."""
+        return self.n <= PART
+
+    @property
     def positive_weight(self):
         """(n,) bool, the rows whose weight is above zero; None where all are."""
         return self.table.positive_weight

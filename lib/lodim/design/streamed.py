@@ -26,6 +26,8 @@ from lodim.design.table import Table
 from lodim.engine import tiles
 from lodim.errors import DataError
 
+MANY_PARTS = 64  # whose facts are merged before the next ones come
+
 
 @dataclass(frozen=True)
 class RowPlace:
@@ -123,30 +125,29 @@ def scan(chunk, wanted, answers, beside, missing):
     beside : names of columns, or arrays of the chunk's length, as `RowInputs.read` takes them
     missing : str
     """
-    try:
-        frame = columns.read_frame(chunk.frame)
-        n = len(frame.index)
-        runs = [(0, chunk.first, chunk.place)]
-        frame = replace(frame, index=Labels(runs, range(n)))
-        named = [name for name in beside if isinstance(name, str)]
-        needed = dict.fromkeys([*wanted.names, *answers, *named])
-        read = {name: columns.read_column(frame, name) for name in needed}
-    except DataError as error:
-        raise DataError(f"{chunk.place}: {error}") from None
-    frame = replace(frame, keys={name: name for name in read}, fetch=read.__getitem__)
+    named = [name for name in beside if isinstance(name, str)]
+    read = read_chunk(chunk, list(dict.fromkeys([*wanted.names, *answers, *named])))
+    n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
+    frame = frame_of(read, Labels(runs, range(n)))
     inputs = RowInputs.read(frame, *beside)
     used = {name: read[name] for name in dict.fromkeys([*wanted.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     kept = {name: read[name] for name in dict.fromkeys([*answers, *named])}
-    kinds = {name: (columns.sketch(read[name]), chunk.place) for name in needed}
+    kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
     return Scan(n, runs, flags, kept, kinds), read
+
+
+def frame_of(read, labels):
+    """Columns that have been read, by name, as a Frame."""
+    keys = {name: name for name in read}
+    return columns.Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class _Cutter:
     """Stretches of columns, put in and taken out in the order of rows."""
 
-    def __init__(self):
-        self.held, self.stop = [], 0
+    def __init__(self, stop=0):
+        self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
         """Take the rows from start, where the last ones ended, up to stop."""
@@ -177,7 +178,7 @@ def read(source, wanted, answers, beside, missing):
     _check_names(source, needed)
     first = _FirstPass(wanted, answers, given, missing)
     source.check_unchanged()
-    with closing(ahead(first.scan(source.chunks(needed)))) as scans:
+    with closing(ahead(first.scan(source, needed))) as scans:
         for found, read_columns in scans:
             first.add(found, read_columns)
     source.check_unchanged()
@@ -190,19 +191,21 @@ class _FirstPass:
     def __init__(self, wanted, answers, beside, missing):
         self.wanted, self.answers, self.beside, self.missing = wanted, answers, beside, missing
         self.scans, self.facts, self.cutter = [], [], _Cutter()
-        self.n, self.n_levels = 0, 0
+        self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # complete rows of no part yet
 
-    def scan(self, chunks):
-        """(Scan, columns) of each chunk that has rows."""
+    def scan(self, source, names):
+        """(Scan, columns) of each chunk of a source that has rows."""
         start = 0
-        for chunk in chunks:
-            n = len(chunk.frame)
-            if n:
-                pairs = zip(self.beside, INPUTS, strict=True)
-                here = [_part_of(value, what, start, start + n) for value, what in pairs]
-                yield scan(chunk, self.wanted, self.answers, here, self.missing)
-            start += n
+        for piece in source.pieces:
+            for chunk in piece.read(names):
+                n = len(chunk.frame)
+                if n:
+                    pairs = zip(self.beside, INPUTS, strict=True)
+                    here = [_part_of(value, what, start, start + n) for value, what in pairs]
+                    yield scan(chunk, self.wanted, self.answers, here, self.missing)
+                start += n
+            self.starts.append(start)
 
     def add(self, found, read):
         """Take the next chunk."""
@@ -234,7 +237,7 @@ class _FirstPass:
         table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
         self.facts.append(known_facts.learn(table, self.wanted))
         self.n_levels += sum(len(found.levels) for found in self.facts[-1])
-        if self.n_levels > known_facts.MOST_LEVELS:
+        if self.n_levels > known_facts.MOST_LEVELS or len(self.facts) > MANY_PARTS:
             merged = parts.merge_facts(self.facts, self.wanted)
             self.facts = [[merged[name] for name in self.wanted.names]]
             self.n_levels = 0
@@ -251,9 +254,7 @@ class _FirstPass:
 
 
 def _rows_of(found, first, source, labels, beside):
-    names = {name: name for name in found.beside}
-    fetch = found.beside.__getitem__
-    frame = columns.Frame(tuple(names), labels, names, frozenset(), fetch, PANDAS)
+    frame = frame_of(found.beside, labels)
     inputs = RowInputs.read(frame, *(_of_order(value, found.n) for value in beside))
     flags = found.flags
     rows, n_incomplete = complete_rows(flags, inputs.weights, first.missing, learning=True)
@@ -271,8 +272,41 @@ def _rows_of(found, first, source, labels, beside):
         weight_unit=weight_unit(inputs.weights),
     )
     known = parts.merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
-    stretches = SourceParts(source, replace(table, columns={}), found.n, known)
+    places = Places(source, tuple(first.starts))
+    stretches = SourceParts(places, replace(table, columns={}), found.n, known)
     return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), n_incomplete)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the rows of a source stand, so that any of them can be read; it can be pickled.
+
+    starts : (n_pieces + 1,) positions of the first rows of the pieces among all, and of the end
+    """
+
+    source: object
+    starts: tuple[int, ...]
+
+    def read(self, names, start=0):
+        """(start, stop, columns by name) of chunks from that on which the row `start` is in."""
+        first = bisect_right(self.starts, start) - 1
+        at = self.starts[first]
+        for piece in self.source.pieces[first:]:
+            for chunk in piece.read(names):
+                read = read_chunk(chunk, names)
+                n = len(chunk.frame)
+                yield at, at + n, read
+                at += n
+
+    def columns(self, names, span):
+        """The columns of a span by name."""
+        cutter = _Cutter(self.starts[bisect_right(self.starts, span.start) - 1])
+        with closing(self.read(names, span.start)) as chunks:
+            for chunk in chunks:
+                cutter.put(*chunk)
+                if cutter.stop >= span.stop:
+                    return cutter.take(span, names)
+        raise _changed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +317,7 @@ class SourceParts:
     known : dict of Facts by name from the first pass, or None
     """
 
-    source: object
+    places: Places
     table: Table
     n_rows: int
     known: dict | None
@@ -292,6 +326,8 @@ class SourceParts:
     def n(self):
         """Number of complete rows."""
         return self.table.n
+
+    in_one = False
 
     @property
     def positive_weight(self):
@@ -316,16 +352,16 @@ class SourceParts:
         if not names:
             yield from ((span, parts.of_rows(self.table, span, {})) for span in spans)
             return
-        self.source.check_unchanged()
+        self.places.source.check_unchanged()
         cutter = _Cutter()
-        with closing(ahead(stretches(self.source.chunks(names), names))) as read_ahead:
+        with closing(ahead(self.places.read(names))) as read_ahead:
             for span in spans:
                 while cutter.stop < span.stop:
                     cutter.put(*self._next(read_ahead))
                 yield span, parts.of_rows(self.table, span, cutter.take(span, names))
-            rest = list(read_ahead)
-        self.source.check_unchanged()
-        if (rest[-1][1] if rest else cutter.stop) != self.n_rows:
+            stop = max((stop for _, stop, _ in read_ahead), default=cutter.stop)
+        self.places.source.check_unchanged()
+        if stop != self.n_rows:
             raise _changed()
 
     def _next(self, read_ahead):
@@ -358,26 +394,21 @@ def _pick(span, table, rows):
     return {name: columns.at(column, here) for name, column in table.columns.items()}
 
 
-def stretches(chunks, names):
-    """(start, stop, columns by name) of each chunk, positions among all rows."""
-    start = 0
-    for chunk in chunks:
-        try:
-            frame = columns.read_frame(chunk.frame)
-            read = {name: columns.read_column(frame, name) for name in names}
-        except DataError as error:
-            raise DataError(f"{chunk.place}: {error}") from None
-        stop = start + len(frame.index)
-        yield start, stop, read
-        start = stop
+def read_chunk(chunk, names):
+    """The columns of a chunk by name; errors say where it is."""
+    try:
+        frame = columns.read_frame(chunk.frame)
+        return {name: columns.read_column(frame, name) for name in names}
+    except DataError as error:
+        raise DataError(f"{chunk.place}: {error}") from None
 
 
 def count_rows(source, names):
     """Number of rows of a source, read where it is not known."""
     if source.n is not None:
         return source.n
-    with closing(ahead(stretches(source.chunks(names[:1]), names[:1]))) as read_ahead:
-        return max((stop for _, stop, _ in read_ahead), default=0)
+    with closing(ahead(source.chunks(names[:1]))) as chunks:
+        return sum(len(chunk.frame) for chunk in chunks)
 
 
 def read_rows_at(source, names, rows, n):
@@ -386,7 +417,7 @@ def read_rows_at(source, names, rows, n):
     _check_names(source, names)
     held = {name: [] for name in names}
     stop = 0
-    with closing(ahead(stretches(source.chunks(names), names))) as read_ahead:
+    with closing(ahead(Places(source, (0,)).read(names))) as read_ahead:
         for start, stop, read in read_ahead:
             lo, hi = np.searchsorted(rows, [start, stop])
             for name, column in read.items():
