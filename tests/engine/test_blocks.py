@@ -179,3 +179,17 @@ def test_tiles_of_rows():
     for rows in engine.row_spans(70_000):
         own = tiles.unpack(packed[tiles.of_rows(rows)], rows.stop - rows.start)
         np.testing.assert_array_equal(own[:, 0], np.arange(rows.start, rows.stop))
+
+
+def test_blocks_left_out_add_nothing():
+    X = np.random.default_rng(0).normal(size=(5 * 4096 - 9, 2))
+    packed, some = tiles.pack(X), np.array([True, False, True, True, False])
+    runs = engine.runs_of(some)
+    assert runs == [(0, 1), (2, 4)] and engine.runs_of(some | True) is None
+    rest = X.copy()
+    rest[4096:8192] = rest[16384:] = 0.0
+    expected = engine.sum_blocks(column_sums, tiles.pack(rest), (2,))
+    packed[64:128] = packed[256:] = np.nan  # not looked at
+    for threads in (1, 2, 3):
+        found = engine.sum_blocks(column_sums, packed, (2,), threads=threads, runs=runs)
+        np.testing.assert_array_equal(found, expected)

@@ -9,6 +9,7 @@ import pytest
 
 import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
+from lodim.design.design import Design
 from lodim.selection.folds import assign_in_place
 from streamed_batches import cross_validate, frame, in_file, problem_of
 
@@ -98,18 +99,43 @@ def test_small_streamed_data_are_as_a_frame():
     assert ld.cv(ld.gbmap, "y ~ a + b + c", data, groups="g", folds=3, **EXACT).frame.shape[0] == 1
 
 
-@pytest.mark.parametrize("model", [ld.ripr, ld.melm])
-def test_models_that_need_all_rows_say_so(model, monkeypatch):
-    from lodim.design.design import Design
+IRIS, CALL = "species ~ .", {"m": 1, "lambda_": 1.0}
+WHOLE = {
+    "ripr": lambda data, fit: ld.ripr(IRIS, data),
+    "melm": lambda data, fit: ld.melm(IRIS, data),
+    "conformal": lambda data, fit: ld.conformal(ld.gbmap, IRIS, data, **CALL),
+    "stability": lambda data, fit: ld.stability(ld.gbmap, IRIS, data, l1_ratio=0.5, **CALL),
+    "bootstrap": lambda data, fit: ld.bootstrap(fit, data),
+    "compare": lambda data, fit: ld.compare(IRIS, data),
+}
 
-    learn = Design.learn
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_needs_all_rows_says_so(name, monkeypatch):
+    data = ld.data("iris")
+    fit, learn = ld.gbmap(IRIS, data, **CALL), Design.learn
 
     def streamed(*arguments, **named):
         design, batch = learn(*arguments, **named)
-        batch = replace(batch, rows=np.arange(N), streamed=True)
-        return design, batch
+        return design, replace(batch, rows=np.arange(N), streamed=True)
 
     monkeypatch.setattr(Design, "learn", streamed)
-    data = ld.data("iris")
-    with pytest.raises(ld.ArgumentError, match=r"needs all rows at once.*sample=100_000"):
-        model("species ~ .", data)
+    words = rf"{name}(\(\))? needs all rows at once, and 70,000 rows of 4 columns.*bytes"
+    with pytest.raises(ld.ArgumentError, match=words):
+        WHOLE[name](data, fit)
+
+
+def test_blocks_held_out_are_not_read(problem):
+    """Features of blocks without weight are not looked at, but for the draw of a sample."""
+    batch = problem.batch
+    train, test = SplitsInPlace(batch, assign_in_place(batch, 3, 0))[0]
+    broken, held_out = train.X.copy(), test.weights > 0
+    broken[np.add.reduceat(held_out, np.arange(0, N, 64)) > 0] = 1e300
+    fits = []
+    for X in (train.X, broken):
+        parts = replace(train, X=X), replace(test, X=train.X)
+        stages = problem.spec.fit_stages(parts[0], problem.family, problem.settings, parts[1])
+        fits.append(next(stages))
+    np.testing.assert_array_equal(fits[0][0].theta, fits[1][0].theta)
+    score = fits[0][2][:, 0]
+    assert not score[~held_out].any() and score[held_out].all()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, sum_rows
+from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,14 @@ class Batch:
     def in_place(self):
         """Whether X must stay where it is: streamed, and more rows than a span holds."""
         return self.streamed and self.n > SPAN_ROWS
+
+    @cached_property
+    def runs(self):
+        """Pairs (lo, hi) of the runs of blocks with a row that counts; None of few, or all."""
+        if self.weights is None or self.n <= SPAN_ROWS:
+            return None
+        starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
+        return runs_of(np.logical_or.reduceat(self.weights, starts))
 
     @property
     def n_positive(self):

@@ -179,7 +179,6 @@ class Design:
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
-        features.write(X, mean, scale, flat)
         design = cls(
             formula=formula,
             family=family,
@@ -201,6 +200,7 @@ class Design:
             frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
         )
+        features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
         return design, Batch(X, y, *given, streamed=source is not None)
@@ -233,14 +233,31 @@ class Design:
             A column is missing or of another kind, or has a level that was not seen.
         """
         frame = columns.read_frame(data)
-        target = self._require_response() if response else None
+        if response:
+            self._require_response()
         weights = self.weights if response else None
         inputs = RowInputs.read(frame, weights, self._offset(offset))
-        names, known = self.features, self.known_levels(new_levels)
+        return self.batch_of(frame, inputs, response, self.known_levels(new_levels))
+
+    def batch_of(self, frame, inputs, response, known, part=False):
+        """The complete rows of a frame as numbers, as `apply` returns them.
+
+        Parameters
+        ----------
+        frame : columns.Frame
+        inputs : RowInputs of its rows
+        response : bool
+            Whether to code the response too.
+        known : dict
+            As `known_levels` returns it.
+        part : bool
+            Whether these are some of the rows alone: weights are then as given.
+        """
+        target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, _ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
-        inputs = inputs.at(rows)
+        inputs = inputs.cut(rows) if part else inputs.at(rows)
         inputs.check_classes(self.family, self.response)
         X = streamed.tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
@@ -324,6 +341,10 @@ class Design:
         """Names of the columns that the right side uses, each once."""
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
+
+    def columns_needed(self, others=()):
+        """Names of the columns of both sides, and of others, each once."""
+        return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
         """Of columns whose new levels may be missing values: those known, and which are missing.

@@ -1,7 +1,7 @@
 """What stands beside the features: response, weights, offset; and which rows are complete."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -83,8 +83,11 @@ class RowInputs:
             _check_weights(weights)
         if weights is not None and (weights == 1).all():
             weights = None
-        rest = self.offset, self.order, self.clusters, self.groups
-        return RowInputs(weights, *(None if v is None else v[rows] for v in rest))
+        return replace(self.cut(rows), weights=weights)
+
+    def cut(self, rows):
+        """Some rows, weights as they are."""
+        return RowInputs(*(None if v is None else v[rows] for v in vars(self).values()))
 
     @property
     def positive_weight(self):

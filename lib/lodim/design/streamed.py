@@ -178,6 +178,7 @@ def read(source, wanted, answers, beside, missing):
     _check_names(source, needed)
     first = _FirstPass(wanted, answers, given, missing)
     source.check_unchanged()
+    source = source.select(needed)
     with closing(ahead(first.scan(source, needed))) as scans:
         for found, read_columns in scans:
             first.add(found, read_columns)
@@ -346,6 +347,20 @@ class SourceParts:
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
+    def tasks(self, work, names):
+        """A call without arguments for each part, which can be pickled: together they are `map`."""
+        return [
+            partial(part_task, span, self.places, self._bare(span), work, list(names))
+            for span in parts.spans(self.table.rows, self.n)
+        ]
+
+    def _bare(self, span):
+        """The table of a part without its columns, and with the labels that it needs alone."""
+        table = parts.of_rows(self.table, span, {})
+        starts = [run[0] for run in table.index.runs]
+        lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
+        return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
+
     def tables(self, names):
         """The parts as (span, table), in one pass over some columns."""
         spans = parts.spans(self.table.rows, self.n)
@@ -383,6 +398,57 @@ class SourceParts:
         return replace(table, columns=held, rows=read_only(ALL), n=len(rows), index=index, **given)
 
 
+@dataclass(frozen=True, eq=False)
+class PartReader:
+    """Makes the batch of a part of a source, in any process: it can be pickled.
+
+    design : Design
+    places : Places
+    stretches : (n_parts, 2) int64, positions of the first row of each part and after its last
+    weights, offset : names of columns, or arrays of all N rows of the source, or None
+    """
+
+    design: object
+    places: Places
+    stretches: np.ndarray
+    weights: object
+    offset: object
+
+    @classmethod
+    def from_parts(cls, design, learnt, weights, offset):
+        """For the SourceParts that a design has learnt from, and what was given of the rows."""
+        spans = parts.spans(learnt.table.rows, learnt.n)
+        stretches = np.array([(span.start, span.stop) for span in spans])
+        weights, offset = _as_array(weights, "weights"), _as_array(offset, "offset")
+        return cls(design, learnt.places, stretches, weights, offset)
+
+    def __call__(self, k):
+        """The Batch of part k: response, weights and offset as in that of all rows."""
+        start, stop = self.stretches[k].tolist()
+        weights = _part_of(self.weights, "weights", start, stop)
+        offset = _part_of(self.offset, "offset", start, stop)
+        design, named = self.design, [v for v in (weights, offset) if isinstance(v, str)]
+        span = parts.Span(k, 0, start, stop, ALL, stop - start)
+        read = self.places.columns(design.columns_needed(named), span)
+        frame = frame_of(read, pd.RangeIndex(start, stop))
+        inputs, response = RowInputs.read(frame, weights, offset), design.response is not None
+        return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
+
+
+def part_task(span, places, table, work, names):
+    """What `work` makes of one part, for a pass whose parts are shared among processes.
+
+    Parameters
+    ----------
+    span : parts.Span
+    places : Places
+    table : Table
+        Of the part, without columns; see `SourceParts.tasks`.
+    work, names : as `SourceParts.map` takes them; the work can be pickled
+    """
+    return work(span, replace(table, columns=places.columns(names, span)))
+
+
 def _pick(span, table, rows):
     """The columns of a part in those of its rows that are wanted."""
     if rows is None:
@@ -415,9 +481,8 @@ def read_rows_at(source, names, rows, n):
     """The rows of a source at some of its n positions, as a columns.Frame in memory."""
     source.check_unchanged()
     _check_names(source, names)
-    held = {name: [] for name in names}
-    stop = 0
-    with closing(ahead(Places(source, (0,)).read(names))) as read_ahead:
+    held, stop = {name: [] for name in names}, 0
+    with closing(ahead(Places(source.select(names), (0,)).read(names))) as read_ahead:
         for start, stop, read in read_ahead:
             lo, hi = np.searchsorted(rows, [start, stop])
             for name, column in read.items():

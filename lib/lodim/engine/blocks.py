@@ -11,7 +11,7 @@ twins of the kernels work on them.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
@@ -101,9 +101,14 @@ def _pool(pid):
     return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="lodim")
 
 
-def for_blocks(kernel, n_blocks, *args, threads=1):
-    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads."""
+def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
+    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads.
+
+    runs : pairs (lo, hi) of blocks that are worked on, in order; all where None
+    """
     threads = min(threads, n_blocks)
+    if runs is not None:
+        kernel = partial(_over_runs, kernel, runs)
     if threads <= 1:
         kernel(0, n_blocks, *args)
         return
@@ -114,6 +119,21 @@ def for_blocks(kernel, n_blocks, *args, threads=1):
     kernel(bounds[0], bounds[1], *args)
     for job in waiting:
         job.result()
+
+
+def _over_runs(kernel, runs, lo, hi, *args):
+    """Run a kernel over what of the blocks [lo, hi) is in runs."""
+    for first, last in runs:
+        if max(lo, first) < min(hi, last):
+            kernel(max(lo, first), min(hi, last), *args)
+
+
+def runs_of(some):
+    """Pairs (lo, hi) of the runs of True in `some` (n_blocks,); None where all are."""
+    if some.all():
+        return None
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
 
 
 def each(work, items, numbers, threads=None):
@@ -129,21 +149,27 @@ def each(work, items, numbers, threads=None):
         return list(pool.map(work, items))
 
 
-def over_rows(kernel, tiles, *args, threads=1):
-    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks."""
+def over_rows(kernel, tiles, *args, threads=1, runs=None):
+    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks.
+
+    runs : of blocks on the host that are worked on, as `for_blocks` has them
+    """
     if on_host(tiles):
-        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads)
+        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
         tiles.run(kernel, *args)
 
 
-def sum_blocks(kernel, tiles, shape, *args, threads=1):
-    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block]."""
+def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
+    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block].
+
+    runs : of blocks on the host that are worked on, as `for_blocks` has them; others add nothing
+    """
     if not on_host(tiles):
         return tiles.run(kernel, *args)
     n_blocks = count_blocks(tiles)
-    partials = np.empty((n_blocks, *shape))
-    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads)
+    partials = np.empty((n_blocks, *shape)) if runs is None else np.zeros((n_blocks, *shape))
+    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads, runs=runs)
     return sum_partials(partials)
 
 

@@ -623,9 +623,9 @@ def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
     }  # fmt: skip
     forms.check(state, known)
     parameters = signature(model_function(kind)).parameters.values()
-    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress"}
+    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     arguments = dict(state["arguments"])
-    for name, value in {"missing": design.missing, "groups": None, **later}.items():
+    for name, value in {"missing": design.missing, "groups": None, "sample": None, **later}.items():
         if name in named:
             arguments.setdefault(name, value)
     if set(arguments) != named:

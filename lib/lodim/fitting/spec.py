@@ -283,8 +283,8 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
-    if batch.in_place and not spec.streams:
-        refuse_streamed(spec.name, batch)
+    if not spec.streams:
+        check_copies(spec.name, batch)
     family = families.family_of(design)
     settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
@@ -294,13 +294,15 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     return spec.validate(problem) if spec.validate else problem
 
 
-def refuse_streamed(what, batch):
-    """Raise where a model, or a way of it that is named, needs all rows in memory at once."""
-    size = batch.X.size * 8  # as numbers of double precision, in which a copy would be
+def check_copies(what, batch):
+    """Raise where features stay in place, for what (a name) needs them all in memory at once."""
+    if not batch.in_place:
+        return
+    size = batch.X.size * 8  # in double precision, as a copy would be
     raise ArgumentError(
         f"{what} needs all rows at once, and {batch.n:,} rows of {batch.X.shape[1]} columns would "
-        f"take {size / 1e9:.2g} GB of memory ({size:,} bytes): draw some of them with "
-        "sample=100_000"
+        f"take {size / 1e9:.2g} GB of memory ({size:,} bytes): draw some of them, as "
+        "sample=100_000 of a model function does"
     )
 
 

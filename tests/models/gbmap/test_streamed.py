@@ -60,7 +60,10 @@ def test_weights_of_zero_copy_nothing(rows):
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_peak_of_memory(tmp_path, open_):
-    """Beside 36 bytes a row a fit takes an eighth of what the features do."""
+    """Beside 36 bytes a row a fit takes an eighth of what the features do.
+
+    Where settings are chosen the fits to 20,000 rows need some memory, whatever n is.
+    """
     n, p = 400_000, 60
     rng = np.random.default_rng(0)
     packed = np.memmap(tmp_path / "x", np.float32, "w+", shape=(tiles.count(n), p, 64))
@@ -81,7 +84,8 @@ def test_peak_of_memory(tmp_path, open_):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= 36 * n + X.nbytes / 8
+    of_folds = 3 * 20_000 * p * 8 if open_ else 0
+    assert peak <= 36 * n + X.nbytes / 8 + of_folds
 
 
 def test_sums_are_those_of_the_spans(rows):

@@ -9,8 +9,9 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import single_blas, sum_rows
+from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
+from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_boost
 from lodim.models.gbmap.kernels.starts import MIXTURES
@@ -22,7 +23,7 @@ from lodim.models.gbmap.objective import (
     precision_of,
     stage_objective,
 )
-from lodim.models.gbmap.settings import WIDE
+from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import Preconditioned
@@ -55,9 +56,19 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
         if eval_batch is not None:
-            eval_score = eval_score + learners.score(eval_batch.X, eval_batch.n, threads)
+            eval_score = _with_scores(eval_score, learners, eval_batch, threads)
         log["deviance"] = np.full(family.n_scores, state.deviance())
         yield learners, log, eval_score
+
+
+def _with_scores(score, learners, batch, threads):
+    """Scores (n, K) plus those of learners, of blocks with a row that counts."""
+    score = score.copy()
+    for lo, hi in batch.runs or [(0, len(batch.X))]:
+        X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]
+        rows = slice(BLOCK * lo, min(batch.n, BLOCK * hi))
+        score[rows] += learners.score(X, rows.stop - rows.start, threads)
+    return score
 
 
 def combine(parts):
@@ -228,7 +239,16 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _steepest(state, k, rows):
-    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs."""
+    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs.
+
+    Where there are several spans it is taken block by block, of which the copies are small.
+    """
+    step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
+    blocks = (slice(lo, min(rows.stop, lo + step)) for lo in range(rows.start, rows.stop, step))
+    return sum(_steepest_of_block(state, k, i) for i in blocks)
+
+
+def _steepest_of_block(state, k, rows):
     y, base = state.margin(k, rows)
     slope = 2.0 * (base - y) if state.family.name == "gaussian" else expit(base) - y
     X = state.X[tiles.of_rows(rows)]

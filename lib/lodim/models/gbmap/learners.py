@@ -93,13 +93,14 @@ class WeakLearners:
         E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
         return (E - self.theta[:, 0]) * self.sign
 
-    def add_to(self, out, tiles, into, derivative=False, threads=1):
+    def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add learners, or their derivatives, in units of scale to the columns `into` of out.
 
-        out is (n_tiles, width, 64), changed in place.
+        out is (n_tiles, width, 64), changed in place, of `runs` of blocks alone if given.
         """
         shape = self.beta, self.activation, derivative
-        over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, threads=threads)
+        how = {"threads": threads, "runs": runs}
+        over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
         """Learners, or their derivatives, added into the columns `into` of (n, width)."""

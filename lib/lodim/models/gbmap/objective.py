@@ -25,13 +25,15 @@ class BoostObjective:
     shape : (beta, activation, loss)
         Softness of the softplus and the codes of `kernels.cpu`.
     penalty : ElasticNet over theta = (a, intercept of w, w)
+    runs : of blocks of rows that count, where others do not
     """
 
     scaled = False
 
-    def __init__(self, X, y, score, weight, sign, shape, penalty, threads):
+    def __init__(self, X, y, score, weight, sign, shape, penalty, threads, runs=None):
         self._X, self._columns = X, (y, score, weight)
-        self._sign, self._shape, self._threads = sign, shape, threads
+        self._sign, self._shape = sign, shape
+        self._how = {"threads": threads, "runs": runs}
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = precision_of(X.dtype)
@@ -41,7 +43,7 @@ class BoostObjective:
     def __call__(self, theta, active):
         q, d = theta.shape
         rest = *self._columns, theta, active, self._sign, *self._shape
-        sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, threads=self._threads)
+        sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
         value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
@@ -57,7 +59,7 @@ class BoostObjective:
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
         q, d = theta.shape
         rest = *self._columns, theta, self._sign, *self._shape
-        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, threads=self._threads)
+        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, **self._how)
         H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
@@ -82,7 +84,8 @@ def stage_objective(state, rows, penalty):
     """The stage's objective on some rows as a function of the signs b."""
     loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
     shape, threads = (*state.settings.shape, loss), state.settings.n_threads
-    return partial(BoostObjective, *rows, shape=shape, penalty=penalty, threads=threads)
+    how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
+    return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
 
 
 def null_learners(sign, d, settings):

@@ -68,6 +68,7 @@ class BoostState:
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
     device : DeviceRows, the rows beside an X on a GPU, or None
+    runs : of blocks of rows that count, as a Batch has them
     """
 
     family: Any
@@ -86,6 +87,7 @@ class BoostState:
     class_order: np.ndarray
     rotation: Rotation | None
     device: Any
+    runs: list | None = None
 
     @classmethod
     def from_batch(cls, batch, family, settings):
@@ -111,7 +113,7 @@ class BoostState:
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
         rows = X, y, weight, score, intercept, scale, p, sample, sample_X
-        return cls(family, settings, *rows, *starts, rotation, device)
+        return cls(family, settings, *rows, *starts, rotation, device, batch.runs)
 
     @property
     def exact(self):
@@ -207,7 +209,8 @@ class BoostState:
     def add(self, learner, X):
         """Add a learner, of the features that tiles X hold, to its score."""
         if self.device is None:
-            learner.add_to(self.score, X, learner.target, threads=self.settings.n_threads)
+            how = {"threads": self.settings.n_threads, "runs": self.runs}
+            learner.add_to(self.score, X, learner.target, **how)
             return
         if self.rotation is not None:
             learner = replace(learner, theta=self.rotation.project(learner.theta))
