@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import one_of, whole
-from lodim.design import columns, factors, materialize, sampling, streamed
+from lodim.design import columns, factors, first_pass, materialize, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -15,6 +15,7 @@ from lodim.design.features import Features
 from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.rows import read_rows
+from lodim.design.scratch import tiles_for
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote
 from lodim.sources.read import read_source
@@ -165,7 +166,7 @@ class Design:
             needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
             data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
             source = None
-        read = read_rows if source is None else streamed.read
+        read = read_rows if source is None else first_pass.read
         rows = read(data, wanted, answer, beside, missing)
         inputs, table, parts = rows.inputs, rows.table, rows.parts
         y, response, family = learn_response(response, family, table)
@@ -175,7 +176,7 @@ class Design:
         learnt = design_terms.learn(keys, parts, facts, fills, missing, reference_levels)
         terms, named, n_sampled = learnt
         names = named["names"]
-        X = streamed.tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
+        X = tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
@@ -259,7 +260,7 @@ class Design:
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
         inputs = inputs.cut(rows) if part else inputs.at(rows)
         inputs.check_classes(self.family, self.response)
-        X = streamed.tiles_for(False, len(rows), len(self.names), self.dtype, None)
+        X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
             materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
         y = None if target is None else code_response(target, table, self.family)

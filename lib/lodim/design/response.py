@@ -191,6 +191,29 @@ def _input_array(frame, value, what):
     return array
 
 
+def input_values(value, what):
+    """A name as it is, values of rows as an array that can be cut."""
+    if value is None or isinstance(value, str) or np.ndim(value) == 0:
+        return value
+    if what in ("clusters", "groups"):
+        return np.asarray(value)
+    try:
+        if isinstance(value, pd.Series | pd.DataFrame):
+            return value.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+
+
+def cut_input(value, what, start, stop):
+    """The rows from start to stop of what is given of all rows; names and numbers as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if len(value) < stop:
+        raise DataError(f"{what} has {len(value)} values, and the data has more rows")
+    return value[start:stop]
+
+
 def _check_row_labels(frame, value, what):
     if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
         raise DataError(f"{what} has other row labels than the data; give it in the data's order")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, streamed
+from lodim.design import columns, places
 from lodim.design.parts import draw
 from lodim.design.response import INPUTS
 from lodim.errors import DataError
@@ -29,7 +29,7 @@ def draw_rows(data, source, names, beside, size, seed):
     -------
     Frame, beside
     """
-    n = len(data.index) if source is None else streamed.count_rows(source, names)
+    n = len(data.index) if source is None else places.count_rows(source, names)
     given = zip(beside, INPUTS, strict=True)
     rows = draw(n, size, seed) if size < n else np.arange(n)
     if source is None:
@@ -37,7 +37,7 @@ def draw_rows(data, source, names, beside, size, seed):
             data, index=data.index[rows], fetch=lambda key: _rows(data.fetch(key), rows)
         )
     else:
-        frame = streamed.read_rows_at(source, names, rows, n)
+        frame = places.read_rows_at(source, names, rows, n)
     return frame, tuple(_cut(value, what, rows, n) for value, what in given)
 
 

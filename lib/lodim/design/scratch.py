@@ -12,10 +12,33 @@ import tempfile
 
 import numpy as np
 
+from lodim.engine import tiles
 from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
 
 SHARE = 0.5  # of the free memory that tiles may take
+
+
+def tiles_for(is_source, n, p, dtype, folder):
+    """Room for tiles (n_tiles, p, 64): in memory, or in a scratch file.
+
+    Parameters
+    ----------
+    is_source : bool
+        Whether the data are not in memory: tiles that take over half of it go to a scratch file.
+    folder : str or None
+        Where a scratch file is made in any case.
+    """
+    if folder is not None:
+        return tiles_in(folder, n, p, dtype)
+    if is_source and not fits_memory(n, p, dtype):
+        return tiles_in(tempfile.gettempdir(), n, p, dtype)
+    try:
+        return tiles.empty(n, p, dtype)
+    except MemoryError:
+        size = n * p * np.dtype(dtype).itemsize / 1e9
+        what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
+        raise DataError(what) from None
 
 
 def tiles_in(folder, n, p, dtype):

@@ -1,0 +1,215 @@
+"""The first pass over a source: its complete rows, what stands beside the features, and facts."""
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from lodim.design import columns, parts
+from lodim.design import facts as known_facts
+from lodim.design.column_kernels import ALL, read_only, weight_unit
+from lodim.design.places import Cutter, Labels, Places, ahead, check_names, frame_of, read_chunk
+from lodim.design.response import (
+    INPUTS,
+    Flags,
+    RowInputs,
+    complete_rows,
+    cut_input,
+    flag_missing,
+    input_values,
+)
+from lodim.design.rows import Rows
+from lodim.design.streamed import SourceParts
+from lodim.design.table import Table
+from lodim.errors import DataError
+
+MANY_PARTS = 64  # whose facts are merged before the next ones come
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What a first look at some rows says of them; scans of rows that follow each other are joined.
+
+    n : number of rows; runs : as those of Labels, counted from the first of them
+    flags : where something is missing
+    beside : Columns of the response and of inputs that are named
+    kinds : of each column, a Column without rows, and where it was seen
+    """
+
+    n: int
+    runs: list
+    flags: Flags
+    beside: dict
+    kinds: dict
+
+
+def join_scans(scans):
+    """One Scan of several that follow each other."""
+    starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
+    runs = [
+        (at + start, first, place)
+        for at, scan in zip(starts, scans, strict=False)
+        for start, first, place in scan.runs
+    ]
+    flags = Flags(
+        *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
+        *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "inputs")),
+    )
+    kinds = _join_kinds(scans)
+    beside = {k: columns.concat([scan.beside[k] for scan in scans]) for k in scans[0].beside}
+    return Scan(starts[-1], runs, flags, beside, kinds)
+
+
+def _add(counts):
+    """Sums of dicts that have the same keys."""
+    return {key: sum(count[key] for count in counts) for key in counts[0]}
+
+
+def _join_kinds(scans):
+    kinds = {}
+    for scan in scans:
+        for name, (kind, place) in scan.kinds.items():
+            if name not in kinds or columns.is_open(kinds[name][0]):
+                kinds[name] = kind, place
+            else:
+                columns.check_alike(kinds[name][0], kind, kinds[name][1], place)
+    return kinds
+
+
+def scan(chunk, wanted, answers, beside, missing):
+    """A first look at a chunk: its Scan, and its columns by name.
+
+    Parameters
+    ----------
+    chunk : sources.Chunk
+    wanted : facts.Wanted
+    answers : list of str, columns of the response
+    beside : names of columns, or arrays of the chunk's length, as `RowInputs.read` takes them
+    missing : str
+    """
+    named = [name for name in beside if isinstance(name, str)]
+    read = read_chunk(chunk, list(dict.fromkeys([*wanted.names, *answers, *named])))
+    n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
+    frame = frame_of(read, Labels(runs, range(n)))
+    inputs = RowInputs.read(frame, *beside)
+    used = {name: read[name] for name in dict.fromkeys([*wanted.names, *answers])}
+    flags = flag_missing(used, answers, inputs, missing, frame.index)
+    kept = {name: read[name] for name in dict.fromkeys([*answers, *named])}
+    kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
+    return Scan(n, runs, flags, kept, kinds), read
+
+
+def read(source, wanted, answers, beside, missing):
+    """The rows of a source, by its first pass; as `rows.read_rows` reads those of a frame."""
+    given = [input_values(value, what) for value, what in zip(beside, INPUTS, strict=True)]
+    named = [name for name in given if isinstance(name, str)]
+    needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
+    check_names(source, needed)
+    first = _FirstPass(wanted, answers, given, missing)
+    source.check_unchanged()
+    source = source.select(needed)
+    with closing(ahead(first.scan(source, needed))) as scans:
+        for found, read_columns in scans:
+            first.add(found, read_columns)
+    source.check_unchanged()
+    return first.rows(source, beside)
+
+
+class _FirstPass:
+    """Scans of chunks, and facts of the parts that are whole already."""
+
+    def __init__(self, wanted, answers, beside, missing):
+        self.wanted, self.answers, self.beside, self.missing = wanted, answers, beside, missing
+        self.scans, self.facts, self.cutter = [], [], Cutter()
+        self.n, self.n_levels, self.starts = 0, 0, [0]
+        self.open = np.empty(0, np.int64)  # complete rows of no part yet
+
+    def scan(self, source, names):
+        """(Scan, columns) of each chunk of a source that has rows."""
+        start = 0
+        for piece in source.pieces:
+            for chunk in piece.read(names):
+                n = len(chunk.frame)
+                if n:
+                    pairs = zip(self.beside, INPUTS, strict=True)
+                    here = [cut_input(value, what, start, start + n) for value, what in pairs]
+                    yield scan(chunk, self.wanted, self.answers, here, self.missing)
+                start += n
+            self.starts.append(start)
+
+    def add(self, found, read):
+        """Take the next chunk."""
+        weights = self._weights(read, found.n)
+        stretch = {name: read[name] for name in self.wanted.names}
+        self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
+        rows = complete_rows(found.flags, None, self.missing, learning=False)[0]
+        self.open = np.r_[self.open, self.n + rows]
+        self.n += found.n
+        self.scans.append(found)
+        while len(self.open) >= parts.PART:
+            self._learn(parts.PART)
+
+    def _weights(self, read, n):
+        """The weights of a chunk as a Column, ones where there are none."""
+        weights = self.beside[0]
+        if isinstance(weights, str):
+            return read[weights]
+        values = np.ones(n) if weights is None else weights[self.n : self.n + n]
+        return columns.Column("weights", "number", values)
+
+    def _learn(self, size):
+        """Learn the facts of the next part, of so many complete rows."""
+        rows, self.open = self.open[:size], self.open[size:]
+        span = parts.span_of(rows, 0, 0)
+        held = self.cutter.take(span, [*self.wanted.names, None])
+        weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
+        positive = None if (weights > 0).all() else weights > 0
+        table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
+        self.facts.append(known_facts.learn(table, self.wanted))
+        self.n_levels += sum(len(found.levels) for found in self.facts[-1])
+        if self.n_levels > known_facts.MOST_LEVELS or len(self.facts) > MANY_PARTS:
+            merged = parts.merge_facts(self.facts, self.wanted)
+            self.facts = [[merged[name] for name in self.wanted.names]]
+            self.n_levels = 0
+
+    def rows(self, source, beside):
+        """What was found of all rows."""
+        if not self.n:
+            raise DataError("the data has no rows")
+        if len(self.open):
+            self._learn(len(self.open))
+        found = join_scans(self.scans)
+        labels = Labels(found.runs, range(found.n))
+        return _rows_of(found, self, source, labels, beside)
+
+
+def _rows_of(found, first, source, labels, beside):
+    frame = frame_of(found.beside, labels)
+    inputs = RowInputs.read(frame, *(_without_labels(value, found.n) for value in beside))
+    flags = found.flags
+    rows, n_incomplete = complete_rows(flags, inputs.weights, first.missing, learning=True)
+    inputs = inputs.at(rows)
+    complete = frozenset(name for name, count in flags.columns.items() if not count)
+    table = Table(
+        found.beside,
+        read_only(ALL if len(rows) == found.n else rows),
+        labels,
+        len(rows),
+        inputs.positive_weight,
+        first.missing,
+        inputs.weights,
+        complete_columns=complete,
+        weight_unit=weight_unit(inputs.weights),
+    )
+    known = parts.merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
+    places = Places(source, tuple(first.starts))
+    stretches = SourceParts(places, replace(table, columns={}), found.n, known)
+    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), n_incomplete)
+
+
+def _without_labels(value, n):
+    """What is given of n rows, without row labels where these are 0, 1, ..., n - 1."""
+    if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
+        return value.to_numpy()
+    return value
