@@ -29,7 +29,7 @@ class MissingExtraError(LodimError, ImportError):
 
 
 class DeviceError(LodimError, RuntimeError):
-    """A GPU is asked for, and there is none that can do the work; the message says why."""
+    """A GPU or a cluster is asked for, and none can do the work; the message says why."""
 
 
 class ConvergenceWarning(UserWarning):

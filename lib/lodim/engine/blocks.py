@@ -5,12 +5,14 @@ composes with folds that run side by side, compiles several times faster, and ne
 layer. Each block writes its own partial, and partials are added over one fixed tree: those of a
 span of 16 blocks in order, then the spans in order. The result has the same bits on any number of
 threads, and wherever the spans are. Tiles that `place` has moved to a GPU stay there, and the CUDA
-twins of the kernels work on them.
+twins of the kernels work on them; tiles on the workers of a cluster stay there, and the kernels go
+to them.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, partial, reduce
 from importlib.util import find_spec
 from itertools import pairwise
@@ -29,12 +31,19 @@ LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, la
 
 
 def place(X, engine, large=None):
-    """Tiles X where their passes will run: X itself, or its DeviceTiles.
+    """Tiles X where their passes will run: X itself, also on workers, or its DeviceTiles.
 
     "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
     numba's CUDA target is installed, a GPU is usable and X fits its memory; it looks in this order,
     so that small data import nothing.
     """
+    if not on_host(X):
+        if engine == "cuda":
+            raise DeviceError(
+                "engine='cuda' is for rows in this process, and these are on the workers of a Dask "
+                "cluster: use engine='auto' or 'cpu'"
+            )
+        return X
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
         return X
@@ -82,7 +91,7 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Whether tiles are a NumPy array, not on a GPU."""
+    """Whether tiles are a NumPy array, not on a GPU or on workers."""
     return isinstance(tiles, np.ndarray)
 
 
@@ -93,7 +102,21 @@ def count_blocks(tiles):
 
 def available_threads():
     """Threads that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(count, _most_threads.get() or count)
+
+
+_most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+@contextmanager
+def at_most(threads):
+    """No more threads are available within; of this thread alone."""
+    token = _most_threads.set(threads)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
 
 
 @lru_cache(maxsize=1)
@@ -157,7 +180,7 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
-        tiles.run(kernel, *args)
+        tiles.over_rows(kernel, *args)
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
@@ -166,7 +189,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     runs : of blocks on the host that are worked on, as `for_blocks` has them; others add nothing
     """
     if not on_host(tiles):
-        return tiles.run(kernel, *args)
+        return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
     partials = np.empty((n_blocks, *shape)) if runs is None else np.zeros((n_blocks, *shape))
     for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads, runs=runs)

@@ -84,6 +84,14 @@ class DeviceTiles:
             self._scratch[name] = kept = shape, cuda.device_array(shape, np.float64)
         return kept[1]
 
+    def over_rows(self, kernel, *args):
+        """Let the twin of a kernel fill its last argument."""
+        self.run(kernel, *args)
+
+    def sum_blocks(self, kernel, shape, *args):
+        """The sum, of some shape, that the twin of a kernel returns."""
+        return self.run(kernel, *args)
+
     def run(self, kernel, *args):
         """What the CUDA twin of a compiled CPU kernel makes of these tiles."""
         function = kernel.py_func

@@ -37,8 +37,15 @@ def unpack(tiles, n):
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
 
+def by_row(tiles, n):
+    """Columns of the first n rows, (n_tiles, 64) -> (n,) or (n_tiles, K, 64) -> (n, K)."""
+    return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
+
+
 def rows(tiles, i):
-    """The rows at positions i, (r,) -> (r, p)."""
+    """The rows at positions i, (r,) -> (r, p); of tiles on workers, who send them."""
+    if not isinstance(tiles, np.ndarray):
+        return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
 
 
@@ -56,6 +63,8 @@ def pad(v, n_tiles, dtype=np.float64):
 
 def varies(tiles):
     """Which columns are not zero throughout, (p,): most show it in their first tile."""
+    if not isinstance(tiles, np.ndarray):
+        return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0
     while first < len(tiles) and not out.all():
         rest, last = np.flatnonzero(~out), min(max(1, 2 * first), first + TILES_PER_BLOCK)

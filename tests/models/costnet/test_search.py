@@ -864,9 +864,7 @@ def test_quadratics_and_greedy_have_no_row_left():
     )
     states = greedy.forward_selection(search)
     assert 9 <= max(s.df for s in states) <= 11
-    at = Quadratic.from_scores(
-        search.refits.data, np.zeros((20, 1)), np.arange(0), np.zeros((0, 1))
-    )
+    at = Quadratic.from_model(search.refits.data, np.zeros(1), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
 
 

@@ -1,7 +1,7 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
 from dataclasses import replace
-from functools import partial
+from functools import reduce
 from itertools import count
 
 import numpy as np
@@ -238,24 +238,32 @@ def _refine(objective, sampled, theta, stop, state):
             return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
 
 
-def _steepest(state, k, rows):
-    """Sums (p,) over a span of rows of weight l' x, of a softplus without signs.
-
-    Where there are several spans it is taken block by block, of which the copies are small.
-    """
+def _steepest(state, k):
+    """Sums (p,) over the rows of weight l' x, of a softplus without signs."""
+    shape = state.family.name == "gaussian", state.settings.softplus
+    if state.on_workers:
+        return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
+    # Where there are several spans each is taken block by block, of which the copies are small.
     step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
-    blocks = (slice(lo, min(rows.stop, lo + step)) for lo in range(rows.start, rows.stop, step))
-    return sum(_steepest_of_block(state, k, i) for i in blocks)
+
+    def part(rows):
+        own = state.X[tiles.of_rows(rows)]
+        return _steepest_of_span(own, *state.margin(k, rows), state.weight[rows], step, *shape)
+
+    return sum_rows(part, len(state.y))
 
 
-def _steepest_of_block(state, k, rows):
-    y, base = state.margin(k, rows)
-    slope = 2.0 * (base - y) if state.family.name == "gaussian" else expit(base) - y
-    X = state.X[tiles.of_rows(rows)]
-    r = tiles.pad(state.weight[rows] * slope, len(X))
-    if state.settings.softplus:
-        X, r = np.abs(X), np.abs(r)
-    return np.einsum("tpi,ti->p", X, r, optimize=True)
+def _steepest_of_span(X, y, base, weight, step, squared, softplus):
+    slope = 2.0 * (base - y) if squared else expit(base) - y
+
+    def of_block(rows):
+        part = X[tiles.of_rows(rows)]
+        r = tiles.pad(weight[rows] * slope[rows], len(part))
+        if softplus:
+            part, r = np.abs(part), np.abs(r)
+        return np.einsum("tpi,ti->p", part, r, optimize=True)
+
+    return sum(of_block(slice(lo, min(len(y), lo + step))) for lo in range(0, len(y), step))
 
 
 def lambda_max(batch, family, settings):
@@ -272,7 +280,7 @@ def lambda_max(batch, family, settings):
     largest, squares = 0.0, 0.0
     for k in range(family.n_scores):
         with single_blas():
-            bound = sum_rows(partial(_steepest, state, k), batch.n)
+            bound = _steepest(state, k)
         largest = max(largest, np.abs(bound).max(initial=0.0))
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:

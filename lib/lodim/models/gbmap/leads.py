@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import over_rows, row_spans
+from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
@@ -15,6 +16,7 @@ from lodim.models.gbmap.starts import (
     krylov,
     place_hinges,
 )
+from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet
 
@@ -112,15 +114,17 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
 def _bend(state, X, y, score, weight):
     """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
-    squared = state.family.name == "gaussian"
-    slope = np.empty_like(y)
-    for lo in range(0, len(y), tiles.TILES_PER_BLOCK):
-        own = slice(lo, lo + tiles.TILES_PER_BLOCK)
-        columns = (v[own].astype(np.float64) for v in (y, score, weight))
-        slope[own] = derivatives(*columns, squared)[0]
     # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
-    zero = np.zeros_like(slope)
-    columns, line = state.beside(X, zero, zero, 0.5 * slope), (1.0, IDENTITY, SQUARED)
+    if isinstance(score, WorkerTiles):
+        columns = state.device.slope(y, score, weight)
+    else:
+        slope, squared = np.empty_like(y), state.family.name == "gaussian"
+        for lo in range(0, len(y), tiles.TILES_PER_BLOCK):
+            own = slice(lo, lo + tiles.TILES_PER_BLOCK)
+            slope[own] = loss_slope(score[own], y[own], weight[own], squared)
+        zero = np.zeros_like(slope)
+        columns = state.beside(X, zero, zero, 0.5 * slope)
+    line = 1.0, IDENTITY, SQUARED
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
     return lambda v: form(np.concatenate([[0.0, 0.0], v])[None], np.arange(1))[1][0, 2:]
@@ -138,13 +142,16 @@ def _with(V, w):
 
 
 def _projected(X, V, threads):
-    """Tiles of X V, on the host, of the precision of X."""
+    """Tiles of X V of the precision of X, on the host; on the workers if X is there."""
     r = V.shape[1]
-    theta, out = np.hstack([np.zeros((r, 2)), V.T]), np.empty((len(X), r, tiles.TILE), X.dtype)
-    line = 1.0, IDENTITY, False
+    theta = np.hstack([np.zeros((r, 2)), V.T])
+    rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
+    if isinstance(X, WorkerTiles):
+        return X.add(forward, (r, tiles.TILE), *rest).astype(X.dtype)
+    out = np.empty((len(X), r, tiles.TILE), X.dtype)
     for i in map(tiles.of_rows, row_spans(len(X) * tiles.TILE)):
         part = np.zeros((len(X[i]), r, tiles.TILE))
-        over_rows(forward, X[i], theta, np.ones(r), *line, np.arange(r), part, threads=threads)
+        over_rows(forward, X[i], *rest, part, threads=threads)
         out[i] = part
     return out
 

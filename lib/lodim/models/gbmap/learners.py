@@ -6,7 +6,8 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows
+from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
@@ -109,6 +110,8 @@ class WeakLearners:
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
 
     def _in_chunks(self, tiles, n, into, width, threads, engine):
+        if isinstance(tiles, WorkerTiles):
+            return self._forward(tiles, n, into, width, False, threads)
         out = np.empty((n, width))
         for rows, part in _chunks(tiles, n):
             part = place(part, engine)
@@ -133,16 +136,36 @@ class Effects:
         """Weighted averages over the rows of a batch."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
+        remote = isinstance(X, WorkerTiles)
 
         def span(rows):
             return effect_sums(learners, X[of_rows(rows)], weight[rows])
 
         with single_blas():
-            parts = each(span, row_spans(batch.n), batch.n * width, threads)
+            if remote:
+                parts = X.spans(_effects, row_weights(batch), learners)
+            else:
+                parts = each(span, row_spans(batch.n), batch.n * width, threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
             mean = np.concatenate(learners.gradients(slope[None]))
         # A sum of weights that add up to one may end a rounding error above it.
         return cls(mean, mean_abs, np.minimum(active, 1.0))
+
+
+def row_weights(batch):
+    """The weights of a batch's rows, which sum to one, beside its X on workers, (n_tiles, 64)."""
+    if batch.weights is None:
+        return batch.X.constant(1.0 / max(batch.n, 1))
+    return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
+
+
+def divided(v, by):
+    """v / by, as a task of a worker."""
+    return v / by
+
+
+def _effects(rows, X, weight, learners):
+    return effect_sums(learners, X, by_row(weight, rows.stop - rows.start))
 
 
 def effect_sums(learners, tiles, weight):

@@ -1,17 +1,20 @@
 """The joint refit: all learners of a boosted fit polished together, by Newton's method."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain, repeat
 from operator import add
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit, log_softmax
 
 from lodim.engine import tiles
-from lodim.engine.blocks import dot, row_spans, single_blas, sum_rows
+from lodim.engine.blocks import available_threads, dot, row_spans, single_blas, sum_rows
+from lodim.engine.workers import WorkerTiles
 from lodim.errors import ArgumentError
+from lodim.models.gbmap.learners import row_weights
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
 from lodim.solve.newton import newton
@@ -43,7 +46,7 @@ class JointObjective:
 
     Parameters
     ----------
-    spans : list of lists of Rows
+    spans : list of lists of Rows, or WorkerSpans
         Sums are over the blocks of a span in order, then over the spans.
     learners : WeakLearners
         For signs, targets, beta and the number of scores; softplus.
@@ -61,16 +64,22 @@ class JointObjective:
     def __call__(self, theta):
         theta = theta.reshape(self.shape)
         penalty = float(((theta**2) @ self.ridge).sum()), 2.0 * self.ridge * theta
-        with single_blas():
-            sums = [
-                self._add_span(span, theta, *(penalty if first else (0.0, np.zeros(self.shape))))
-                for span, first in zip(self.spans, chain([True], repeat(False)), strict=False)
-            ]
-        values, gradients = zip(*sums, strict=True)
+        values, gradients = zip(*self._of_spans("span_sums", theta, *penalty), strict=True)
         return reduce(add, values), reduce(add, gradients).ravel()
 
-    def _add_span(self, span, theta, value, gradient):
-        """A value and a gradient plus those of a span of rows."""
+    def _of_spans(self, name, *args):
+        """Yield what a method makes of each span, in order."""
+        if isinstance(self.spans, WorkerSpans):
+            yield from self.spans.run(self, name, args)
+            return
+        with single_blas():
+            for i, span in enumerate(self.spans):
+                yield getattr(self, name)(span, i == 0, *args)
+
+    def span_sums(self, span, is_first, theta, value, gradient):
+        """The value and gradient of a span of rows, of the first beside those that are given."""
+        if not is_first:
+            value, gradient = 0.0, np.zeros(self.shape)
         for rows in span:
             share, score = self._forward(rows, theta)
             loss, slope = self._loss(rows, score)
@@ -86,14 +95,13 @@ class JointObjective:
         That is Gauss-Newton's matrix, plus where it is positive what the hinges' curvature brings.
         """
         theta = theta.reshape(self.shape)
-        with single_blas():
-            H = reduce(add, (self._span_hessian(span, theta, convex) for span in self.spans))
+        H = reduce(add, self._of_spans("span_hessian", theta, convex))
         H += np.triu(H, 1).T
         diagonal = np.arange(theta.size)
         H[diagonal, diagonal] += np.tile(2.0 * self.ridge, self.shape[0])
         return H
 
-    def _span_hessian(self, span, theta, convex):
+    def span_hessian(self, span, is_first, theta, convex):
         """The upper triangle of what a span of rows adds to the Hessian."""
         M, width = self.shape
         H = np.zeros((theta.size, theta.size), order="F")
@@ -244,8 +252,44 @@ class Span:
             yield Rows(X, self.y[i] / self.scale, self.offset[i] / self.scale, self.weight[i])
 
 
+@dataclass(frozen=True)
+class WorkerSpans:
+    """The spans of rows that are on workers: X, y, offset and weight as WorkerTiles."""
+
+    X: Any
+    columns: tuple
+    scale: float
+
+    def run(self, objective, name, args):
+        """What a method of an objective makes of each span, in order."""
+        objective = copy(objective)
+        objective.spans = None
+        return self.X.spans(_method_of_span, *self.columns, self.scale, objective, name, args)
+
+
+def _method_of_span(rows, X, y, offset, weight, scale, objective, name, args):
+    K = objective.adds_to.shape[1]
+    span = Span(X, *_columns(rows, K, y, offset, weight), scale)
+    return getattr(objective, name)(span, rows.start == 0, *args)
+
+
+def _columns(rows, K, y, offset, weight):
+    """Response (n,), offset (n, K) and weight (n,) of the rows of a span on a worker."""
+    y, offset, weight = (tiles.by_row(v, rows.stop - rows.start) for v in (y, offset, weight))
+    return y, np.broadcast_to(offset.reshape(len(y), -1), (len(y), K)), weight
+
+
+def _worker_columns(batch):
+    """Response, offset and weight of rows on workers, as WorkerTiles."""
+    X = batch.X
+    offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
+    return X.column(batch.y), offset, row_weights(batch)
+
+
 def _spans(X, batch, learners):
     """The rows of a batch in spans, each an iterable of Rows."""
+    if isinstance(X, WorkerTiles):
+        return WorkerSpans(X, _worker_columns(batch), learners.scale)
     offset = batch.offsets(learners.n_scores)
     columns = batch.y, offset, batch.weight
     spans = [
@@ -259,12 +303,15 @@ def _centred(learners, batch, threads):
     """Learners with constants moved so that all but the first of each score have the mean 0."""
 
     def part(i):
-        own = batch.X[tiles.of_rows(i)]
-        return batch.weight[i] @ learners.embedding(own, i.stop - i.start, threads)
+        return _mean_embedding(batch.X[tiles.of_rows(i)], batch.weight[i], learners, threads)
 
     theta = learners.theta.copy()
-    with single_blas():
-        mean = sum_rows(part, batch.n) / learners.scale
+    if isinstance(batch.X, WorkerTiles):
+        parts = batch.X.spans(_worker_embedding, row_weights(batch), learners)
+        mean = reduce(np.add, parts) / learners.scale
+    else:
+        with single_blas():
+            mean = sum_rows(part, batch.n) / learners.scale
     for k in range(learners.n_scores):
         first, *rest = np.flatnonzero(learners.target == k)
         theta[rest, 0] -= mean[rest]
@@ -272,8 +319,26 @@ def _centred(learners, batch, threads):
     return replace(learners, theta=theta)
 
 
+def _mean_embedding(X, weight, learners, threads):
+    return weight @ learners.embedding(X, len(weight), threads)
+
+
+def _worker_embedding(rows, X, weight, learners):
+    weight = tiles.by_row(weight, rows.stop - rows.start)
+    return _mean_embedding(X, weight, learners, available_threads())
+
+
+def _span_deviance(rows, X, y, offset, weight, learners, family):
+    y, offset, weight = _columns(rows, family.n_scores, y, offset, weight)
+    score = learners.score(X, len(y), available_threads()) + offset
+    return dot(weight, family.deviance(y, score))
+
+
 def _deviance(batch, family, learners, threads):
     """Mean deviance of the rows of a batch under learners."""
+    if isinstance(batch.X, WorkerTiles):
+        columns = _worker_columns(batch)
+        return float(reduce(np.add, batch.X.spans(_span_deviance, *columns, learners, family)))
     offset = batch.offsets(family.n_scores)
 
     def part(i):

@@ -11,6 +11,7 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
+from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
@@ -57,7 +58,7 @@ class BoostState:
     y, weight : (n,), y in units of scale; weights sum to one
     score : tiles (n_tiles, K, 64) of the offset, the null model and the learners so far, in units
         of scale; updated in place. Where X is on a GPU it stays as it began, and `device` has
-        what becomes of it
+        what becomes of it; None of rows on workers
     intercept : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
@@ -67,7 +68,7 @@ class BoostState:
         from, and their keys
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
-    device : DeviceRows, the rows beside an X on a GPU, or None
+    device : DeviceRows or WorkerRows, the rows beside an X on a GPU or on workers, or None
     runs : of blocks of rows that count, as a Batch has them
     """
 
@@ -97,7 +98,6 @@ class BoostState:
         null = family.null_intercept(batch.y, weight, base)
         intercept = (base[0] + null - base[0]) / scale
         y = batch.y if scale == 1.0 else batch.y / scale
-        score = _null_scores(base, null, scale)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
@@ -105,8 +105,12 @@ class BoostState:
             X = rotation.X
         sample, sample_X = _draw_sample(batch, X, settings)
         starts = _start_rows(batch, sample, family)
-        host, X, device = X, place(X, settings.engine), None
-        if not on_host(X):
+        host, X, score, device = X, place(X, settings.engine), None, None
+        if not on_host(host):
+            device = WorkerRows.from_batch(batch, family, null, scale, sample)
+        else:
+            score = _null_scores(base, null, scale)
+        if on_host(host) and not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
             from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
@@ -114,6 +118,11 @@ class BoostState:
             device = DeviceRows.from_host(X, y, weight, score, sample)
         rows = X, y, weight, score, intercept, scale, p, sample, sample_X
         return cls(family, settings, *rows, *starts, rotation, device, batch.runs)
+
+    @property
+    def on_workers(self):
+        """Whether the rows are on the workers of a cluster."""
+        return isinstance(self.device, WorkerRows)
 
     @property
     def exact(self):
@@ -142,6 +151,8 @@ class BoostState:
 
     def rows(self, k):
         """The one-score problem of score k: X, and tiles of response, score and weight."""
+        if self.on_workers:
+            return self.X, *self.device.problem(k)
         if self.device is not None:
             return self.X, *self.device.margin(k), self.device.weight
         y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
@@ -162,8 +173,11 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """X where its passes run, and tiles of response, score and weight on the host."""
-        if self.device is None:
+        """X where its passes run, and tiles of response, score and weight on the host.
+
+        Of rows on workers all stays there.
+        """
+        if self.device is None or self.on_workers:
             return self.rows(k)
         y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
         return _as_tiles(self.X, y, score, self.weight)
@@ -218,6 +232,8 @@ class BoostState:
 
     def deviance(self):
         """Weighted mean deviance of the rows, in units of the response."""
+        if self.on_workers:
+            return self.scale**2 * float(self.device.deviance())
         score = self.score if self.device is None else self.device.score.copy_to_host()
 
         def part(i):
@@ -236,11 +252,7 @@ def _margin(family, y, score, k):
     """Response and score of the one-score problem for score k, of scores (n, K)."""
     if family.n_scores == 1:
         return y, score[:, 0]
-    others = score.copy()
-    others[:, k] = -np.inf
-    largest = others.max(axis=1)
-    total = np.exp(others - largest[:, None]).sum(axis=1)
-    return (y == k).astype(float), score[:, k] - largest - np.log(total)
+    return (y == k).astype(float), margin_score(score, k)
 
 
 def _draw_sample(batch, X, settings):

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
-from scipy.special import gammaln, logit, xlogy
+from scipy.special import gammaln, xlogy
 
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans, sum_rows
 from lodim.engine.spans import over_spans, sum_spans
-from lodim.family import RAREST
 from lodim.models.glm import passes
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, with_constant
@@ -25,7 +24,6 @@ from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint
 from lodim.models.glm.scoring import DECREMENT, HALVINGS
 
 FLAT = 1e-10  # share of the null model's information up to which there is none
-MOST_STEPS = 100  # towards the model with an intercept alone, beside an offset
 LARGEST = 2**20  # numbers in sums over clusters that are held at once, where there are few rows
 
 
@@ -200,26 +198,9 @@ def _sums(rows, basis, coef, kind, B=None, power=0.0):
 
 def _level(rows):
     """Scores (S,) of the model with an intercept alone."""
-    level = _level_without_offset(rows)
-    if rows.batch.offset is None:
-        return level
-    if rows.family.name != "multinomial":
-        level -= rows.total(lambda y, w, offset: w * offset.reshape(len(y))) / rows.sum_weights
-    constant = Basis(np.zeros(1, np.int64), np.eye(1), np.eye(1))
-    start = _sums(rows, constant, level[:, None], passes.OBSERVED)
-    return _maximize(rows, constant, start, MOST_STEPS)[0].coef[:, 0]
-
-
-def _level_without_offset(rows):
-    """Scores (S,) that an intercept alone has where there is no offset."""
-    family = rows.family
-    if family.name == "multinomial":
-        share = np.log(np.maximum(rows.sizes / rows.sizes.sum(), RAREST))
-        return share[1:] - share[0]
-    mean = rows.total(lambda y, w, offset: w * y) / rows.sum_weights
-    if family.name == "binomial":
-        return np.array([logit(np.clip(mean, RAREST, 1.0 - RAREST))])
-    return np.array([mean if family.name == "gaussian" else np.log(max(mean, RAREST))])
+    batch, family = rows.batch, rows.family
+    level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
+    return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _maximize(rows, basis, at_null, max_iter):

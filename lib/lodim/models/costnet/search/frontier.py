@@ -150,7 +150,7 @@ def blend(refits, space, proposal):
     """
     intercept, coef = estimates_of(refits, space, proposal)
     on = space.columns_of(proposal.state.used)
-    return intercept, coef, refits.data.deviance(refits.data.scores(intercept, on, coef))
+    return intercept, coef, refits.data.deviance(intercept, on, coef)
 
 
 def estimates_of(refits, space, proposal):

@@ -124,18 +124,21 @@ class HeldOut:
 
         pools : iterable; tests : list of Batch, the folds of one draw after the other
         """
-        n = 1 + max(int(test.rows.max()) for test in tests)
+        # Of many rows few are held out: those alone are numbered.
+        known = np.unique(np.concatenate([test.rows for test in tests]))
+        n = len(known)
         total, times, weight = np.zeros((len(variants), n)), np.zeros(n), np.zeros(n)
         draws, sizes = np.zeros((len(variants), n_draws)), np.zeros(n_draws)
-        units = np.arange(n, dtype=float)
+        units = known.astype(float)
         for k, (pool, test) in enumerate(zip(pools, tests, strict=True)):
             loss, draw = _losses(variants, pool, test, family), k * n_draws // len(tests)
             mass = np.ones(test.n) if test.weights is None else test.weights
             on = mass > 0.0  # an infinite loss of a row that does not count is none
-            total[:, test.rows] += loss
-            times[test.rows] += 1.0
-            weight[test.rows] = mass
-            units[test.rows] = test.rows if test.units is None else test.units
+            at = np.searchsorted(known, test.rows)
+            total[:, at] += loss
+            times[at] += 1.0
+            weight[at] = mass
+            units[at] = test.rows if test.units is None else test.units
             draws[:, draw] += loss[:, on] @ mass[on]
             sizes[draw] += mass.sum()
         held = (times > 0.0) & (weight > 0.0)

@@ -41,17 +41,24 @@ class Quadratic:
     mean: np.ndarray
 
     @classmethod
-    def from_scores(cls, data, score, on, coef):
-        """The Quadratic at a model of scores (n, K), with coefficients (|on|, K)."""
-        scale, residual = data.curvature(score), data.residual(score)
-        XX, Xs, Xr = data.moments(np.arange(len(data.columns)), scale, residual)
-        total = max(scale.sum(), 1e-300)
-        mean, level = Xs / total, residual.sum(axis=0) / total
+    def from_model(cls, data, intercept, on, coef):
+        """The Quadratic at a model with an intercept (K,) and coefficients (|on|, K)."""
+        XX, Xs, Xr, total, level = data.sum(_moments, intercept, on, coef)
+        total = max(total, 1e-300)
+        mean, level = Xs / total, level / total
         gram = XX - np.outer(mean, Xs)
         target = Xr - np.outer(Xs, level)
         if len(on):
             target += gram[:, on] @ coef
         return cls(gram, target, mean)
+
+
+def _moments(data, intercept, on, coef):
+    """`SearchData.moments` of all columns at a model, and sums of curvatures and residuals."""
+    score = data.scores(intercept, on, coef)
+    scale, residual = data.curvature(score), data.residual(score)
+    found = data.moments(np.arange(len(data.columns)), scale, residual)
+    return *found, scale.sum(), residual.sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +79,12 @@ class Refits:
     @classmethod
     def from_data(cls, data):
         """Refits of SearchData, no support fitted yet."""
-        score = data.family.null_score(data.y, data.weight, data.offset)
-        intercept, coef = (score - data.offset)[0], np.zeros((0, score.shape[1]))
-        null = Refit(intercept, coef, data.deviance(score))
+        level = data.family.null_intercept(data.y, data.weight, data.offset)
+        nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
         with single_blas():
-            at_null = Quadratic.from_scores(data, score, np.empty(0, np.int64), coef)
+            rounded = data.offset[0] + level - data.offset[0]  # as it is within a row's score
+            null = Refit(rounded, nothing[1], data.deviance(level, *nothing))
+            at_null = Quadratic.from_model(data, level, *nothing)
         return cls(data, null, at_null, {}, {})
 
     def __call__(self, on):
@@ -103,8 +111,7 @@ class Refits:
         if self.data.family.name == "gaussian":
             return self.at_null
         fit = self(on)
-        score = self.data.scores(fit.intercept, on, fit.coef)
-        return Quadratic.from_scores(self.data, score, on, fit.coef)
+        return Quadratic.from_model(self.data, fit.intercept, on, fit.coef)
 
 
 def _ridge(gram, size):
@@ -127,11 +134,10 @@ def _newton(refits, on):
     data, K = refits.data, len(refits.null.intercept)
     ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
     theta = np.vstack([refits.null.intercept, np.zeros((len(on), K))])
-    score = data.scores(theta[0], on, theta[1:])
-    value = _objective(data, score, theta, ridge)
+    value = _objective(data, on, theta, ridge)
     for _ in range(MAX_ITER):
-        gradient = _gradient(data, score, on) - ridge * theta
-        hessian = _hessian(data, score, on)
+        gradient, hessian = data.sum(_derivatives, on, theta)
+        gradient = gradient - ridge * theta
         # A constant added to the scores of all classes changes nothing: its curvature is given.
         hessian[np.diag_indices_from(hessian)] += np.repeat(ridge[:, 0], K) + 1e-12
         step = np.linalg.solve(hessian, gradient.ravel()).reshape(theta.shape)
@@ -141,21 +147,26 @@ def _newton(refits, on):
         size = 1.0
         while size > 1e-4:
             trial = theta + size * step
-            score = data.scores(trial[0], on, trial[1:])
-            new = _objective(data, score, trial, ridge)
+            new = _objective(data, on, trial, ridge)
             if new <= value:
                 break
             size *= 0.5
         else:
             break
         theta, value = trial, new
-    score = data.scores(theta[0], on, theta[1:])
-    return theta[0], theta[1:], data.deviance(score)
+    return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
 
 
-def _objective(data, score, theta, ridge):
+def _objective(data, on, theta, ridge):
     """Half the mean deviance with the ridge (1 + r, 1) on theta (1 + r, K)."""
-    return 0.5 * (data.deviance(score) + float((ridge * theta * theta).sum()))
+    deviance = data.deviance(theta[0], on, theta[1:])
+    return 0.5 * (deviance + float((ridge * theta * theta).sum()))
+
+
+def _derivatives(data, on, theta):
+    """What `_gradient` and `_hessian` find at theta (1 + r, K)."""
+    score = data.scores(theta[0], on, theta[1:])
+    return _gradient(data, score, on), _hessian(data, score, on)
 
 
 def _gradient(data, score, on):

@@ -1,10 +1,12 @@
 """The training rows as refits and searches see them, and which nodes of a wide problem they see."""
 
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from lodim.engine.spans import over_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
@@ -39,7 +41,7 @@ class SearchData:
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
-        offset = batch.offset_matrix(family.n_scores)
+        offset = batch.offsets(family.n_scores)
         return cls(batch.X, batch.y, batch.weight, offset, family, columns, n, total)
 
     def sample(self):
@@ -62,6 +64,15 @@ class SearchData:
             n_positive=int((weight > 0.0).sum()),
             total_weight=self.total_weight * share,
         )
+
+    def sum(self, work, *args):
+        """Sums over spans of rows, in order, of the tuple work(data, *args), data of the span.
+
+        work : a function of a module, and args arrays: they may go to where the rows are.
+        """
+        of_span = partial(_of_span, work=work, args=args, family=self.family, columns=self.columns)
+        found = over_spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
+        return reduce(_added, found)
 
     @property
     def df_per_column(self):
@@ -123,9 +134,23 @@ class SearchData:
             spread = spread.sum(axis=1) / (p.shape[1] - 1)
         return self.weight * spread
 
-    def deviance(self, score):
-        """Weighted mean deviance of scores (n, K)."""
-        return float(self.weight @ self.family.deviance(self.y, score))
+    def deviance(self, intercept, on, coef):
+        """Weighted mean deviance of an intercept (K,) and coefficients (|on|, K)."""
+        return float(self.sum(_deviance, intercept, on, coef)[0])
+
+
+def _of_span(X, y, weight, offset, *, work, args, family, columns):
+    """What `work` finds of the rows of a span."""
+    n = int(np.count_nonzero(weight))
+    return work(SearchData(X, y, weight, offset, family, columns, n, float(n)), *args)
+
+
+def _added(one, other):
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def _deviance(data, intercept, on, coef):
+    return (data.weight @ data.family.deviance(data.y, data.scores(intercept, on, coef)),)
 
 
 def screened_nodes(batch, family, network, path):
@@ -157,10 +182,15 @@ def screened_nodes(batch, family, network, path):
 def _score_statistic(batch, family):
     """Score statistic of each column at the null model, (p,)."""
     data = SearchData.from_batch(batch, family)
-    score = family.null_score(data.y, data.weight, data.offset)
-    residual, p = data.residual(score), batch.X.shape[1]
-    gain, square = np.zeros((p, score.shape[1])), np.zeros(p)
+    gain, square = data.sum(_gains, family.null_intercept(data.y, data.weight, data.offset))
+    return (gain**2).sum(axis=1) / np.maximum(square, 1e-300)
+
+
+def _gains(data, intercept):
+    """Slopes (p, K) and sums of squares (p,) of all columns at the null model."""
+    residual, p = data.residual(data.offset + intercept), data.X.shape[1]
+    gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)
     for rows, X in data.blocks(np.arange(p)):
         gain += X.T @ residual[rows]
         square += data.weight[rows] @ X**2
-    return (gain**2).sum(axis=1) / np.maximum(square, 1e-300)
+    return gain, square

@@ -1,0 +1,123 @@
+"""The training rows beside X on the workers of a cluster, for as long as a fit lasts."""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from lodim.engine import tiles
+from lodim.engine.blocks import dot
+from lodim.models.gbmap.kernels.cpu import forward
+from lodim.models.gbmap.learners import divided, row_weights
+from lodim.models.gbmap.starts import derivatives
+
+
+@dataclass
+class WorkerRows:
+    """Response, weight and scores of the training rows, in units of the response's scale.
+
+    family
+    X, y, weight : WorkerTiles; y and weight (n_tiles, 64)
+    score : WorkerTiles (n_tiles, K, 64); another one after each learner
+    sample : positions of the sampled rows
+    """
+
+    family: Any
+    X: Any
+    y: Any
+    weight: Any
+    score: Any
+    sample: np.ndarray
+
+    @classmethod
+    def from_batch(cls, batch, family, null, scale, sample):
+        """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
+        X, K = batch.X, family.n_scores
+        y = X.column(batch.y).map(divided, scale)
+        weight, axes = row_weights(batch), (K, tiles.TILE)
+        offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
+        score = offset.map(_null_score, null, scale, shape=axes)
+        return cls(family, X, y, weight, score, sample)
+
+    def margin(self, k):
+        """Response and score of the one-score problem for score k, WorkerTiles (n_tiles, 64)."""
+        to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
+        y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
+        return y, self.score.map(_margin_score, k, self.X.dtype, **to)
+
+    def problem(self, k):
+        """Response, score and weight of that problem in the precision of X."""
+        return *self.margin(k), self.weight.astype(self.X.dtype)
+
+    def slope(self, y, score, weight):
+        """Half the loss's slope in each row's score, and two columns of zeros before it."""
+        squared = self.family.name == "gaussian"
+        half = score.map(_half_slope, y, weight, squared)
+        zero = score.map(np.zeros_like)
+        return zero, zero, half
+
+    def add(self, learners):
+        """Add learners to their scores."""
+        theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
+        self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
+
+    def sample_score(self):
+        """Scores of the sampled rows, (r, K)."""
+        return self.score.take(self.sample)
+
+    def margin_spans(self, function, k, *args):
+        """A list of function(X, y, score, weight, *args) of all spans for score k, in order."""
+        K = self.family.n_scores
+        return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
+
+    def deviance(self):
+        """Weighted mean deviance of the rows, in squares of the response's scale."""
+        return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
+
+
+def _null_score(offset, null, scale):
+    """Scores (n_tiles, K, 64) of the null model: offset (n_tiles, 64) or (n_tiles, K, 64)."""
+    offset = offset[:, None] if offset.ndim == 2 else offset
+    return (offset + null[:, None]) / scale
+
+
+def _response(y, n_scores, k, dtype):
+    return (y if n_scores == 1 else y == k).astype(dtype)
+
+
+def _margin_score(score, k, dtype):
+    """Score k beside those of the other classes, (n_tiles, K, 64) -> (n_tiles, 64)."""
+    n_tiles = len(score)
+    rows = tiles.unpack(score, n_tiles * tiles.TILE)
+    score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
+    return score.reshape(n_tiles, -1).astype(dtype)
+
+
+def margin_score(score, k):
+    """The logit of class k against the others, of scores (n, K) of K > 1 classes, (n,)."""
+    others = score.copy()
+    others[:, k] = -np.inf
+    largest = others.max(axis=1)
+    total = np.exp(others - largest[:, None]).sum(axis=1)
+    return score[:, k] - largest - np.log(total)
+
+
+def loss_slope(score, y, weight, squared):
+    """Slope of each row's loss in its score."""
+    y, f, weight = (v.astype(np.float64) for v in (y, score, weight))
+    return derivatives(y, f, weight, squared)[0]
+
+
+def _half_slope(score, y, weight, squared):
+    return 0.5 * loss_slope(score, y, weight, squared).astype(score.dtype)
+
+
+def _of_margin(rows, X, y, score, weight, n_scores, k, function, args):
+    columns = _response(y, n_scores, k, float), _margin_score(score, k, float), weight
+    return function(X, *(tiles.by_row(v, rows.stop - rows.start) for v in columns), *args)
+
+
+def _deviance(rows, score, y, weight, family):
+    score, y, weight = (tiles.by_row(v, rows.stop - rows.start) for v in (score, y, weight))
+    return dot(weight, family.deviance(y, score))
