@@ -142,9 +142,7 @@ fit.evaluate(pattern)
 # %%
 command = ["lodim", "glm", "mpg ~ weight + origin", pattern, "--predict", pattern]
 command += ["--output", str(folder / "answers.parquet")]
-done = subprocess.run(
-    [sys.executable, "-m", *command], capture_output=True, text=True, check=True
-)
+done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=True)
 print(done.stdout)
 
 # %% [markdown]
