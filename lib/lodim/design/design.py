@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import one_of, whole
-from lodim.design import columns, factors, first_pass, materialize, sampling
+from lodim.design import columns, factors, first_pass, materialize, on_workers, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -161,6 +161,7 @@ class Design:
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+        client = on_workers.client_for(client, source, sample, scratch)
         if sample is not None:
             whole("sample", sample)
             needed = list(dict.fromkeys([*wanted.names, *answer, *sorted(hidden)]))
@@ -168,7 +169,8 @@ class Design:
             source = None
         read = read_rows if source is None else first_pass.read
         rows = read(data, wanted, answer, beside, missing)
-        inputs, table, parts = rows.inputs, rows.table, rows.parts
+        inputs, table = rows.inputs, rows.table
+        parts = on_workers.WorkerParts.of_client(rows.parts, client)
         y, response, family = learn_response(response, family, table)
         inputs.check_classes(family, response)
         facts = parts.facts(wanted)
@@ -176,7 +178,9 @@ class Design:
         learnt = design_terms.learn(keys, parts, facts, fills, missing, reference_levels)
         terms, named, n_sampled = learnt
         names = named["names"]
-        X = tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
+        remote = isinstance(parts, on_workers.WorkerParts)
+        if not remote:
+            X = tiles_for(source is not None, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
@@ -201,7 +205,10 @@ class Design:
             frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
         )
-        features.write(X, mean, scale, flat)
+        if remote:
+            X, y, inputs = parts.tiles(design, inputs, weights, offset)
+        else:
+            features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
         return design, Batch(X, y, *given, streamed=source is not None)

@@ -51,6 +51,26 @@ def checked_client(client):
     return client
 
 
+def own_client():
+    """The client of this process that waits for its workers, or None."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    return None if client.asynchronous else client
+
+
+def run_tasks(client, tasks):
+    """What calls without arguments return, in order, each made by one of the workers."""
+    _workers(client)
+    futures = [client.submit(Call(task), key=_key("pass"), pure=False) for task in tasks]
+    return _results(client, futures)
+
+
 @dataclass(frozen=True)
 class Group:
     """Parts [lo, hi) of the rows, n_rows of them."""
@@ -110,7 +130,7 @@ class Cluster:
                 self.client.submit(
                     Task(work, group, mine),
                     *(array.futures[i] for array in held),
-                    key=f"lodim-{name.strip('_')}-{uuid4().hex}",
+                    key=_key(name),
                     pure=False,
                 )
             )
@@ -118,32 +138,18 @@ class Cluster:
 
     def results(self, futures):
         """What the futures have come to, in order; a LodimError where they cannot."""
-        loop = self.client.loop.asyncio_loop
-        job = asyncio.run_coroutine_threadsafe(_gathered(self.client, futures), loop)
-        alone_since = None
-        try:
-            while True:
-                try:
-                    return _in_words(self.client, lambda: job.result(PATIENCE))
-                except TimeoutError:
-                    if job.done():
-                        raise
-                    alone_since = self._alone_since(alone_since)
-        except BaseException:
-            job.cancel()
-            raise
+        return _results(self.client, futures)
 
-    def _alone_since(self, before):
-        """Since when there is no worker, None where there are some; DeviceError after GONE."""
-        if _in_words(self.client, self.client.nthreads):
-            return None
-        now = time.monotonic()
-        if before is not None and now - before > GONE - PATIENCE:
-            raise DeviceError(
-                f"all workers of the Dask cluster are gone, and none has come for {GONE:.0f} "
-                "seconds: what they held cannot be made again"
-            )
-        return before or now
+
+@dataclass(frozen=True)
+class Call:
+    """A call without arguments, as a Task."""
+
+    work: object
+
+    def __call__(self):
+        with at_most(_threads()), single_blas():
+            return self.work()
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,41 @@ class Task:
         threads = _threads()
         with at_most(threads):
             return self.work(self.group, threads, *held, *self.sent)
+
+
+def _key(name):
+    """A key that no other task has: nothing is answered from what was asked before."""
+    return f"lodim-{name.strip('_')}-{uuid4().hex}"
+
+
+def _results(client, futures):
+    """What futures have come to, in order; a LodimError where they cannot."""
+    job = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
+    alone_since = None
+    try:
+        while True:
+            try:
+                return _in_words(client, lambda: job.result(PATIENCE))
+            except TimeoutError:
+                if job.done():
+                    raise
+                alone_since = _alone_since(client, alone_since)
+    except BaseException:
+        job.cancel()
+        raise
+
+
+def _alone_since(client, before):
+    """Since when there is no worker, None where there are some; DeviceError after GONE."""
+    if _in_words(client, client.nthreads):
+        return None
+    now = time.monotonic()
+    if before is not None and now - before > GONE - PATIENCE:
+        raise DeviceError(
+            f"all workers of the Dask cluster are gone, and none has come for {GONE:.0f} "
+            "seconds: what they held cannot be made again"
+        )
+    return before or now
 
 
 async def _gathered(client, futures):

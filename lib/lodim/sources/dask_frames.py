@@ -39,7 +39,7 @@ class Partition(Piece):
     def _compute(self, names: list[str]) -> pd.DataFrame:
         """The columns of the partition."""
         try:
-            frame = self.delayed.compute()
+            frame = self.delayed.compute(scheduler=_scheduler())
         except Exception as error:  # of whatever makes it
             raise DataError(f"{self.place} cannot be computed: {error}") from error
         lacking = [name for name in names if name not in frame.columns]
@@ -114,3 +114,16 @@ def _gather_levels(frame: Any) -> dict[str, list[Any]]:
 def _levels(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """The categories of each column of a partition."""
     return {name: list(frame[name].cat.categories) for name in frame.columns}
+
+
+def _scheduler():
+    """How a partition is computed: within a task of a worker by that worker alone."""
+    try:
+        from distributed import get_worker
+    except ImportError:
+        return None
+    try:
+        get_worker()
+    except ValueError:
+        return None
+    return "synchronous"

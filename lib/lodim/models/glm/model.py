@@ -144,6 +144,7 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="glm",
+    streams=True,
     title="generalized linear model: unpenalized, with standard errors and p-values",
     reference=REFERENCE,
     settings=Settings,
