@@ -34,6 +34,8 @@ _PUBLIC = (
         "bootstrap": "lodim.uncertainty.bootstrap",
         "conformal": "lodim.uncertainty.conformal",
         "stability": "lodim.uncertainty.stability_selection",
+        "estimate": "lodim.fitting.sizing",
+        "Estimate": "lodim.fitting.sizing",
         "load": "lodim.fitting.fit",
         "cite": "lodim.fitting.citation",
         "data": "lodim.datasets.files",

@@ -472,6 +472,14 @@ def read_formula(text, family, which=None):
     return parsed, response
 
 
+def columns_read(formula, names, family=None, beside=()):
+    """Those of some columns that a formula reads, and what is named beside it: a tuple of names."""
+    parsed, chosen = read_formula(formula, family)
+    keys = expand(parsed, names, set(beside))
+    used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}
+    return tuple(name for name in names if name in used)
+
+
 def _response(leaf):
     """The response that is meant, its levels not learnt yet."""
     return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")

@@ -6,6 +6,7 @@ given, or of those that the fit was made from.
 
 import functools
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -103,6 +104,20 @@ def beside(data, new, kind):
 
     columns = nw.from_native(convert(new, kind), eager_only=True)
     return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
+
+
+def take(data, rows):
+    """The rows of a frame at some positions (k,), as a frame of its kind."""
+    if isinstance(data, pd.DataFrame):
+        return data.iloc[rows]
+    if isinstance(data, Mapping):
+        return {
+            name: values.iloc[rows] if isinstance(values, pd.Series) else np.asarray(values)[rows]
+            for name, values in data.items()
+        }
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True)[rows].to_native()
 
 
 def to_arrow(data):

@@ -110,6 +110,20 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What a fit takes beside the tiles of its rows, in bytes, and how often it reads these.
+
+    row : for each row, what the Batch itself holds left out
+    fixed : however many rows there are
+    passes : the least and the most that are usual, over all tiles
+    """
+
+    row: int
+    fixed: int
+    passes: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """What a model declares to the machinery that all models share.
 
@@ -168,6 +182,8 @@ class ModelSpec:
         Arguments that other models have, and this one lacks.
     compiled_stages : bool
         Whether a stage of few rows too is nearly all compiled, so that threads share fits of them.
+    needs : callable(problem, n) -> Needs, or None
+        Of a fit to n rows of which the problem's are some; None where no rule is known.
     selects : callable(settings) -> bool
         Whether a fit may leave features out, and says which: `Fit._selected_features`.
     streams : bool
@@ -203,6 +219,7 @@ class ModelSpec:
     without: tuple[str, ...] = ()
     compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
+    needs: Callable | None = None
     selects: Callable = lambda settings: False
     streams: bool = False
 

@@ -10,7 +10,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
-from lodim.models.gbmap.settings import Settings, is_wide
+from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.cv import choose
 from lodim.selection.path import lambda_grid
 
@@ -256,6 +256,7 @@ SPEC = ModelSpec(
     combine=boost.combine,
     assemble=assemble,
     choose=_fit,
+    needs=needs,
     penalties={"lambda_": Penalty(boost.lambda_max)},
     stage_setting="m",
     warm_start=True,

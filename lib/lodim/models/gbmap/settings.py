@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
-from lodim.engine.blocks import ENGINES, available_threads
+from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
+from lodim.fitting.spec import Needs
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 REFITS = "none", "joint"
@@ -130,3 +133,20 @@ class Settings:
             "tol": tol if self.tol is None else self.tol,
             "ftol": ftol if self.ftol is None else self.ftol,
         }
+
+
+def needs(problem, n):
+    """What a fit to n rows takes, as measured: scores, gradients, a span of rows, and a sample.
+
+    A learner takes 5 to 14 passes (measured: 8 to 10 evaluations, 4 to 5 where m was chosen, and one
+    to add its score); chosen by cross-validation, each score has 1 to `max_stages` learners.
+    """
+    settings, K = problem.settings, problem.family.n_scores
+    p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
+    row = 8 + 8 * (problem.family.name == "gaussian") + 8 * K + 3 * number
+    row += 9 * number * (p > 128)
+    fixed = 5_000_000 + 250_000 * p + 5 * 8 * SPAN_ROWS * K
+    if settings.m is None or settings.lambda_ is None:
+        fixed = max(fixed, 16_000_000 + 500_000 * p)
+    least, most = (1, settings.max_stages) if settings.m is None else (settings.m, settings.m)
+    return Needs(row, fixed, (5 * least * K, 14 * most * K))

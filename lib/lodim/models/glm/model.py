@@ -6,7 +6,7 @@ from lodim.fitting.spec import ModelSpec, Option, prepare
 from lodim.models.glm.assemble import assemble, from_state
 from lodim.models.glm.estimate import combine, fit_stages
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.settings import Settings
+from lodim.models.glm.settings import Settings, needs
 
 __all__ = ["from_state", "glm"]
 
@@ -148,6 +148,7 @@ SPEC = ModelSpec(
     title="generalized linear model: unpenalized, with standard errors and p-values",
     reference=REFERENCE,
     settings=Settings,
+    needs=needs,
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,

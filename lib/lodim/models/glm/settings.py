@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from lodim.checks import check_choice, check_count
+from lodim.engine.blocks import SPAN_ROWS
+from lodim.fitting.spec import Needs
 
 COVARIANCES = ("nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster")
 
@@ -20,3 +22,13 @@ class Settings:
             check_choice(self, "covariance", COVARIANCES)
         check_count(self, "max_iter")
         check_count(self, "diagnostic_rows", 0)
+
+
+def needs(problem, n):
+    """What a fit to n rows takes, as measured: working arrays of a span of 65,536 rows.
+
+    Passes: QR, the null model, Newton's steps (one of a gaussian family, else 3 to 8), what the
+    summary shows, and the covariance.
+    """
+    passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)
+    return Needs(8, 4 * 8 * SPAN_ROWS * problem.family.n_scores, passes)
