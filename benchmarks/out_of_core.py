@@ -4,7 +4,7 @@
 
 Makes a Parquet set of so many GiB in FOLDER (by default the temporary one; it is removed in the
 end): FEATURES columns of float32 noise, which does not compress, and a response of a known rule, in
-files of 4 row groups. Then, each in a process of its own, it prints and appends to
+files of 4 row groups. Then, each in a process of its own, it prints and writes to
 out_of_core.csv:
 
 pass   A scratch file of the size of the set, as a fit makes it. `direct_s`: read once past the page
@@ -17,6 +17,7 @@ pass   A scratch file of the size of the set, as a fit makes it. `direct_s`: rea
        `cold_ratio` is cold_s / direct_s, `warm_ratio` is warm_s / memory_s.
 fit    A whole fit with the scratch file. `anon_mib`: peak of the process's own resident memory
        (RssAnon, sampled every 20 ms), `base_mib` what it had before, the packages with a small fit;
+       `row_bytes` what is between, by the row: it grows with rows, not with features;
        `file_mib`: peak of mapped pages (RssFile), which the system takes back when it needs them.
        Seconds of the first pass over the files (scan_s), of moments (moments_s), of writing the
        scratch file (write_s) and of the rest (fit_s); `passes` over the scratch file.
@@ -44,11 +45,11 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.design import features, scratch, streamed
+from lodim.design import features, first_pass, scratch
 from lodim.engine import blocks, tiles
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 
-FEATURES = 63
+FEATURES = 99
 GROUP, GROUPS = 65_536, 4  # rows of a row group, row groups of a file
 BUFFER = 2**23
 REPEATS = 5
@@ -60,24 +61,28 @@ ARGUMENTS = {
 }
 
 
+def table_of(first, n):
+    """The rows from `first` on, n of them, as a Table of pyarrow."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(first)
+    X = rng.standard_normal((FEATURES, n), np.float32)
+    y = X[0] - X[1] + np.logaddexp(0, 2 * X[2] + X[3]) + rng.standard_normal(n, np.float32)
+    names = [*(f"x{j + 1}" for j in range(FEATURES)), "y"]
+    return pa.table(dict(zip(names, [*X, y], strict=True)))
+
+
 def make_set(folder, n):
     """Write Parquet files of n rows, a row group at a time."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = [f"x{j + 1}" for j in range(FEATURES)]
-    schema = pa.schema([(name, pa.float32()) for name in [*names, "y"]])
+    schema = table_of(0, 1).schema
     for k, first in enumerate(range(0, n, GROUPS * GROUP)):
         path = Path(folder) / f"part-{k:04}.parquet"
         last = min(first + GROUPS * GROUP, n)
         with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as file:
             for i in range(first, last, GROUP):
-                rng = np.random.default_rng(i)
-                X = rng.standard_normal((FEATURES, min(GROUP, last - i)), np.float32)
-                y = X[0] - X[1] + np.logaddexp(0, 2 * X[2] + X[3])
-                y += rng.standard_normal(X.shape[1], np.float32)
-                columns = [pa.array(column) for column in [*X, y]]
-                file.write_table(pa.table(columns, schema=schema))
+                file.write_table(table_of(i, min(GROUP, last - i)))
 
 
 def size_of(folder):
@@ -240,7 +245,7 @@ def stages():
         return call
 
     patches = [
-        mock.patch.object(streamed, "read", timed("scan_s", streamed.read)),
+        mock.patch.object(first_pass, "read", timed("scan_s", first_pass.read)),
         *(
             mock.patch.object(features.Features, name, timed(f"{name}_s", method))
             for name, method in (
@@ -262,10 +267,7 @@ def fit_of(model, data, folder=None):
 
 def measure_fit(folder, model):
     """One row of results: a whole fit from files."""
-    first = sorted(Path(folder).glob("*.parquet"))[0]
-    small = pd.read_parquet(first).head(70_000)
-    fit_of(model, small, folder)  # loads packages and kernels
-    del small
+    fit_of(model, table_of(0, 70_000).to_pandas(), folder)  # loads packages and kernels
     with Memory() as memory, stages() as spent:
         start = time.perf_counter()
         fit = fit_of(model, f"{folder}/*.parquet", folder)
@@ -275,6 +277,7 @@ def measure_fit(folder, model):
         "rows": fit.n,
         "anon_mib": memory.peak["RssAnon"],
         "base_mib": memory.base,
+        "row_bytes": 2**20 * (memory.peak["RssAnon"] - memory.base) / fit.n,
         "file_mib": memory.peak["RssFile"],
         **spent,
         "fit_s": whole - sum(spent.values()),
@@ -300,7 +303,7 @@ def measure_bytes(folder, model):
 
 def own_process(folder, what, gib, model):
     """What a measurement gives in a process of its own."""
-    command = [sys.executable, __file__, "--measure", what, "--folder", folder]
+    command = [sys.executable, os.path.abspath(__file__), "--measure", what, "--folder", folder]
     command += ["--gib", str(gib), "--model", model]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     out = {"what": what, "model": "gbmap" if what == "pass" else model}

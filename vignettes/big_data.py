@@ -87,7 +87,7 @@ frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: g
 # so.
 
 # %%
-line = ld.glm("mpg ~ cr(weight, df=4) + horsepower + origin", data=pattern)
+line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
@@ -156,7 +156,7 @@ print(done.stdout)
 from dask.distributed import Client, LocalCluster
 
 with (
-    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as two,
+    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as two,
     Client(two) as client,
 ):
     spread = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01, client=client)
