@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from lodim.engine.blocks import on_host, row_spans
-from lodim.engine.tiles import of_rows
+from lodim.engine.tiles import TILE, of_rows
 
 
 def over_spans(work, X, n, *rows):
@@ -34,3 +34,21 @@ def over_spans(work, X, n, *rows):
 def sum_spans(work, X, n, *rows):
     """Sum of work(X, *rows) over spans, in order; see `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
+
+
+def over_tiles(work, X, *arrays):
+    """Yield work(X, *arrays) of each span, in order, of arrays that are tiles (n_tiles, ..., 64).
+
+    `work` as of `over_spans`.
+    """
+    if not on_host(X):
+        yield from X.map_tiles(work, *arrays)
+        return
+    for part in row_spans(len(X) * TILE):
+        own = of_rows(part)
+        yield work(X[own], *(array[own] for array in arrays))
+
+
+def sum_tiles(work, X, *arrays):
+    """Sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
+    return reduce(np.add, over_tiles(work, X, *arrays))

@@ -6,6 +6,7 @@ the intercept's: one in every row.
 
 import numpy as np
 
+from lodim.engine import tiles
 from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
@@ -45,6 +46,40 @@ def moments(X, columns, h, threads):
         return _span_moments(X[own], columns, h[own], threads)
 
     return sum_rows(part, len(X) * TILE)
+
+
+def at_scores(X, y, weight, f, *, loss, threads):
+    """Loss at the scores f of some rows, then their slopes' products X'r; (1 + K (1 + p),)."""
+    r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
+    value = losses(f, y, weight, loss, r, h, threads)
+    return np.append(value, slopes(X, r, threads))
+
+
+def curved_moments(X, y, weight, f, *, loss, columns, n_curves, threads):
+    """Moments of some columns by the curvatures of a loss at scores f; see `moments`."""
+    r, h = np.empty_like(f), np.empty((len(f), n_curves**2, TILE))
+    losses(f, y, weight, loss, r, h, threads)
+    return moments(X, columns, h, threads)
+
+
+def quadratic(X, y, weight, offset, *, spread, columns, threads):
+    """Squared loss of a span of rows (n, ...) at their offset, X'r, and moments of columns; flat.
+
+    y and offset are divided by `spread`.
+    """
+    f = padded(offset, len(X), spread)
+    y, weight = tiles.pad(y / spread, len(X)), tiles.pad(weight, len(X))
+    known = {"loss": GAUSSIAN, "threads": threads}
+    first = at_scores(X, y, weight, f, **known)
+    return np.append(first, curved_moments(X, y, weight, f, columns=columns, n_curves=1, **known))
+
+
+def padded(offset, n_tiles, spread=1.0):
+    """Offsets (n, K) over `spread` as tiles, (n_tiles, K, 64)."""
+    out = np.empty((n_tiles, offset.shape[1], TILE))
+    for k in range(offset.shape[1]):
+        out[:, k] = tiles.pad(offset[:, k] / spread, n_tiles)
+    return out
 
 
 @njit(**FAST)

@@ -1,12 +1,13 @@
 """The data of a penalized path as the solvers see them, and what they return."""
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import available_threads
+from lodim.engine.blocks import available_threads, sum_rows
+from lodim.engine.spans import sum_spans, sum_tiles
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
@@ -19,17 +20,15 @@ RANK = 1e-10  # share of the largest eigenvalue below which a direction of free 
 class PathProblem:
     """Rows, penalty and threads; a gaussian response has unit spread here.
 
-    X, y, weight : tiles
-    offset : (n_tiles, K, 64)
+    X : tiles
+    given : response (n,), weight (n,) of sum one, and offset (n, K), in units of the data
     loss : code of the loss in `passes`
     groups, layout : the penalty, and the order of its coefficients
     spread : sd of the response that y is divided by
     """
 
     X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    offset: np.ndarray
+    given: tuple
     loss: int
     groups: Groups
     layout: Layout
@@ -39,31 +38,36 @@ class PathProblem:
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
         """The problem of a batch."""
-        K, weight, offset = family.n_scores, batch.weight, batch.offset_matrix(family.n_scores)
-        y, spread = np.asarray(batch.y, np.float64), 1.0
-        if family.name == "gaussian":
-            rest = y - offset[:, 0]
-            spread = float(np.sqrt(weight @ (rest - weight @ rest) ** 2)) or 1.0
-            y, offset = y / spread, offset / spread
-        y, weight, *columns = (
-            tiles.pad(v, len(batch.X)) for v in (y, weight, *(offset[:, k] for k in range(K)))
-        )
+        given = np.asarray(batch.y, np.float64), batch.weight, batch.offsets(family.n_scores)
         return cls(
             X=batch.X,
-            y=y,
-            weight=weight,
-            offset=np.stack(columns, axis=1),
+            given=given,
             loss=LOSSES[family.name],
             groups=groups,
             layout=Layout.from_groups(groups),
-            spread=spread,
+            spread=_spread(*given) if family.name == "gaussian" else 1.0,
             threads=available_threads() if threads is None else threads,
         )
+
+    @cached_property
+    def y(self):
+        """(n_tiles, 64) the response, of unit spread where it is numeric."""
+        return tiles.pad(self.given[0] / self.spread, len(self.X))
+
+    @cached_property
+    def weight(self):
+        """(n_tiles, 64) the weights."""
+        return tiles.pad(self.given[1], len(self.X))
+
+    @property
+    def offset(self):
+        """(n_tiles, K, 64) the offset in units of the response, made anew."""
+        return passes.padded(self.given[2], len(self.X), self.spread)
 
     @property
     def n_scores(self):
         """K, the number of scores."""
-        return self.offset.shape[1]
+        return self.given[2].shape[1]
 
     @cached_property
     def free_columns(self):
@@ -75,24 +79,30 @@ class PathProblem:
         """(A,) the column of each coefficient of the layout."""
         return self.groups.feature[self.layout.at]
 
-    def losses(self, f, n_curves):
-        """Loss at scores f, slopes, and curvatures: n_curves^2 numbers a row."""
-        h = np.empty((len(f), n_curves**2, tiles.TILE))
-        r = np.empty_like(f)
-        return passes.losses(f, self.y, self.weight, self.loss, r, h, self.threads), r, h
+    def at_offset(self):
+        """Squared loss at the offset, its slopes, and moments of the free and other columns."""
+        columns = np.r_[self.free_columns, self.columns]
+        work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
+        found = sum_spans(work, self.X, len(self.given[0]), *self.given)
+        ends = 1, 2 + self.X.shape[1]
+        G = found[ends[1] :].reshape(1, 1, len(columns), len(columns))
+        return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
 
-    def slopes(self, r):
-        """X'r of slopes r of the penalized (K, A) and of the free coefficients (K, F)."""
-        g = self.columns_times(r)
+    def at_scores(self, f):
+        """Loss at scores f, and its slopes of the penalized (K, A) and free (K, F) coefficients."""
+        work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
+        found = sum_tiles(work, self.X, self.y, self.weight, f)
+        return float(found[0]), *self._by_kind(found[1:].reshape(self.n_scores, -1))
+
+    def moments_at(self, f, columns, n_curves):
+        """Moments of some columns by n_curves^2 curvatures a row at scores f, (J, J, C, C)."""
+        known = {"loss": self.loss, "n_curves": n_curves, "threads": self.threads}
+        work = partial(passes.curved_moments, columns=columns, **known)
+        return sum_tiles(work, self.X, self.y, self.weight, f)
+
+    def _by_kind(self, g):
+        """X'r (K, 1 + p) of the penalized (K, A) and of the free coefficients (K, F)."""
         return g[:, 1 + self.columns], g[:, 1 + self.free_columns]
-
-    def columns_times(self, r):
-        """X'r of numbers r of the rows (n_tiles, K, 64), the intercept's first, (K, 1 + p)."""
-        return passes.slopes(self.X, r, self.threads)
-
-    def moments(self, columns, h):
-        """Second moments of some columns weighted by curvatures h, (J, J, C, C)."""
-        return passes.moments(self.X, columns, h, self.threads)
 
     def scores_after(self, f, columns, step):
         """Scores f after a step (K, columns)."""
@@ -246,6 +256,14 @@ class ReducedQuadratic:
         if self.H.shape[0] == 1:  # the same for all scores
             return v @ matrix.T
         return (matrix @ v.ravel()).reshape(len(v), -1)
+
+
+def _spread(y, weight, offset):
+    """Standard deviation of a numeric response beside its offset; 1 where it is 0."""
+    n = len(y)
+    mean = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0]), n)
+    square = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0] - mean) ** 2, n)
+    return float(np.sqrt(square)) or 1.0
 
 
 def _pseudo_inverse(M):

@@ -89,9 +89,8 @@ def _loss(problem, n, w, b):
 
 def _compressed(problem):
     """R, t and s of mean squares |R v - t|^2 + s, of coefficients v (free ones first)."""
-    loss, r, h = problem.losses(problem.offset, 1)
-    G = problem.moments(np.r_[problem.free_columns, problem.columns], h)[0, 0]
-    slope, free = problem.slopes(r)
+    loss, slope, free, G = problem.at_offset()
+    G = G[0, 0]
     value, vector = np.linalg.eigh(G)
     good = value > 1e-14 * value.max(initial=0.0)
     R = (vector[:, good] * np.sqrt(value[good])).T

@@ -27,9 +27,7 @@ class MomentSolver:
     """
 
     def __init__(self, problem):
-        loss, r, h = problem.losses(problem.offset, 1)
-        c, self._free_slope = problem.slopes(r)
-        G = problem.moments(np.r_[problem.free_columns, problem.columns], h)
+        loss, c, self._free_slope, G = problem.at_offset()
         self._model = ReducedQuadratic.from_moments(G, len(problem.free_columns))
         self._c = self._model.slope(c, self._free_slope)
         self._layout = problem.layout.arrays
@@ -54,7 +52,6 @@ class PathState:
     w (K, A), b (K, F) : coefficients; f : scores, as tiles
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient
     dual (K, members) : dual vectors of the groups
-    h : curvatures of the rows at f
     """
 
     w: np.ndarray
@@ -64,7 +61,6 @@ class PathState:
     loss: float = 0.0
     c: np.ndarray | None = None
     slope: np.ndarray | None = None
-    h: np.ndarray | None = None
 
 
 @dataclass(eq=False)
@@ -104,7 +100,7 @@ class NewtonSolver:
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
         self.problem = problem
         b, dual = np.zeros((K, len(problem.free_columns))), np.zeros((K, len(layout.member)))
-        self.state = PathState(np.zeros((K, A)), b, problem.offset.copy(), dual)
+        self.state = PathState(np.zeros((K, A)), b, problem.offset, dual)
         self._model: QuadraticModel | None = None
         self._fresh = False
         self._newton = SupportNewton(problem)
@@ -140,27 +136,26 @@ class NewtonSolver:
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
         return s.loss, self._gap(lam, ridge, target)[0]
 
-    def _set_scores(self, f, curves=1, known=None):
-        """Move to scores f: the loss there, its gradient and curvatures; `known` if they are."""
-        s, p = self.state, self.problem
+    def _set_scores(self, f, known=None):
+        """Move to scores f: the loss there and its gradient; `known` if they are."""
+        s = self.state
         s.f = f
-        s.loss, r, s.h = known or p.losses(f, curves)
-        s.c, s.slope = p.slopes(r)
+        s.loss, s.c, s.slope = known or self.problem.at_scores(f)
 
     def _fit_free(self):
         """Fit the free coefficients alone, by Newton's method."""
         s, p, K = self.state, self.problem, self.problem.n_scores
-        self._set_scores(s.f, curves=K)
+        self._set_scores(s.f)
         for _ in range(100):
             if np.abs(s.slope).max() <= LEVEL:
                 return
-            G = p.moments(p.free_columns, s.h)
+            G = p.moments_at(s.f, p.free_columns, K)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))
             step = model.free_step(s.slope, np.zeros((K, 0)))
-            if not self._line_search(np.zeros_like(s.w), step, 0.0, 0.0, curves=K):
+            if not self._line_search(np.zeros_like(s.w), step, 0.0, 0.0):
                 return
 
-    def _line_search(self, dw, db, lam, ridge, curves=1):
+    def _line_search(self, dw, db, lam, ridge):
         """Go along a step as far as the objective falls; whether it did."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
@@ -170,10 +165,10 @@ class NewtonSolver:
         for _ in range(HALVINGS):
             f = far if t == 1.0 else s.f + t * (far - s.f)
             w = s.w + t * dw
-            there = p.losses(f, curves)
+            there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
                 s.w, s.b = w, s.b + t * db
-                self._set_scores(f, curves, there)
+                self._set_scores(f, there)
                 return True
             t *= 0.5
         return False
@@ -246,9 +241,9 @@ class NewtonSolver:
     def _make_model(self, keep):
         """The QuadraticModel at the state, of the coefficients with `keep` (A,)."""
         p, s = self.problem, self.state
-        if p.loss != GAUSSIAN:
-            s.h = p.losses(s.f, p.n_scores if p.n_scores * keep.sum() <= COUPLED else 1)[2]
-        G = p.moments(np.r_[p.free_columns, p.columns[keep]], s.h)
+        coupled = p.loss != GAUSSIAN and p.n_scores * keep.sum() <= COUPLED
+        columns = np.r_[p.free_columns, p.columns[keep]]
+        G = p.moments_at(s.f, columns, p.n_scores if coupled else 1)
         reduced, layout = (
             ReducedQuadratic.from_moments(G, len(p.free_columns)),
             p.layout.restrict(keep),

@@ -7,9 +7,14 @@ of most classes, since each class has a curvature of its own.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from lodim.engine.blocks import row_spans
+from lodim.engine.spans import sum_tiles
+from lodim.engine.tiles import TILE, of_rows
+from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.prox import subtract_penalty_curvature
 
 MOST_PRODUCTS = 100  # of a step
@@ -33,13 +38,13 @@ class Preconditioner:
     good: bool = True
 
     @classmethod
-    def from_curvature(cls, problem, keep, h, diagonal):
-        """Of curvatures h (n_tiles, K, 64) of the rows, and what the penalty adds, (C,)."""
+    def from_shares(cls, problem, keep, share, diagonal):
+        """Of shares (n_tiles, K, 64) of the classes, and what the penalty adds, (C,)."""
         columns, blocks = np.r_[problem.free_columns, problem.columns[keep]], []
         for start in range(0, len(columns), BLOCK):
             at = slice(start, start + BLOCK)
-            parts = [problem.moments(columns[at], h[:, k : k + 1])[0, 0] for k in range(h.shape[1])]
-            M = np.array(parts)
+            work = partial(_own_moments, columns=columns[at], threads=problem.threads)
+            M = sum_tiles(work, problem.X, problem.weight, share)
             i = np.arange(M.shape[1])
             M[:, i, i] += diagonal[at]
             M[:, i, i] += RIDGE * np.maximum(M[:, i, i].max(axis=1), 1e-300)[:, None]
@@ -81,8 +86,8 @@ class SupportNewton:
         columns = np.r_[p.free_columns, p.columns[keep]]
 
         def product(v):
-            h = _curved(share, p.weight, p.scores_after(np.zeros_like(s.f), columns, v))
-            out = p.columns_times(h)[:, 1 + columns]
+            work = partial(_hessian_times, columns=columns, v=v, threads=p.threads)
+            out = sum_tiles(work, p.X, p.weight, share)[:, 1 + columns]
             out[:, F:] += diagonal * v[:, F:]
             groups = layout.start, layout.member, pull, norm
             subtract_penalty_curvature(np.ascontiguousarray(v[:, F:]), w, *groups, out[:, F:])
@@ -100,16 +105,33 @@ class SupportNewton:
         """The function (v, at) -> (K, C) of a preconditioner that serves `keep`."""
         known = self._known
         if known is None or not known.good or bool((keep & ~known.keep).any()):
-            h = self._problem.weight[:, None] * share * (1.0 - share)
-            known = Preconditioner.from_curvature(self._problem, keep, h, diagonal)
+            known = Preconditioner.from_shares(self._problem, keep, share, diagonal)
         self._known = known
         return known.solve
 
 
 def _shares(f):
     """Probabilities of the classes at scores f (n_tiles, K, 64)."""
-    e = np.exp(f - f.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+    out = np.empty_like(f)
+    for part in row_spans(len(f) * TILE):
+        own = of_rows(part)
+        e = np.exp(f[own] - f[own].max(axis=1, keepdims=True))
+        out[own] = e / e.sum(axis=1, keepdims=True)
+    return out
+
+
+def _own_moments(X, weight, share, columns, threads):
+    """Moments (K, C, C) of columns by each class's own curvature."""
+    h = weight[:, None] * share * (1.0 - share)
+    each = (h[:, k : k + 1] for k in range(h.shape[1]))
+    return np.array([passes.moments(X, columns, own, threads)[0, 0] for own in each])
+
+
+def _hessian_times(X, weight, share, columns, v, threads):
+    """Hessian of the loss times v (K, columns), for all columns (K, 1 + p)."""
+    u = np.zeros_like(share)
+    passes.add_scores(X, columns, np.ascontiguousarray(v), u, threads)
+    return passes.slopes(X, _curved(share, weight, u), threads)
 
 
 def _curved(share, weight, u):
