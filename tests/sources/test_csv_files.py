@@ -44,6 +44,40 @@ def test_a_file_is_what_the_command_line_reads(tmp_path, name, monkeypatch):
     pd.testing.assert_frame_equal(read_all(pickle.loads(pickle.dumps(source))), whole)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("n", [6, 7])
+def test_a_file_is_cut_into_pieces_at_ends_of_lines(tmp_path, monkeypatch, end, last, n):
+    monkeypatch.setattr(csv_files, "PART", 3)
+    monkeypatch.setattr(csv_files, "BLOCK", 5)
+    rows = [",x,é"] + [f"r{k},{k}.5,{'u' * (k + 1)}é" for k in range(n)]
+    text = "\ufeff" + end.join(rows) + end * last
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    source = read_source(tmp_path / "a.csv")
+    assert [piece.n for piece in source.pieces] == [3, 3, 1][: 2 + (n == 7)]
+    assert source.pieces[1].place == "a.csv, rows 4 to 6" and source.names == ("x", "é")
+    whole = cli.read_csv(str(tmp_path / "a.csv")).reset_index(drop=True)
+    pd.testing.assert_frame_equal(read_all(pickle.loads(pickle.dumps(source))), whole)
+    alone = [chunk.frame for chunk in source.pieces[1].read(["é"])]
+    assert pd.concat(alone)["é"].tolist() == whole["é"].tolist()[3:6]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x,y\n1,"a\nb"\n2,c\n3,d\n',
+        "x,y\n1,a\n\n2,b\n3,c\n",
+        "\nx,y\n1,a\n2,b\n3,c\n",
+        "x,y\r1,a\r2,b\r3,c\r",
+    ],
+)
+def test_a_file_whose_lines_are_not_its_rows_is_one_piece(tmp_path, small_chunks, text):
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    source = read_source(tmp_path / "a.csv")
+    assert [(piece.place, piece.n) for piece in source.pieces] == [("a.csv", 3)]
+    pd.testing.assert_frame_equal(read_all(source), cli.read_csv(str(tmp_path / "a.csv")))
+
+
 @pytest.mark.parametrize(
     "cells",
     [

@@ -36,6 +36,22 @@ def test_a_pattern_and_a_folder_are_in_the_order_of_the_names(parts):
     assert values(parts.parent / "parts" / "part-2.parquet") == [2]
 
 
+def test_a_pattern_may_match_folders_that_programs_call_files(parts):
+    parts.rename(parts.parent / "b.parquet")
+    pd.DataFrame({"x": [0.0]}).to_parquet(parts.parent / "c.parquet")
+    assert values(str(parts.parent / "*.parquet")) == [1, 10, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "log, kind", [("_delta_log/0.json", "Delta"), ("metadata/v1.metadata.json", "Iceberg")]
+)
+def test_a_table_whose_log_says_which_files_count_is_refused(parts, log, kind):
+    (parts / log).parent.mkdir()
+    (parts / log).write_text("{}")
+    with pytest.raises(DataError, match=rf"parts' is an? {kind} table; give polars\.scan_"):
+        read_source(parts)
+
+
 def test_a_list_is_in_its_own_order(parts):
     assert values([parts / "part-2.parquet", str(parts / "part-1*.parquet")]) == [2, 1, 10]
     with pytest.raises(DataError, match=r"part-1\.parquet is given twice"):
@@ -121,6 +137,15 @@ def test_no_permission_in_words(parts, name, monkeypatch):
     monkeypatch.setattr("pandas.read_csv", refuse)
     with pytest.raises(DataError, match=f"{Path(name).name} cannot be read: no permission"):
         read_source(parts.parent / name)
+
+
+def test_a_folder_that_cannot_be_listed(parts, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match="parts cannot be read: Permission denied"):
+        read_source(parts)
 
 
 def write(path, numbers):

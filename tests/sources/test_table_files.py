@@ -131,6 +131,17 @@ def test_levels_are_those_of_all_files_in_the_order_of_the_categories(tmp_path, 
     assert read_all(source)["c"].tolist()[:3] == ["b", "a", "q"]
 
 
+def test_an_index_that_some_files_have_is_no_column(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    named = frame.set_index(pd.Index(["a", "b", "c", "d"], name="label"))
+    tables = [pa.Table.from_pandas(one) for one in (frame, frame[frame["x"] != 2], named)]
+    assert tables[1].column_names == ["x", "__index_level_0__"]
+    for order in (tables, tables[::-1]):
+        source = read_source(write(order, tmp_path))
+        assert source.names == ("x",) and source.n == 11
+        assert sorted(read_all(source)["x"]) == [1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
+
+
 def test_an_ordered_category_stays_ordered(tmp_path):
     grades = pd.Categorical(["low", "high"], categories=["low", "mid", "high"], ordered=True)
     table = pa.Table.from_pandas(pd.DataFrame({"grade": grades}))

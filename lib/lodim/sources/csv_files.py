@@ -1,11 +1,14 @@
-"""CSV files, read as the command line reads one: a piece is a file.
+"""CSV files, read as the command line reads one: a piece is a part of a file, or a file.
 
 The kinds of the columns are those of all rows of all files, so that a first pass reads everything.
+Files are cut at ends of lines, into pieces of PART rows that are read by themselves; not those that
+are packed or have a quote, within which a line may end.
 """
 
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -13,13 +16,15 @@ import pandas as pd
 from pandas.io.common import get_handle
 
 from lodim.errors import DataError
-from lodim.sources.files import CSV, FileState, reading, short_name
-from lodim.sources.schemas import check_columns
+from lodim.sources.files import CSV, PACKED, FileState, reading, short_name
+from lodim.sources.schemas import check_columns, check_names
 from lodim.sources.source import PART, Chunk, Piece, Source
 from lodim.sources.table_files import no_rows
 
 MISSING = ("", "NA", "NaN", "nan")  # cells that are missing values
 ENCODING = "utf-8-sig"
+Cut = tuple[int, int, int | None, int | None]  # first row, rows, first byte, byte after the last
+BLOCK = 1 << 20  # bytes that are searched at once for ends of lines
 
 
 @dataclass(frozen=True)
@@ -69,22 +74,41 @@ class Kinds:
 
 
 @dataclass(frozen=True)
-class CsvFile(Piece):
-    """A CSV file. dtypes : of the columns over all files, as pandas' reader takes them"""
+class Rows(Piece):
+    """Rows of a CSV file that follow each other.
+
+    start, stop : bytes of the file that hold them; None where they are all of its rows
+    names : of all columns of the file
+    dtypes : of the columns over all files, as pandas' reader takes them
+    """
 
     place: str
     n: int
     file: FileState
     dialect: Dialect
+    names: list[str]
+    start: int | None
+    stop: int | None
     dtypes: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
         """Its rows in order, in chunks of these columns."""
         position = 0
         dtypes = {name: self.dtypes[name] for name in names}
-        for frame in _frames(self.file, self.dialect, dtypes):
+        for frame in _frames(self.file, self.dialect, self._text(), dtypes):
             yield Chunk(frame[list(names)], position, self.place)
             position += len(frame)
+        if position != self.n:
+            raise DataError(f"{self.place} has {position} rows, where it had {self.n} before")
+
+    def _text(self) -> dict[str, Any]:
+        """What pandas' reader reads."""
+        if self.start is None or self.stop is None:
+            return {"filepath_or_buffer": self.file.path}
+        with reading(self.file, CSV), open(self.file.path, "rb") as opened:
+            opened.seek(self.start)
+            text = opened.read(self.stop - self.start)
+        return {"filepath_or_buffer": BytesIO(text), "header": None, "names": self.names}
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
@@ -97,17 +121,20 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
     decimal : the sign before decimals
     """
     kinds: dict[str, Kinds] = {}
-    pieces: list[CsvFile] = []
+    pieces: list[Rows] = []
     for file in files:
         tab = sep == "," and ".tsv" in file.name.lower()
         dialect = Dialect("\t" if tab else sep, decimal)
-        names = _header(file, dialect)
-        if pieces:
+        every, names = _header(file, dialect)
+        if kinds:
             check_columns(files[0].name, list(kinds), file.name, names)
-        else:
-            kinds = {name: Kinds() for name in names}
+        kinds = kinds or {name: Kinds() for name in names}
         n = _survey(file, dialect, names, kinds)
-        pieces.append(CsvFile(short_name(file.name), n, file, dialect, {}))
+        for first, count, start, stop in _cuts(file, n):
+            place = short_name(file.name)
+            if count < n:
+                place = f"{place}, rows {first + 1} to {first + count}"
+            pieces.append(Rows(place, count, file, dialect, every, start, stop, {}))
     if not sum(piece.n for piece in pieces):
         raise DataError(no_rows(files))
     dtypes = {name: kind.dtype() for name, kind in kinds.items()}
@@ -115,36 +142,66 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
     return Source(tuple(kinds), whole, "pandas", tuple(files))
 
 
-def _header(file: FileState, dialect: Dialect) -> list[str]:
-    """Names of the columns, without a first one that has no name: row labels."""
+def _cuts(file: FileState, n: int) -> list[Cut]:
+    """Where a file of n rows is cut: first row, rows, and the bytes from start to stop of each."""
+    whole: list[Cut] = [(0, n, None, None)]
+    if n <= PART or file.name.lower().endswith(PACKED):
+        return whole
+    found = _line_ends(file)
+    if found is None or found[1] != n:
+        return whole
+    starts, _, end = found
+    bounds = zip(starts, [*starts[1:], end], strict=True)
+    return [(k * PART, min(PART, n - k * PART), *both) for k, both in enumerate(bounds)]
+
+
+def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
+    """Starts in bytes of each PART-th line after the header, number of lines, end of the file.
+
+    None where a quote is in the file.
+    """
+    starts, lines, at, last = [], -1, 0, b""
+    with reading(file, CSV), open(file.path, "rb") as opened:
+        while block := opened.read(BLOCK):
+            if b'"' in block:
+                return None
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+            # The line after the end number `lines + 1 + i` of all is row number lines + 1 + i.
+            first = -(-(lines + 1) // PART) * PART - (lines + 1)
+            starts += (at + ends[first::PART] + 1).tolist()
+            lines, at, last = lines + len(ends), at + len(block), block[-1:]
+    if last != b"\n":
+        lines += 1
+    return [start for start in starts if start < at], lines, at
+
+
+def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
+    """Names of all columns, and without a first one that has no name: row labels."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
         # The second row is read with the head: one cell more would be taken for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
         head = pd.read_csv(file.path, **options).iloc[0].fillna("").tolist()
-    twice = [name for name in head if name and head.count(name) > 1]
-    if twice:
-        raise DataError(f"{file.name} has two columns called {twice[0]!r}; rename one")
+    check_names(file.name, [name for name in head if name])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(head)]
-    if names[0].startswith("Unnamed:"):
-        names = names[1:]
-    if not names:
+    features = names[1:] if names[0].startswith("Unnamed:") else names
+    if not features:
         raise DataError(f"{file.name} has no column with a name")
-    return names
+    return names, features
 
 
 def _frames(
-    file: FileState, dialect: Dialect, dtypes: dict[str, Any] | None = None
+    file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """A file's rows in chunks: the columns of `dtypes`, or all, of the kinds that each chunk shows.
+    """A text in chunks: the columns of `dtypes`, or all, of the kinds that each chunk shows.
 
     Only where all are read does pandas' reader refuse a row that has too many cells.
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
-    options = {**dialect.options(), **some, "low_memory": False}
+    options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV):
-        chunks = pd.read_csv(file.path, na_values=list(MISSING), chunksize=PART, **options)
+        chunks = pd.read_csv(na_values=list(MISSING), chunksize=PART, **options)
         with chunks:
             yield from (frame for frame in chunks if len(frame))
 
@@ -152,7 +209,7 @@ def _frames(
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
     """Number of rows of a file; what its columns hold is noted."""
     n, suspicious = 0, False
-    for frame in _frames(file, dialect):
+    for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:
             kinds[name].add(frame[name])
         suspicious |= bool(frame[names[-1]].isna().any())

@@ -132,7 +132,12 @@ def _expand(name: str) -> list[str]:
     if not glob.has_magic(name):
         hint = f"; the data set of that name is lodim.data({name!r})" if _is_shipped(name) else ""
         raise DataError(f"there is no file {name!r}{hint}")
-    found = sorted(one for one in glob.glob(name, recursive=True) if os.path.isfile(one))
+    found = []
+    for one in sorted(glob.glob(name, recursive=True)):
+        if os.path.isfile(one):
+            found.append(one)
+        elif kind_by_name(one):  # what Spark and Dask call a file is a folder
+            found += _folder_files(one)
     if not found:
         raise DataError(f"no file matches the pattern {name!r}")
     return found
@@ -148,7 +153,8 @@ def _is_shipped(name: str) -> bool:
 def _folder_files(folder: str) -> list[str]:
     """The data files in a folder and those below; what begins with _ or . is none."""
     found = []
-    for where, folders, names in os.walk(folder):
+    for where, folders, names in os.walk(folder, onerror=_refuse):
+        _check_no_table(where, folders)
         folders[:] = [one for one in folders if not one.startswith(("_", "."))]
         if any("=" in one for one in folders):
             raise DataError(
@@ -160,6 +166,18 @@ def _folder_files(folder: str) -> list[str]:
     if not found:
         raise DataError(f"the folder {folder!r} has no data: {READABLE}")
     return found
+
+
+def _refuse(error: OSError) -> None:
+    raise DataError(f"{error.filename} cannot be read: {error.strerror or error}") from error
+
+
+def _check_no_table(folder: str, folders: Sequence[str]) -> None:
+    """Raise where a log says which of a folder's files count: some may be deleted rows."""
+    if "_delta_log" in folders:
+        raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
+    if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):
+        raise DataError(f"{folder!r} is an Iceberg table; give polars.scan_iceberg of its metadata")
 
 
 def kind_by_name(name: str) -> str | None:

@@ -22,6 +22,8 @@ def arrow() -> Any:
 def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
     """The one schema of several files, given as pairs (name of the file, its pyarrow Schema).
 
+    An index that pandas wrote beside the columns is no column.
+
     Raises
     ------
     DataError
@@ -32,12 +34,13 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
     fields: dict[str, tuple[Any, str]] = {}  # and the file that its type is from
     for name, schema in schemas:
         check_names(name, schema.names)
+        columns = [schema.field(one) for one in _features(schema)]
         if not first:
             first, head = name, schema
-            fields = {field.name: (field.with_metadata(None), name) for field in schema}
+            fields = {field.name: (field.with_metadata(None), name) for field in columns}
             continue
-        check_columns(first, list(fields), name, schema.names)
-        for field in schema:
+        check_columns(first, list(fields), name, [field.name for field in columns])
+        for field in columns:
             known, origin = fields[field.name]
             both = _unify(known, origin, field, name)
             fields[field.name] = (both, origin if both.type == known.type else name)
@@ -46,6 +49,7 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
 
 
 def check_names(name: str, names: list[str]) -> None:
+    """Raise where two columns of a file share a name."""
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise DataError(f"{name} has two columns called {twice!r}; rename one")
@@ -53,10 +57,11 @@ def check_names(name: str, names: list[str]) -> None:
 
 def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
     """Raise where a file has other columns than the first one."""
-    lacking = [one for one in known if one not in set(names)]
+    there, here = set(known), set(names)
+    lacking = [one for one in known if one not in here]
     if lacking:
         raise DataError(f"{name} lacks {first_few(lacking)}, which {first} has")
-    extra = [one for one in names if one not in set(known)]
+    extra = [one for one in names if one not in there]
     if extra:
         raise DataError(f"{name} has {first_few(extra)}, which {first} lacks")
 
@@ -99,26 +104,25 @@ def _plain(field: Any) -> Any:
     return field.with_type(kind).with_metadata(None)
 
 
-def column_names(schema: Any) -> tuple[str, ...]:
+def _features(schema: Any) -> list[str]:
     """The columns but for the index that pandas wrote beside them."""
     index = _pandas_metadata(schema).get("index_columns", [])
-    return tuple(name for name in schema.names if name not in index)
+    return [name for name in schema.names if name not in index]
 
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
-    """The schema of some columns, without an index."""
-    notes = _notes(schema, set(names), index=False)
+    """The schema of some columns."""
+    notes = _notes(schema, set(names))
     return arrow().schema([schema.field(name) for name in names], metadata=notes)
 
 
-def _notes(schema: Any, names: Container[str], index: bool = True) -> dict[str, str] | None:
-    """What pandas noted of some columns, and of its index, as a schema holds it."""
+def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
+    """What pandas noted of some columns, as a schema holds it; not of its index."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None
     columns = [one for one in notes.get("columns", []) if one.get("field_name") in names]
-    kept = notes.get("index_columns", []) if index else []
-    return {"pandas": json.dumps({**notes, "index_columns": kept, "columns": columns})}
+    return {"pandas": json.dumps({**notes, "index_columns": [], "columns": columns})}
 
 
 def _pandas_metadata(schema: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from lodim.errors import DataError
 from lodim.sources.categories import gather_levels, to_pandas
 from lodim.sources.files import FileState, reading, short_name
-from lodim.sources.schemas import arrow, cast_table, column_names, select_fields, unify_schemas
+from lodim.sources.schemas import arrow, cast_table, select_fields, unify_schemas
 from lodim.sources.source import PART, Chunk, Piece, Source
 
 
@@ -70,7 +70,7 @@ def read_tables(
         raise DataError(no_rows(files))
     levels = gather_levels(pieces, schema)
     pieces = tuple(replace(one, levels=levels) for one in pieces)
-    return Source(column_names(schema), pieces, "pandas", tuple(files))
+    return Source(tuple(schema.names), pieces, "pandas", tuple(files))
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
