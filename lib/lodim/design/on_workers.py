@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from lodim.design.parts import PART
-from lodim.design.streamed import PartReader, SourceParts
+from lodim.design import parts
+from lodim.design.streamed import PartReader, SourceParts, part_task
 from lodim.engine import workers
 from lodim.errors import ArgumentError
 
@@ -37,17 +37,19 @@ class WorkerParts(SourceParts):
     client: object = None
 
     @classmethod
-    def of_client(cls, parts, client):
+    def of_client(cls, read, client):
         """The parts of a source on the workers of a client; as they are where they are few."""
-        if client is None or parts.n <= PART:
-            return parts
-        return cls(parts.places, parts.table, parts.n_rows, parts.known, client)
+        if client is None or read.n <= parts.PART:
+            return read
+        return cls(read.places, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in one pass."""
         if not names:
             return super().map(work, names)
-        return workers.run_tasks(self.client, self.tasks(work, names))
+        spans = parts.spans(self.table.rows, self.n)
+        each = [(span, self._bare(span), work, list(names)) for span in spans]
+        return workers.run_tasks(self.client, _of_part, self.places, each)
 
     def tiles(self, design, inputs, weights, offset):
         """Tiles of all rows on the workers, and the RowInputs whose parts are there too."""
@@ -56,3 +58,7 @@ class WorkerParts(SourceParts):
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}
         return X, here.get("y"), replace(inputs, **kept)
+
+
+def _of_part(places, span, table, work, names):
+    return part_task(span, places, table, work, names)

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,10 +126,11 @@ def read_chunk(chunk, names):
 def ahead(items):
     """The items of a generator, the next one made in a thread while the last one is used."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="lodim-read")
+    take = copy_context().run  # a Dask client may be that of the caller's context
     try:
-        waiting = pool.submit(next, items, None)
+        waiting = pool.submit(take, next, items, None)
         while (item := waiting.result()) is not None:
-            waiting = pool.submit(next, items, None)
+            waiting = pool.submit(take, next, items, None)
             yield item
     finally:
         pool.shutdown(cancel_futures=True)

@@ -9,7 +9,10 @@ each group the parameters and gets back the sums of its spans, which are added i
 """
 
 import asyncio
+import pickle
 import time
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module, metadata
@@ -21,7 +24,15 @@ from weakref import ref
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, count_blocks, for_blocks, single_blas
+from lodim.engine.blocks import (
+    SPAN,
+    SPAN_ROWS,
+    at_most,
+    available_threads,
+    count_blocks,
+    for_blocks,
+    single_blas,
+)
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
 
@@ -64,11 +75,31 @@ def own_client():
     return None if client.asynchronous else client
 
 
-def run_tasks(client, tasks):
-    """What calls without arguments return, in order, each made by one of the workers."""
+def run_tasks(client, work, shared, each):
+    """What work(shared, *args) returns for the args of each, in order, as tasks of the workers.
+
+    `shared` is sent once.
+    """
     _workers(client)
-    futures = [client.submit(Call(task), key=_key("pass"), pure=False) for task in tasks]
+    with _any_size():
+        there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
+        futures = [
+            client.submit(Task(work, last=args), there, key=_key("pass"), pure=False)
+            for args in each
+        ]
     return _results(client, futures)
+
+
+def _itself(shared):
+    return shared
+
+
+@contextmanager
+def _any_size():
+    """No warning of Dask's about what is sent: it cannot be less."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        yield
 
 
 @dataclass(frozen=True)
@@ -118,38 +149,23 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """A future of work(group, threads, *held arrays of the group, *sent) for each group.
+        """A future of work(group, *held arrays of the group, *sent) for each group.
 
         held : WorkerTiles; sent : of each group its own, or one for all
         """
         name = name or work.__name__
         futures = []
-        for i, group in enumerate(self.groups):
-            mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
-            futures.append(
-                self.client.submit(
-                    Task(work, group, mine),
-                    *(array.futures[i] for array in held),
-                    key=_key(name),
-                    pure=False,
-                )
-            )
+        with _any_size():
+            for i, group in enumerate(self.groups):
+                mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
+                arrays = (array.futures[i] for array in held)
+                task = Task(work, (group,), mine)
+                futures.append(self.client.submit(task, *arrays, key=_key(name), pure=False))
         return futures
 
     def results(self, futures):
         """What the futures have come to, in order; a LodimError where they cannot."""
         return _results(self.client, futures)
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call without arguments, as a Task."""
-
-    work: object
-
-    def __call__(self):
-        with at_most(_threads()), single_blas():
-            return self.work()
 
 
 @dataclass(frozen=True)
@@ -161,16 +177,33 @@ class Each:
 
 @dataclass(frozen=True)
 class Task:
-    """A call that Dask moves to a group's worker as it is: it looks for no futures in it."""
+    """A call work(*first, *what is held on a worker, *last) that Dask moves as it is.
+
+    It is pickled as one piece of bytes: Dask sends arrays apart from what holds them, and they may
+    arrive where no number begins, which SciPy refuses and for which Numba compiles anew.
+    """
 
     work: object
-    group: Group
-    sent: tuple
+    first: tuple = ()
+    last: tuple = ()
+
+    def __reduce__(self):
+        import cloudpickle  # which distributed needs
+
+        return _task, (cloudpickle.dumps((self.work, self.first, self.last), protocol=4),)
 
     def __call__(self, *held):
-        threads = _threads()
-        with at_most(threads):
-            return self.work(self.group, threads, *held, *self.sent)
+        with at_most(_threads()), single_blas():
+            return self.work(*self.first, *map(_aligned, held), *self.last)
+
+
+def _task(pickled):
+    return Task(*pickle.loads(pickled))
+
+
+def _aligned(v):
+    """An array as kernels are compiled for: copied where it has come from another worker."""
+    return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _key(name):
@@ -468,7 +501,7 @@ def _field(rows, n, name, width, dtype=np.float64):
     return WorkerTiles(cluster, futures, n, (tiles.count(n), *width, TILE), dtype)
 
 
-def _read(group, threads, make):
+def _read(group, make):
     """The rows of a group: a dict of tiles X and of the columns that there are."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
@@ -491,12 +524,12 @@ def _as_tiles(v):
     return tiles.pad(v, tiles.count(len(v)))
 
 
-def _widths(group, threads, rows):
+def _widths(group, rows):
     """Axes of the columns between tiles and rows, by name."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
-def _one(group, threads, rows, name):
+def _one(group, rows, name):
     return rows[name]
 
 
@@ -518,39 +551,40 @@ def _merge(arrays, at, sent):
     return args
 
 
-def _map(group, threads, X, *rest):
+def _map(group, X, *rest):
     *held, function, at, sent = rest
     return function(X, *_merge(held, at, sent))
 
 
-def _fill(group, threads, X, *rest):
+def _fill(group, X, *rest):
     *held, name, at, sent, shape = rest
     args = _merge(held, at, sent)
     onto = at and at[-1] == len(args) - 1  # else zeros
     *args, out = (*args[:-1], args[-1].copy()) if onto else (*args, np.zeros((len(X), *shape)))
-    for_blocks(_find(name), count_blocks(X), X, *args, out, threads=threads)
+    for_blocks(_find(name), count_blocks(X), X, *args, out, threads=available_threads())
     return out
 
 
-def _span_sums(group, threads, X, *rest):
+def _span_sums(group, X, *rest):
     """Sums of the spans' partials, (n_spans, *shape)."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
-    for_blocks(_find(name), n_blocks, partials, X, *_merge(held, at, sent), threads=threads)
+    for_blocks(
+        _find(name), n_blocks, partials, X, *_merge(held, at, sent), threads=available_threads()
+    )
     spans = [partials[lo : lo + SPAN] for lo in range(0, n_blocks, SPAN)]
     return np.array([part.sum(axis=0) for part in spans])
 
 
-def _by_span(group, threads, X, *rest):
+def _by_span(group, X, *rest):
     *held, function, at, sent = rest
     out = []
-    with single_blas():
-        for first in range(0, len(X), PART_TILES):
-            part, start = slice(first, first + PART_TILES), group.lo * PART
-            lo, hi = first * TILE, min(first * TILE + PART, group.n_rows)
-            rows = slice(start + lo, start + hi)
-            out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
+    for first in range(0, len(X), PART_TILES):
+        part, start = slice(first, first + PART_TILES), group.lo * PART
+        lo, hi = first * TILE, min(first * TILE + PART, group.n_rows)
+        rows = slice(start + lo, start + hi)
+        out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
     return out
 
 
@@ -561,7 +595,7 @@ def _rowwise(rows, X, *rest):
     return work(X, *(next(flat) if there else None for there in given))
 
 
-def _take(group, threads, X, i):
+def _take(group, X, i):
     return X[i // TILE, ..., i % TILE]
 
 
@@ -569,13 +603,13 @@ def _cast(X, dtype):
     return X.astype(dtype)
 
 
-def _constant(group, threads, X, value):
+def _constant(group, X, value):
     return _as_tiles(np.full(group.n_rows, value))
 
 
-def _column(group, threads, X, values):
+def _column(group, X, values):
     return _as_tiles(values)
 
 
-def _varies(group, threads, X):
+def _varies(group, X):
     return tiles.varies(X)

@@ -1,0 +1,263 @@
+"""Tiles on the workers of a Dask cluster: the bits of a fit in memory, and what fails in words."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.design.batch import Batch
+from lodim.engine import row_keys, tiles, workers
+from lodim.engine.blocks import sum_blocks
+from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
+from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, loss_gradient
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("pyarrow")
+
+N = 140_000  # rows: two parts and a bit
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes of one thread; what Dask logs of those that are killed is not shown."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    loggers = [
+        logging.getLogger(f"distributed.{name}") for name in ("nanny", "scheduler", "client")
+    ]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    with distributed.LocalCluster(processes=True, **options) as cluster:
+        yield cluster
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder of four files with gaps, levels, weights and an offset; one level is in the last."""
+    folder = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["a", "b", "c"])
+    hinge = np.maximum(frame["a"] + frame["b"], 0.0)
+    frame["y"] = np.where(rng.random(N) < 1.0 / (1.0 + np.exp(-hinge)), "yes", "no")
+    frame["z"] = hinge + rng.normal(size=N)
+    frame["level"] = rng.choice(["u", "v"], N)
+    frame.loc[N - 500 :, "level"] = "w"
+    frame.loc[rng.random(N) < 0.01, "b"] = np.nan
+    frame["weight"], frame["known"] = rng.integers(0, 3, N).astype(float), rng.normal(size=N)
+    for k, lo in enumerate(range(0, N, 40_000)):
+        frame[lo : lo + 40_000].to_parquet(folder / f"part-{k}.parquet", index=False)
+    return folder
+
+
+def saved(fit, path):
+    fit.save(path)
+    return path.read_bytes()
+
+
+def boosts(data, **more):
+    given = {"weights": "weight", "m": 2, "lambda_": 0.01, "control": {"reference_rows": 50}}
+    return ld.gbmap("y ~ a + b + c + level", data, **given | more)
+
+
+def read_columns(batch):
+    """What makes part k of a batch: it is pickled with all rows, as no source would be."""
+    arrays = batch.X, batch.y, batch.weights
+
+    def make(k):
+        X, y, weights = arrays
+        rows = slice(k * workers.PART, min(len(y), (k + 1) * workers.PART))
+        part = X[tiles.of_rows(rows)], y[rows], weights[rows]
+        return Batch(*part, None, pd.RangeIndex(rows.start, rows.stop), np.arange(len(part[1])))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A batch of random rows, weights of zero among them."""
+    rng = np.random.default_rng(1)
+    X = tiles.pack(rng.normal(size=(N, 3)))
+    y, weights = rng.integers(0, 2, N).astype(float), rng.integers(0, 3, N).astype(float)
+    return Batch(X, y, weights, None, pd.RangeIndex(N), np.arange(N))
+
+
+@pytest.fixture(scope="module")
+def held(client, problem):
+    """Its tiles on the workers."""
+    return workers.read_parts(client, read_columns(problem), N, 3, np.float64)
+
+
+@pytest.mark.parametrize("model", ["boosts", "offset", "glm"])
+def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, model):
+    def fit(data, **more):
+        if model == "glm":
+            return ld.glm("y ~ a + b + level", data, weights="weight", covariance="HC1", **more)
+        rest = {"offset": "known", "dtype": "float32"} if model == "offset" else {}
+        return boosts(data, **rest, **more)
+
+    frame = pd.read_parquet(files)
+    at_once = saved(fit(frame), tmp_path / "a.lodim")
+    assert saved(fit(str(files / "*.parquet"), client=client), tmp_path / "b.lodim") == at_once
+
+
+def test_one_worker_gives_the_bytes_of_two(cluster, files, tmp_path):
+    source = str(files / "*.parquet")
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=False, **options) as one,
+        distributed.Client(one, set_as_default=False) as client,
+    ):
+        fit = ld.gbmap("z ~ a + level", source, m=2, lambda_=0.01, client=client)
+    frame = pd.read_parquet(files)
+    at_once = ld.gbmap("z ~ a + level", frame, m=2, lambda_=0.01)
+    assert saved(fit, tmp_path / "a.lodim") == saved(at_once, tmp_path / "b.lodim")
+
+
+def test_a_dask_frame_goes_to_the_client_of_the_process(client, files, tmp_path, monkeypatch):
+    dask = pytest.importorskip("dask.dataframe")
+    frame = pd.read_parquet(files)
+    called = []
+    read = workers.read_parts
+    monkeypatch.setattr(workers, "read_parts", lambda *a: called.append(1) or read(*a))
+    with client.as_current():
+        there = ld.gbmap("z ~ a + level", dask.from_pandas(frame, npartitions=3), m=1, lambda_=0.1)
+    here = ld.gbmap("z ~ a + level", frame, m=1, lambda_=0.1)
+    there, here = (fit.estimates.theta for fit in (there, here))
+    assert called and np.array_equal(there, here)
+
+
+def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
+    source = str(files / "*.parquet")
+    before = saved(boosts(source, client=client), tmp_path / "a.lodim")
+    started = threading.Event()
+
+    def kill():
+        started.wait()
+        os.kill(client.run(os.getpid).popitem()[1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    evaluations = 0
+    results = workers._results
+
+    def counted(client, futures):
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations == 20:  # in the middle of the first boost
+            started.set()
+            killer.join()
+        return results(client, futures)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "_results", counted)
+        after = saved(boosts(source, client=client), tmp_path / "b.lodim")
+    assert evaluations > 20
+    assert after == before
+
+
+def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
+    sizes = []
+    results = workers._results
+
+    def measured(client, futures):
+        found = results(client, futures)
+        sizes.append(sum(part.nbytes for part in found))
+        return found
+
+    columns = held.column(held.beside["y"][0]), held.constant(0.0), held.constant(1.0 / N)
+    theta, sign = np.random.default_rng(2).normal(size=(2, 5)), np.array([1.0, -1.0])
+    args = theta, np.arange(2), sign, 10.0, SOFTPLUS, LOGISTIC
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "_results", measured)
+        there = sum_blocks(loss_gradient, held, (2, 6), *columns, *args)
+    here = (problem.y, np.zeros(N), np.full(N, 1.0 / N))
+    here = (tiles.pad(v, len(problem.X)) for v in here)
+    assert np.array_equal(there, sum_blocks(loss_gradient, problem.X, (2, 6), *here, *args))
+    assert sizes == [3 * 2 * 6 * 8]  # spans of 65,536 rows, learners, numbers, bytes
+
+
+def test_rows_and_columns_come_back_as_they_were(held, problem):
+    i = np.random.default_rng(0).choice(N, 1000)
+    assert np.array_equal(tiles.rows(held, i), tiles.rows(problem.X, i))
+    assert np.array_equal(held.gather(), problem.X)
+    assert np.array_equal(held.beside["weights"][0], problem.weights)
+    assert tiles.varies(held).tolist() == [True] * 3
+    assert np.array_equal(row_keys.lengths(held, N), row_keys.lengths(problem.X, N))
+    other = np.arange(float(N))
+    assert held.column(other) is held.column(other)  # sent once
+    assert np.array_equal(tiles.by_row(held.column(other).gather(), N), other)
+
+
+def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
+    monkeypatch.setattr(workers, "GONE", 0.2)
+    monkeypatch.setattr(workers, "PATIENCE", 0.05)
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=False, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        X = workers.read_parts(client, read_columns(problem), N, 3, np.float64)
+        cluster.scale(0)
+        while client.nthreads():
+            time.sleep(0.01)
+        with pytest.raises(DeviceError, match="all workers of the Dask cluster are gone"):
+            X.varies()
+        with pytest.raises(DeviceError, match="has no worker"):
+            workers.read_parts(client, read_columns(problem), N, 3, np.float64)
+    with pytest.raises(DeviceError, match="no scheduler"):
+        workers.checked_client(client)
+
+
+def test_an_error_of_a_task_is_that_error(client):
+    def make(k):
+        raise DataError(f"part-{k}.parquet: it is truncated")
+
+    with pytest.raises(DataError, match=r"part-.\.parquet: it is truncated"):
+        workers.read_parts(client, make, N, 3, np.float64)
+
+
+def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):
+    monkeypatch.setattr(workers, "ROOM", 1e-9)
+    with pytest.raises(DataError, match=r"rows on a Dask worker take .* GB, and tcp.* start more"):
+        workers.read_parts(client, read_columns(problem), N, 3, np.float64)
+
+
+def test_versions_must_agree_and_processors_are_compared():
+    here = workers.host()
+    workers._compare({"tcp://a": here, "tcp://b": here})
+    with pytest.raises(DeviceError, match=r"tcp://b has numba 0\.1, and here it is"):
+        workers._compare({"tcp://a": here, "tcp://b": here | {"numba": "0.1"}})
+    with pytest.warns(DataWarning, match=r"unequal processors, .*tcp://a.*, other \(tcp://b\)"):
+        workers._compare({"tcp://a": here, "tcp://b": here | {"cpu": "other -x"}})
+    workers._compare({"tcp://a": here, "tcp://b": OSError("gone")})
+    with pytest.raises(DeviceError, match="tcp://b cannot run lodim: No module named 'lodim'"):
+        workers._compare({"tcp://b": ModuleNotFoundError("No module named 'lodim'")})
+
+
+def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
+    source = str(files / "*.parquet")
+    with pytest.raises(ArgumentError, match="client= is for files or a Dask frame"):
+        ld.gbmap("y ~ a", pd.read_parquet(files), m=1, lambda_=0.1, client=client)
+    with pytest.raises(ArgumentError, match=r"client must be a dask\.distributed\.Client, not 3"):
+        ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=3)
+    with pytest.raises(ArgumentError, match="sample= draws rows that are fitted here"):
+        ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, sample=1000)
+    with pytest.raises(DeviceError, match="engine='cuda' is for rows in this process"):
+        ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, engine="cuda")
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[dask\]'"):
+        workers.checked_client(3)
