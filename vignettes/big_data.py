@@ -35,7 +35,8 @@ import pandas as pd
 
 import lodim as ld
 
-folder = Path(tempfile.mkdtemp())
+kept = tempfile.TemporaryDirectory()
+folder = Path(kept.name)
 rng = np.random.default_rng(0)
 measured = ["displacement", "horsepower", "weight", "acceleration", "mpg"]
 for year, cars in ld.data("autompg").groupby("model_year"):
@@ -91,8 +92,8 @@ line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
-# Standard errors are those of independent rows. Ours are copies, so here they are sixteen times
-# too small: many rows are not much information.
+# Standard errors are those of independent rows. Ours are copies, so here they are some sixteen
+# times too small: many rows are not much information.
 #
 # ## What will it need?
 #
@@ -205,3 +206,6 @@ except ld.DataError as error:
 # %% [markdown]
 # A file that changes while a fit reads it, a folder without a file, a disk without room for the
 # scratch file: each is an error that names the file or the folder, and leaves nothing behind.
+
+# %%
+kept.cleanup()
