@@ -49,7 +49,7 @@
 #   through a network of $v$ bytes a second. They do not grow with the workers.
 #
 # The constants were measured with processes of one thread on one machine
-# (`benchmarks/workers.py`); $v$, which one machine cannot tell, is taken to be 1 GB/s, of a network
+# (`benchmarks/workers.py`, two learners side by side, as `gbmap` fits both signs); $v$, which one machine cannot tell, is taken to be 1 GB/s, of a network
 # of 10 Gbit/s.
 
 # %% tags=["remove-input"]
@@ -59,10 +59,9 @@ import numpy as np
 import pandas as pd
 
 table = pd.read_csv(Path("../benchmarks/results/workers.csv"))
-passes, empty = (table[table["what"] == what] for what in ("pass", "empty"))
-size = passes["rows"] * passes["features"] * passes["itemsize"]
-RATE = (size / passes["pass_s"])[passes["workers"] == 0].median()
-EACH, ROUND = np.polyfit(empty["workers"], empty["pass_s"], 1)
+FEATURES, BYTES, LEARNERS = 20, 8, 2  # of the passes in it
+RATE = (table["rows"] * FEATURES * BYTES / (table["memory_ms"] / 1e3)).median()
+EACH, ROUND = np.polyfit(table["workers"], table["idle_ms"] / 1e3, 1)
 LINK = 1e9
 pd.DataFrame(
     {
@@ -73,13 +72,14 @@ pd.DataFrame(
 ).round(3)
 
 # %% [markdown]
-# Measured passes of `gbmap`, with one learner, beside the formula. More workers than the machine
-# has cores cannot be faster, and the formula does not know of cores.
+# Measured passes of `gbmap`, for two learners and 20 features at 8 bytes, beside the formula: `sent`
+# and `answered` are bytes. More workers than the machine has cores cannot be faster, and the
+# formula does not know of cores.
 
 # %% tags=["remove-input"]
 
 
-def seconds(n, p, W, b=4, k=1):
+def seconds(n, p, W, b=4, k=2):
     """Parts of the time of a pass, a frame."""
     return pd.DataFrame(
         {
@@ -90,11 +90,11 @@ def seconds(n, p, W, b=4, k=1):
     )
 
 
-measured = passes[passes["workers"] > 0].copy()
-columns = (measured[name] for name in ("rows", "features", "workers", "itemsize"))
-measured["formula_s"] = seconds(*columns).sum(axis=1)
-shown = ["rows", "features", "workers", "pass_s", "formula_s", "sent_bytes", "received_bytes"]
-measured[shown].round(4)
+table["formula_ms"] = 1e3 * seconds(table["rows"], FEATURES, table["workers"], BYTES, LEARNERS).sum(
+    axis=1
+)
+shown = ["rows", "workers", "memory_ms", "pass_ms", "formula_ms", "kernel_ms", "sent", "answered"]
+table[shown].round(1)
 
 # %% [markdown]
 # ## 10 and 100 machines
