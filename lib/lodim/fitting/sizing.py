@@ -174,7 +174,7 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     arguments["control"] = control or None
     source = read_source(data)
     looked = _Looked(model, formula, arguments)
-    n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source)
+    n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source, data)
     design, batch = problem.design, problem.batch
     rows = round(n * batch.n / len(batch.index))
     rows = rows if wanted is None else min(rows, wanted)
@@ -227,7 +227,7 @@ class _Looked:
         words = f"{len(at):,} of {n:,} rows" if len(at) < n else f"all {n:,} rows"
         return n, self._prepare(data if len(at) == n else frames.take(data, at), at), words
 
-    def at_source(self, source):
+    def at_source(self, source, data):
         """(number of rows, Problem of some rows, words)."""
         self._need(source.names)
         source = source.select(self.names)
@@ -237,12 +237,13 @@ class _Looked:
             counted = ", all of which were read once to count them"
         try:
             parts = _first_rows(source, self.names, self._has_arrays())
-            data = frames.joined(parts, source.kind) if len(parts) > 1 else parts[0]
+            some = frames.joined(parts, source.kind) if len(parts) > 1 else parts[0]
+            frame = replace(columns.read_frame(some), names=source.names)
             at = np.arange(sum(map(len, parts)))
             words = f"{len(at):,} of {n:,} rows" + counted
-            return n, self._prepare(data, at), words
+            return n, self._prepare(frame, at), words
         except DataError:
-            problem = prepare(self.model, self.formula, source, self.arguments | {"sample": LOOK})
+            problem = prepare(self.model, self.formula, data, self.arguments | {"sample": LOOK})
             index = pd.RangeIndex(round(problem.batch.n))
             batch = replace(problem.batch, index=index)
             return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"

@@ -115,12 +115,12 @@ class Needs:
 
     row : for each row, what the Batch itself holds left out
     fixed : however many rows there are
-    passes : the least and the most that are usual, over all tiles
+    passes : the least and the most that are usual, over all tiles; None where no rule is known
     """
 
     row: int
     fixed: int
-    passes: tuple[int, int]
+    passes: tuple[int, int] | None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lodim.models.costnet.graph.build import make_network
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
-from lodim.models.costnet.settings import Settings
+from lodim.models.costnet.settings import Settings, needs
 
 __all__ = ["costnet", "from_state"]
 
@@ -296,6 +296,8 @@ SPEC = ModelSpec(
     title="cost-sensitive feature selection: the best model at every price",
     reference=REFERENCE,
     settings=Settings,
+    needs=needs,
+    streams=True,
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,

@@ -8,6 +8,7 @@ import numpy as np
 
 from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
 from lodim.errors import ArgumentError
+from lodim.fitting.spec import Needs
 from lodim.models.costnet.graph import parse
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
@@ -109,3 +110,17 @@ def _decreasing(lambdas):
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values < INFINITY)).all():
         raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas!r}")
     return tuple(np.unique(values)[::-1].tolist())
+
+
+def needs(problem, n):
+    """What a fit to n rows takes, as measured: scores, slopes, curvatures, and a sample of rows.
+
+    Least squares reads the features for their moments and once or twice more; how often others do
+    hangs on the penalties that are tried.
+    """
+    K, p = problem.family.n_scores, len(problem.design.names)
+    if problem.family.name == "gaussian":
+        return Needs(40, 600_000 * p, (2, 3))
+    if K == 1:
+        return Needs(28, 3_600_000 + 1_400_000 * p, None)
+    return Needs(8 * (2 * K**2 + 5 * K), 600_000 * p, None)

@@ -138,14 +138,14 @@ class Settings:
 def needs(problem, n):
     """What a fit to n rows takes, as measured: scores, gradients, a span of rows, and a sample.
 
-    A learner takes 5 to 14 passes (measured: 8 to 10 evaluations, 4 to 5 where m was chosen, and one
-    to add its score); chosen by cross-validation, each score has 1 to `max_stages` learners.
+    A learner takes 5 to 14 passes (measured: 8 to 10 evaluations, 4 to 5 where m was chosen, and
+    one to add its score); chosen by cross-validation, a score has 1 to `max_stages` learners.
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.name == "gaussian") + 8 * K + 3 * number
     row += 9 * number * (p > 128)
-    fixed = 5_000_000 + 250_000 * p + 5 * 8 * SPAN_ROWS * K
+    fixed = 3_500_000 + 250_000 * p + 5 * 8 * SPAN_ROWS * K
     if settings.m is None or settings.lambda_ is None:
         fixed = max(fixed, 16_000_000 + 500_000 * p)
     least, most = (1, settings.max_stages) if settings.m is None else (settings.m, settings.m)
