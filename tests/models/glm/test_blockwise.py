@@ -13,6 +13,7 @@ from lodim.engine import blocks, tiles
 from lodim.family import make
 from lodim.models.glm import blockwise, estimate, passes
 from lodim.models.glm.settings import Settings
+from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
 N = 70_001
 FAMILIES = ("gaussian", "binomial", "poisson", "gamma", "multinomial")
@@ -205,3 +206,24 @@ def test_memory(family):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes / 4  # of 65,536 rows at a time, and of some numbers of the rows drawn
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+@pytest.mark.parametrize("covariance", ["nonrobust", "HC3"])
+def test_a_file_holds_the_same_as_memory(family, covariance, tmp_path):
+    X, y = frame(66_000, 3)
+    y = y if family == "gaussian" else (y > 1.0).astype(float)
+    files = []
+    for at in (None, in_file(tmp_path, X)):
+        problem = problem_of(ld.glm, X, y, {"covariance": covariance}, at)
+        files.append(saved(problem.spec.fit(problem), tmp_path))
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "multinomial"])
+def test_cross_validation_of_streamed_rows(family, tmp_path, monkeypatch):
+    X, y = frame(66_000, 3)
+    y = y if family == "gaussian" else np.digitize(y, [0.0, 1.0]).astype(float)
+    problem = problem_of(ld.glm, X, y, {}, in_file(tmp_path, X))
+    cv = cross_validate(problem, monkeypatch, folds=3)
+    assert cv.best.deviance < problem.null_deviance()

@@ -293,6 +293,7 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="costnet",
+    streams=True,
     title="cost-sensitive feature selection: the best model at every price",
     reference=REFERENCE,
     settings=Settings,

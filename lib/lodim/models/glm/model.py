@@ -29,7 +29,8 @@ def glm(
     """Generalized linear model by maximum likelihood, with its inference.
 
     g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic, multinomial logistic,
-    Poisson and gamma regression by statsmodels, behind the formulas of lodim.
+    Poisson and gamma regression by statsmodels (of many rows: see Notes), behind the formulas of
+    lodim.
 
     Parameters
     ----------
@@ -99,6 +100,11 @@ def glm(
     dispersion is estimated (gaussian, gamma), with the residual degrees of freedom, or of G
     clusters with G - 1; else the normal distribution. The dispersion is Pearson's X2 over the
     residual degrees of freedom.
+
+    More than 65,536 rows are passed over span by span, and none of their features is copied: a QR
+    decomposition of all rows says what is aliased and gives a basis for Newton's method, so that
+    the digits are those of fewer rows. There separation is judged by the information alone, which
+    vanishes, and the rows kept for the plots are drawn by position.
 
     A saved fit holds, of single training rows, label, mean, residuals, leverage and Cook's distance
     of at most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from lodim.engine.blocks import SPAN_ROWS
 from lodim.models.glm.likelihood import DISPERSED
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
@@ -158,5 +159,6 @@ def _made_of(terms):
 def _method(fit):
     if fit.family.name == "gaussian":
         return "least squares"
-    how = "Newton's method" if fit.family.name == "multinomial" else "reweighted least squares"
+    newton = fit.family.name == "multinomial" or fit.n > SPAN_ROWS
+    how = "Newton's method" if newton else "reweighted least squares"
     return f"{how} in {fit.log['n_iter']} iterations"

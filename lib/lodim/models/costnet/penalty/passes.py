@@ -106,6 +106,8 @@ def _slopes(lo, hi, partials, X, r):
         total = partials[block]
         total[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            if not r[t].any():  # rows that are held out have no weight
+                continue
             for k in range(r.shape[1]):
                 row = r[t, k]
                 part = 0.0
@@ -190,6 +192,8 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
     for chunk in range(lo, hi):
         first = bounds[chunk] * TILES_PER_BLOCK
         for t in range(first, min(bounds[chunk + 1] * TILES_PER_BLOCK, X.shape[0])):
+            if not h[t].any():
+                continue
             for a in range(C):
                 if columns[a] >= 0:
                     for i in range(TILE):
