@@ -155,7 +155,6 @@ SPEC = ModelSpec(
     reference=REFERENCE,
     settings=Settings,
     needs=needs,
-    streams=True,
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,
