@@ -37,7 +37,7 @@
 #
 # | | |
 # |---|---|
-# | Memory of a worker | $n (p b + 64) / W$ bytes for $n$ rows of $p$ features at $b$ bytes (8, or 4 by `dtype="float32"`) on $W$ workers; at most 60 % of the worker's limit, else an error says so before rows are read |
+# | Memory of a worker | $n (p b + 64) / W$ bytes for $n$ rows of $p$ features at $b$ bytes (8, or 4 by `dtype="float32"`) on $W$ workers; at most 60 % of the worker's limit, else an error says so before the features are made |
 # | A pass | $T = \dfrac{n p b}{W r} + c + W m + \dfrac{8 k (p + 3)}{v} \cdot \dfrac{n}{65536}$ |
 #
 # with
@@ -150,7 +150,7 @@ best
 #
 # - *A worker dies*: Dask gives its parts to others, which read them again from the files and make
 #   what stood beside them by the same pure tasks; the fit goes on to the same bits. The others need
-#   the memory for it. Workers that join later get only such parts.
+#   the memory for it. Workers that join later help with such parts alone.
 # - *Workers die over the same rows again and again*, as they do where memory is short: an error says
 #   so.
 # - *All workers are gone*: the fit waits 30 seconds for others, then ends in an error.
@@ -163,6 +163,6 @@ best
 #
 # Sums come back to one process, which adds them, and steps of the optimizer are made there: a pass
 # cannot be shorter than its messages, and features by the ten thousand make the sums large. The
-# response, weights and scores of all rows are in the memory of that process too, some 40 bytes a
-# row. Constants above are of one machine: between machines a message takes longer by the network's
+# response, the weights and the places of all rows are in the memory of that process too, 8 bytes
+# each a row. Constants above are of one machine: between machines a message takes longer by the network's
 # delay, some 0.1 to 0.5 ms in one hall, which all workers wait for side by side.
