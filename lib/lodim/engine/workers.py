@@ -83,10 +83,8 @@ def run_tasks(client, work, shared, each):
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
-        futures = [
-            client.submit(Task(work, last=args), there, key=_key("pass"), pure=False)
-            for args in each
-        ]
+        tasks = [Task(work, last=args) for args in each]
+        futures = _submit(client, "pass", tasks, [there] * len(tasks))
     return _results(client, futures)
 
 
@@ -154,14 +152,12 @@ class Cluster:
         held : WorkerTiles; sent : of each group its own, or one for all
         """
         name = name or work.__name__
-        futures = []
+        tasks = []
+        for i, group in enumerate(self.groups):
+            mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
+            tasks.append(Task(work, (group,), mine))
         with _any_size():
-            for i, group in enumerate(self.groups):
-                mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
-                arrays = (array.futures[i] for array in held)
-                task = Task(work, (group,), mine)
-                futures.append(self.client.submit(task, *arrays, key=_key(name), pure=False))
-        return futures
+            return _submit(self.client, name, tasks, *(array.futures for array in held))
 
     def results(self, futures):
         """What the futures have come to, in order; a LodimError where they cannot."""
@@ -204,6 +200,16 @@ def _task(pickled):
 def _aligned(v):
     """An array as kernels are compiled for: copied where it has come from another worker."""
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
+
+
+def _submit(client, name, tasks, *held):
+    """Futures of tasks, each with its own of the futures that are held, in one message."""
+    keys = [_key(name) for _ in tasks]
+    return client.map(_call, tasks, *held, key=keys, pure=False)
+
+
+def _call(task, *held):
+    return task(*held)
 
 
 def _key(name):
