@@ -48,11 +48,11 @@
 # - the sums that come back: $k (p + 3)$ numbers a part, where $k$ learners are fitted side by side,
 #   through a network of $v$ bytes a second. They do not grow with the workers.
 #
-# The constants were measured with processes of one thread on one machine
-# (`benchmarks/workers.py`, two learners side by side, as `gbmap` fits both signs); $v$, which one machine cannot tell, is taken to be 1 GB/s, of a network
-# of 10 Gbit/s.
-# The workers of one machine share its cores with the scheduler, so that $m$ has their own work in it,
-# which on a cluster is done side by side: it is rather too large.
+# The constants were measured with processes of one thread on one machine (`benchmarks/workers.py`,
+# two learners side by side, as `gbmap` fits both signs); $v$, which one machine cannot tell, is
+# taken to be 1 GB/s, of a network of 10 Gbit/s. The workers of one machine share its cores with the
+# scheduler, so that $m$ has their own work in it, which on a cluster is done side by side: it is
+# rather too large.
 
 # %% tags=["remove-input"]
 from pathlib import Path
