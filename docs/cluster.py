@@ -35,23 +35,27 @@
 #
 # ## What it costs
 #
-# | | |
-# |---|---|
-# | Memory of a worker | $n (p b + 64) / W$ bytes for $n$ rows of $p$ features at $b$ bytes (8, or 4 by `dtype="float32"`) on $W$ workers; at most 60 % of the worker's limit, else an error says so before the features are made |
-# | A pass | $T = \dfrac{n p b}{W r} + c + W m + \dfrac{8 k (p + 3)}{v} \cdot \dfrac{n}{65536}$ |
+# A worker holds `n (p b + 64) / W` bytes, for `n` rows of `p` features at `b` bytes (8, or 4 by
+# `dtype="float32"`) on `W` workers. That may be 60 % of its limit; where it is more, an error says
+# so before the features are made. A pass takes
+#
+# ```text
+# T = n p b / (W r)  +  c + W m  +  8 k (p + 3) n / (65536 v)
+#     the features      messages    the sums
+# ```
 #
 # with
 #
-# - $r$, bytes of features that a worker passes over in a second,
-# - $c$, what a round costs however many workers there are, and $m$, what each of them adds: its task
+# - `r`, bytes of features that a worker passes over in a second,
+# - `c`, what a round costs however many workers there are, and `m`, what each of them adds: its task
 #   at the scheduler, its message there and back,
-# - the sums that come back: $k (p + 3)$ numbers a part, where $k$ learners are fitted side by side,
-#   through a network of $v$ bytes a second. They do not grow with the workers.
+# - the sums that come back: `k (p + 3)` numbers a part, where `k` learners are fitted side by side,
+#   through a network of `v` bytes a second. They do not grow with the workers.
 #
 # The constants were measured with processes of one thread on one machine (`benchmarks/workers.py`,
-# two learners side by side, as `gbmap` fits both signs); $v$, which one machine cannot tell, is
+# two learners side by side, as `gbmap` fits both signs); `v`, which one machine cannot tell, is
 # taken to be 1 GB/s, of a network of 10 Gbit/s. The workers of one machine share its cores with the
-# scheduler, so that $m$ has their own work in it, which on a cluster is done side by side: it is
+# scheduler, so that `m` has their own work in it, which on a cluster is done side by side: it is
 # rather too large.
 
 # %% tags=["remove-input"]
@@ -120,7 +124,9 @@ cases.round(3)
 # %% [markdown]
 # Workers pay as long as what one more saves of the first term is more than its message: up to
 #
-# $$W = \sqrt{\frac{n p b}{r m}},$$
+# ```text
+# W = sqrt(n p b / (r m))
+# ```
 #
 # where a pass is as short as it gets; half as many take hardly longer. Here, for 50 features at 4
 # bytes:
@@ -134,7 +140,7 @@ best
 # %% [markdown]
 # ## Choosing
 #
-# - **As many workers as hold the features**, by the first line of the table, is the least; more only
+# - **As many workers as hold the features**, by the memory of each, is the least; more only
 #   make passes shorter.
 # - **One worker a machine, with all its threads**, is better than one for each thread: a message
 #   serves all of them, and the bits are the same.
@@ -166,5 +172,5 @@ best
 # Sums come back to one process, which adds them, and steps of the optimizer are made there: a pass
 # cannot be shorter than its messages, and features by the ten thousand make the sums large. The
 # response, the weights and the places of all rows are in the memory of that process too, 8 bytes
-# each a row. Constants above are of one machine: between machines a message takes longer by the network's
-# delay, some 0.1 to 0.5 ms in one hall, which all workers wait for side by side.
+# each a row. Constants above are of one machine: between machines a message takes longer by the
+# network's delay, some 0.1 to 0.5 ms in one hall, which all workers wait for side by side.
