@@ -75,6 +75,27 @@ table = pd.read_csv(results / "proset.csv")
 table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=False).round(3)
 
 # %% [markdown]
+# ## Data that are not in memory
+#
+# `benchmarks/out_of_core.py`: a Parquet set of noise that does not compress. A pass of `gbmap` over
+# its scratch file of so many GiB, first read from the disk, then from the page cache, beside the
+# disk's own speed (`cold_ratio`) and the pass in memory (`warm_ratio`); whole fits, with the peak
+# of the memory that the process takes for itself (`anon_mib`, of which `base_mib` before), and
+# seconds by stage; whether `save()` writes the same bytes as in memory.
+
+# %% tags=["remove-input"]
+table = pd.read_csv(results / "out_of_core.csv").set_index(["what", "model"])
+columns = ["gib", "rows", "direct_s", "cold_s", "memory_s", "warm_s", "cold_ratio", "warm_ratio"]
+table.loc[["pass"], columns].round(3)
+
+# %% tags=["remove-input"]
+columns = ["gib", "rows", "anon_mib", "base_mib", "scan_s", "moments_s", "write_s", "fit_s"]
+table.loc[["fit"], columns].round(1)
+
+# %% tags=["remove-input"]
+table.loc[["bytes"], ["rows", "equal"]]
+
+# %% [markdown]
 # ## The first call
 #
 # Kernels are compiled when they are first needed, which takes seconds once, and kept. `python -m

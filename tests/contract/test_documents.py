@@ -186,6 +186,13 @@ CLAIMS = {
     "production": {
         "answered all patients as `predict` did, to 1e-9": "max(gap_sql, gap_onnx) < 1e-9",
     },
+    "big_data": {
+        "the same fit: what `save` writes is equal byte by byte": "len(saved) == 1",
+        "horsepower is unknown in five of the thirteen years":
+            "frame.groupby('model_year')['horsepower'].count().lt("
+            "frame.groupby('model_year').size()).sum() == 5",
+        "A single file once more": "len(saved) == 1 and len(list(folder.glob('*.lodim'))) == 4",
+    },
     "uncertainty": {
         "the heaviest quarter is always covered, the lightest less often":
             "intervals.coverage(new, 'weight').query('coverage == 1').index[-1] == 3"
@@ -383,7 +390,7 @@ def test_what_renders_the_vignettes():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     needs = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
-    packages = {re.split("[<>=]", line)[0].strip() for line in needs.splitlines()}
+    packages = {re.split(r"[\[<>=]", line)[0].strip() for line in needs.splitlines()}
     for name in VIGNETTES:
         nodes = [n for _, code in cells(name) for n in ast.walk(ast.parse(code))]
         used = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
