@@ -1,12 +1,14 @@
 """What glm estimates, and what its diagnostic plots show."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
+from lodim.engine.spans import over_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -53,9 +55,9 @@ class Estimates:
     def scores_of(self, batch, family):
         """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
         out = np.zeros((batch.n, family.n_scores))
-        for part in row_spans(batch.n):
-            X = tiles.unpack(batch.X[tiles.of_rows(part)], part.stop - part.start)
-            out[part] = self.score(with_constant(X), family)
+        each = over_spans(partial(_scores, self, family), batch.X, batch.n)
+        for part, own in zip(row_spans(batch.n), each, strict=True):
+            out[part] = own[: part.stop - part.start]
         return out
 
     def standard_error(self, X):
@@ -138,3 +140,8 @@ class Diagnostics:
     pearson: np.ndarray
     leverage: np.ndarray
     cook: np.ndarray
+
+
+def _scores(estimates, family, X):
+    """Scores of all rows of tiles, what fills the last one among them."""
+    return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
