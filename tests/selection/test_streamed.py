@@ -10,6 +10,7 @@ import pytest
 import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
 from lodim.design.design import Design
+from lodim.selection.cv import fold_splits
 from lodim.selection.folds import assign_in_place
 from streamed_batches import cross_validate, frame, in_file, problem_of
 
@@ -38,6 +39,12 @@ def test_folds_are_whole_blocks(problem):
     assert (assign_in_place(problem.batch, 4, 2) != fold).any()
     given = np.arange(N) % 3
     np.testing.assert_array_equal(assign_in_place(problem.batch, given, 0), given)
+
+
+def test_rows_of_a_draw_stand_in_their_order(problem):
+    """Their positions are searched in, as proset's prototypes are among its rows."""
+    for part in fold_splits(problem.batch, None, 0, True)[0]:
+        assert (np.diff(part.rows) > 0).all()
 
 
 def test_what_blocks_cannot_do_is_refused(problem):
