@@ -78,7 +78,7 @@ def _few_rows(batch, levels, seed):
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
-        return subset(batch, row_keys.sample_of(batch, some, seed))
+        return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
     batch = counted(batch)
     if batch.n <= MOST_ROWS:
         return batch

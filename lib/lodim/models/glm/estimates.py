@@ -83,10 +83,20 @@ class Estimates:
         return (np.abs(others - made) <= MADE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Coefficients (q, S) per unit of the features, and their covariance (S q, S q)."""
+        """Coefficients (q, S) per unit of the features, their covariance and standard errors.
+
+        The covariance (S q, S q) is infinite where it exceeds double precision, as of a feature in
+        units of 1e-160; the standard errors (q, S) are not, which are powers of two times those in
+        other units.
+        """
         T = self._to_units_of_data(mean, scale)
-        whole = np.kron(np.eye(self.coef.shape[1]), T)
-        return T @ self.coef, whole @ self.cov @ whole.T
+        q, S = self.coef.shape
+        unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
+        whole = np.ldexp(np.kron(np.eye(S), T), -unit[:, None])
+        cov = whole @ self.cov @ whole.T
+        error = np.ldexp(np.sqrt(np.maximum(np.diag(cov), 0.0)), unit).reshape(S, q).T
+        with np.errstate(over="ignore", under="ignore"):
+            return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
         """Coefficients per unit of the features without a finite estimate, (q, S) bool."""
