@@ -175,6 +175,17 @@ def test_a_file_that_is_read_is_not_written_over(cars, files, tmp_path):
     assert first.read_bytes() == before
 
 
+def test_text_among_numbers_and_paths_where_frames_are_meant_are_named(cars, tmp_path):
+    fit = ld.glm("mpg ~ weight", cars)
+    file = tmp_path / "new.csv"
+    file.write_text("mpg,weight\n20,2000\n21,n.a.?\n22,2200\n")
+    with pytest.raises(ld.DataError, match=r"held numbers .* and now holds 'n\.a\.\?'"):
+        fit.predict(file)
+    for ask in (lambda: fit.check(file), lambda: ld.effects(fit, str(file))):
+        with pytest.raises(ld.DataError, match=r"not the path '.*new.csv': .*read this one first"):
+            ask()
+
+
 def test_nothing_is_left_after_an_interrupt(cars, files, tmp_path, monkeypatch):
     fit = ld.gbmap("mpg ~ weight + origin", cars, m=1, lambda_=0.1)
     before, predict, calls = sorted(os.listdir(tmp_path)), fit._predict, []
