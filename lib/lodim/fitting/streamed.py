@@ -54,7 +54,9 @@ def streaming(method):
     output = inspect.Parameter(
         "output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | PathLike | None
     )
-    call.__signature__ = signature.replace(parameters=[*given, output])
+    rest = [p for p in given if p.kind is inspect.Parameter.VAR_KEYWORD]
+    named = [p for p in given if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    call.__signature__ = signature.replace(parameters=[*named, output, *rest])
     call.__doc__ = _with_output(method.__doc__)
     return call
 
