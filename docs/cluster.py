@@ -128,7 +128,7 @@ cases.round(3)
 # W = sqrt(n p b / (r m))
 # ```
 #
-# where a pass is as short as it gets; half as many take hardly longer. Here, for 50 features at 4
+# where a pass is as short as it gets; half as many take at most a quarter longer. Here, for 50 features at 4
 # bytes:
 
 # %% tags=["remove-input"]
