@@ -128,7 +128,7 @@ cases.round(3)
 # W = sqrt(n p b / (r m))
 # ```
 #
-# where a pass is as short as it gets; half as many take hardly longer. Here, for 50 features at 4
+# where a pass is as short as it gets; half as many take at most a quarter longer. Here, for 50 features at 4
 # bytes:
 
 # %% tags=["remove-input"]
@@ -147,9 +147,9 @@ best
 # - **Equal machines**: the slowest one sets the pace, as parts are shared evenly. Processors of
 #   several kinds may differ in the last bits; a warning names them.
 # - **`dtype="float32"`** halves memory and time.
-# - **Passes**: `fit.log["n_eval"]` of `gbmap`, the printed iterations of `glm`; cross-validation
-#   multiplies them by folds and penalties. A `sample=` on one machine settles a formula and its
-#   settings sooner.
+# - **Passes**: the sum of `fit.log["n_eval"]` of `gbmap`, the printed iterations of `glm`;
+#   cross-validation multiplies them by folds and penalties. A `sample=` on one machine settles a
+#   formula and its settings sooner.
 # - **Files** must be at the same path on all workers, or a Dask frame brings its own. Of a Dask
 #   frame the partitions are computed once for each pass over the data (`persist()` keeps them); its
 #   rows must come in the same order each time, which is looked at.
@@ -169,8 +169,10 @@ best
 #
 # ## Limits
 #
-# Sums come back to one process, which adds them, and steps of the optimizer are made there: a pass
-# cannot be shorter than its messages, and features by the ten thousand make the sums large. The
-# response, the weights and the places of all rows are in the memory of that process too, 8 bytes
-# each a row. Constants above are of one machine: between machines a message takes longer by the
-# network's delay, some 0.1 to 0.5 ms in one hall, which all workers wait for side by side.
+# Sums come back to one process, which adds them, and steps of the optimizer are made there: a
+# pass cannot be shorter than its messages, and features by the ten thousand make the sums large.
+# The response, the weights and the places of all rows are in the memory of that process too, 8
+# bytes each a row, and in `ld.cv` the scores of the held-out rows come back after each boost of
+# each fold, 8 bytes a row (and class) more. Constants above are of one machine: between machines
+# a message takes longer by the network's delay, some 0.1 to 0.5 ms in one hall, which all workers
+# wait for side by side.

@@ -263,6 +263,21 @@ def test_new_rows_of_several_files_are_predicted_into_one(tmp_path, capsys):
     assert "no file matches" in said.err and said.out == ""
 
 
+def test_no_file_that_is_read_is_written_over(tmp_path, capsys):
+    ld.data("autompg").to_csv(tmp_path / "d.csv", index=False)
+    ld.data("autompg").to_parquet(tmp_path / "d.parquet")
+    for data, new, out in (
+        ("autompg", "d.csv", "d.csv"), ("d.parquet", "d.csv", "d.parquet"),
+        ("autompg", "*.parquet", "d.parquet"),
+    ):  # fmt: skip
+        before = (tmp_path / out).read_bytes()
+        words = [data if data == "autompg" else str(tmp_path / data), *QUICK]
+        words += ["--predict", str(tmp_path / new), "--output", str(tmp_path / out)]
+        assert main(["gbmap", "mpg ~ .", *words]) == 2
+        assert "a file that is read too" in capsys.readouterr().err
+        assert (tmp_path / out).read_bytes() == before
+
+
 @pytest.mark.parametrize("escaped", [False, True])
 def test_texts_that_a_spreadsheet_would_run(tmp_path, escaped):
     """Heads, row labels and classes; numbers below zero stay numbers."""

@@ -174,6 +174,8 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.report and isinstance(data, str):
         raise ArgumentError(f"--report shows rows of a table in memory, and {args.data!r} is none")
     new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
+    if new is not None:
+        output_file.check_apart(args.output, [*_paths(args.data, data), *_paths(args.predict, new)])
     fit = model(args.formula, data, **arguments)
     print(fit.summary())
     if args.save:
@@ -237,6 +239,12 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
         raise ArgumentError(f"--sep and --decimal are for one CSV file, and {name!r} is none")
     read_source(name)  # so that what cannot be read is told before a fit begins
     return name
+
+
+def _paths(name, data):
+    """Paths of the files that some data of a name were read from, or are read from later."""
+    source = read_source(data) if isinstance(data, str) else None
+    return [name] if source is None else source.paths
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:

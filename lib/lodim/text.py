@@ -4,6 +4,7 @@ import difflib
 from itertools import zip_longest
 
 COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
+UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def near_matches(name, names):
@@ -53,3 +54,11 @@ def shorten(names, room):
 def counted(n, noun):
     """A number and its noun, in the plural but for one."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def size_in_bytes(n):
+    """A number of bytes, to three digits, in a unit that suits it."""
+    for unit, name in UNITS:
+        if n >= unit:
+            return f"{n / unit:.3g} {name}"
+    return f"{n:.0f} bytes"

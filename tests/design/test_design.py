@@ -519,7 +519,7 @@ def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
     design = Design.learn("y ~ .", few)[0]
     monkeypatch.setattr("lodim.engine.tiles.empty", full)
     for call in (lambda: Design.learn("y ~ .", few), lambda: design.apply(few)):
-        with pytest.raises(DataError, match=r"30 rows x 3 features, 0\.0 GB, do not fit"):
+        with pytest.raises(DataError, match=r"30 rows x 3 features, 720 bytes, do not fit"):
             call()
 
 

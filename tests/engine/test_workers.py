@@ -263,3 +263,12 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[dask\]'"):
         dask_cluster.checked_client(3)
+
+
+@pytest.mark.parametrize("model", [ld.gbmap, ld.glm])
+def test_cross_validation_on_workers_is_that_of_files(client, files, model):
+    more = {"m": 2, "grid": {"lambda_": [0.01, 1.0]}} if model is ld.gbmap else {}
+    given = {"data": files, "weights": "weight", "folds": 3, "seed": 1} | more
+    here = ld.cv(model, "y ~ a + b + level", **given)
+    there = ld.cv(model, "y ~ a + b + level", client=client, **given)
+    pd.testing.assert_frame_equal(here.tidy(), there.tidy(), check_exact=True)

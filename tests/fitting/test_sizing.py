@@ -87,13 +87,15 @@ def test_passes_over_the_features_lie_between_those_that_are_told(rows):
     assert least <= fit.log["n_eval"].sum() + 4 <= most
 
 
-def test_scratch_space_samples_and_what_needs_all_rows(files, tmp_path):
+def test_scratch_space_samples_and_what_needs_all_rows(files, tmp_path, monkeypatch):
     told = ld.estimate(ld.glm, "y ~ x0 + x1", files, control={"scratch": str(tmp_path)})
     assert told.scratch == str(tmp_path) and str(tmp_path) in str(told).replace("\n", "")
     kept = ld.estimate(ld.glm, "y ~ x0 + x1", files)
     assert kept.memory_bytes - told.memory_bytes == kept.tile_bytes == told.tile_bytes
     drawn = ld.estimate(ld.glm, "y ~ x0 + x1", files, sample=1000)
     assert drawn.rows == 1000 and drawn.tile_bytes == tiles.count(1000) * 2 * 64 * 8
+    assert "sample=" not in str(ld.estimate(ld.melm, "c ~ x0 + x1", files))
+    monkeypatch.setattr("lodim.fitting.sizing.fits_memory", lambda *_: False)
     assert "sample=" in str(ld.estimate(ld.melm, "c ~ x0 + x1", files))
 
 

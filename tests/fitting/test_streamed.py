@@ -156,6 +156,36 @@ def test_what_is_wrong_is_told_with_its_file_and_row_and_leaves_nothing(cars, fi
         fit.predict(cars, output=tmp_path / "no folder" / "out.csv")
 
 
+def test_a_summary_says_that_rows_were_drawn(cars, files):
+    for data in (cars, files):
+        said = ld.glm("mpg ~ weight", data, sample=100).summary().notes[-1]
+        assert said.startswith("Fitted to 100 rows of the data, drawn at random")
+    assert "drawn" not in str(ld.glm("mpg ~ weight", cars).summary())
+
+
+def test_a_file_that_is_read_is_not_written_over(cars, files, tmp_path):
+    fit = ld.glm("mpg ~ weight", cars)
+    first = tmp_path / "part-0.parquet"
+    before = first.read_bytes()
+    (tmp_path / "link.parquet").symlink_to(first)
+    for out in (first, f"{tmp_path}/../{tmp_path.name}/part-0.parquet", tmp_path / "link.parquet"):
+        for ask in (fit.predict, fit.augment):
+            with pytest.raises(ld.ArgumentError, match="a file that is read too"):
+                ask(files, output=out)
+    assert first.read_bytes() == before
+
+
+def test_text_among_numbers_and_paths_where_frames_are_meant_are_named(cars, tmp_path):
+    fit = ld.glm("mpg ~ weight", cars)
+    file = tmp_path / "new.csv"
+    file.write_text("mpg,weight\n20,2000\n21,n.a.?\n22,2200\n")
+    with pytest.raises(ld.DataError, match=r"held numbers .* and now holds 'n\.a\.\?'"):
+        fit.predict(file)
+    for ask in (lambda: fit.check(file), lambda: ld.effects(fit, str(file))):
+        with pytest.raises(ld.DataError, match=r"not the path '.*new.csv': .*read this one first"):
+            ask()
+
+
 def test_nothing_is_left_after_an_interrupt(cars, files, tmp_path, monkeypatch):
     fit = ld.gbmap("mpg ~ weight + origin", cars, m=1, lambda_=0.1)
     before, predict, calls = sorted(os.listdir(tmp_path)), fit._predict, []

@@ -67,6 +67,7 @@ def test_given_folds_speak_of_all_rows(batch):
         (pd.array([None, *[1] * (N - 1)], dtype="Int64"), "missing"),
         (np.array([1, *["a"] * (N - 1)], object), "several kinds"),
         ([np.nan, *["a", "b"] * (N // 2)][:N], "missing"),
+        (np.array(["NaT", *["2020", "2021"] * N][:N], "datetime64[ns]"), "missing"),
     ],
 )  # fmt: skip
 def test_bad_folds(batch, folds, word):

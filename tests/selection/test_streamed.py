@@ -10,8 +10,10 @@ import pytest
 import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
 from lodim.design.design import Design
+from lodim.fitting.spec import in_memory
+from lodim.selection.cv import fold_splits
 from lodim.selection.folds import assign_in_place
-from streamed_batches import cross_validate, frame, in_file, problem_of
+from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
 N = 70_000
 EXACT = {"activation": "identity", "m": 1, "lambda_": 0.1, "threads": 2}
@@ -38,6 +40,12 @@ def test_folds_are_whole_blocks(problem):
     assert (assign_in_place(problem.batch, 4, 2) != fold).any()
     given = np.arange(N) % 3
     np.testing.assert_array_equal(assign_in_place(problem.batch, given, 0), given)
+
+
+def test_rows_of_a_draw_stand_in_their_order(problem):
+    """Their positions are searched in, as proset's prototypes are among its rows."""
+    for part in fold_splits(problem.batch, None, 0, True)[0]:
+        assert (np.diff(part.rows) > 0).all()
 
 
 def test_what_blocks_cannot_do_is_refused(problem):
@@ -110,19 +118,42 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_what_needs_all_rows_says_so(name, monkeypatch):
-    data = ld.data("iris")
-    fit, learn = ld.gbmap(IRIS, data, **CALL), Design.learn
+def stream_iris(monkeypatch):
+    """Have every design learnt from iris give a batch that says it is streamed, of N rows."""
+    learn = Design.learn
 
     def streamed(*arguments, **named):
         design, batch = learn(*arguments, **named)
         return design, replace(batch, rows=np.arange(N), streamed=True)
 
     monkeypatch.setattr(Design, "learn", streamed)
-    words = rf"{name}(\(\))? needs all rows at once, and 70,000 rows of 4 columns.*bytes"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_needs_all_rows_says_so(name, monkeypatch):
+    data = ld.data("iris")
+    fit = ld.gbmap(IRIS, data, **CALL)
+    stream_iris(monkeypatch)
+    monkeypatch.setattr("lodim.design.scratch.free_memory", lambda: 4e6)
+    monkeypatch.setattr("lodim.fitting.spec.free_memory", lambda: 4e6)
+    words = rf"{name}(\(\))? needs all rows at once, and the features of 70,000 rows, 4 columns, "
+    words += "take 2.24 MB: too much for the 4 MB of memory that are free"
     with pytest.raises(ld.ArgumentError, match=words):
         WHOLE[name](data, fit)
+
+
+def test_rows_that_fit_into_memory_are_taken_as_a_frame(problem):
+    batch = in_memory("ripr", problem.batch)
+    assert problem.batch.in_place and not batch.in_place and batch.X is problem.batch.X
+
+
+@pytest.mark.parametrize("model", [ld.ripr, ld.melm])
+def test_models_that_need_all_rows_take_files(model, tmp_path, monkeypatch):
+    data = ld.data("iris")
+    data.to_parquet(tmp_path / "iris.parquet")
+    expected = saved(model(IRIS, data), tmp_path)
+    monkeypatch.setattr("lodim.design.batch.SPAN_ROWS", 100)
+    assert saved(model(IRIS, tmp_path / "iris.parquet"), tmp_path) == expected
 
 
 def test_blocks_held_out_are_not_read(problem):

@@ -25,7 +25,7 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting.spec import check_copies
+from lodim.fitting.spec import in_memory
 from lodim.report.tables import Report
 from lodim.selection.folds import assign
 
@@ -137,7 +137,7 @@ def compare(
         threads = whole("threads", threads)
     kept = {"weights": weights, "groups": groups}
     design, batch = Design.learn(formula, data, missing="indicator", **kept)
-    check_copies("compare()", batch)
+    batch = in_memory("compare()", batch)
     if design.response is None:
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"

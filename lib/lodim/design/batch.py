@@ -20,7 +20,7 @@ class Batch:
     weights : (n,) float64 as given; None where all are one
     offset : (n,) or (n, K) float64; None without
     index : labels of all N rows of the frame
-    rows : (n,) int64, positions of the complete rows in `index`
+    rows : (n,) int64, positions of the complete rows in `index`, ascending
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without

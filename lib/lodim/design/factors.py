@@ -274,11 +274,19 @@ def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
     source = table.complete(factor.name)
     if source.kind == "level":
+        shown = next((v for v in source.levels if not _is_number(v)), source.levels[0])
         raise DataError(
-            f"column {source.name!r} held numbers when the model was fitted and now holds "
-            f"{source.levels[0]!r}"
+            f"column {source.name!r} held numbers when the model was fitted and now holds {shown!r}"
         )
     return source.values
+
+
+def _is_number(value):
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _categorical(code, facts):

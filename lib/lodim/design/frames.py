@@ -5,6 +5,7 @@ given, or of those that the fit was made from.
 """
 
 import functools
+import os
 import sys
 from collections.abc import Mapping
 
@@ -23,6 +24,11 @@ def read(data, words):
     words : what is readable, for errors
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if isinstance(data, (str, os.PathLike)):
+        raise DataError(
+            f"data is {words}, not the path {os.fspath(data)!r}: files are read by the functions "
+            "that fit, and by predict(), augment() and evaluate(); read this one first"
+        )
     if not hasattr(type(data), "columns"):
         raise DataError(f"data is {words}, not {kind}")
     try:

@@ -15,6 +15,7 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
+from lodim.text import size_in_bytes
 
 SHARE = 0.5  # of the free memory that tiles may take
 
@@ -36,8 +37,8 @@ def tiles_for(is_source, n, p, dtype, folder):
     try:
         return tiles.empty(n, p, dtype)
     except MemoryError:
-        size = n * p * np.dtype(dtype).itemsize / 1e9
-        what = f"{n:,} rows x {p:,} features, {size:,.1f} GB, do not fit into the memory"
+        size = size_in_bytes(n * p * np.dtype(dtype).itemsize)
+        what = f"{n:,} rows x {p:,} features, {size}, do not fit into the memory"
         raise DataError(what) from None
 
 
@@ -84,8 +85,8 @@ def _reserve(file, size):
 
 def _too_small(folder, size, free):
     return DataError(
-        f"the features take {size / 1e9:,.3g} GB of scratch space, and {os.fspath(folder)!r} has "
-        f"{free / 1e9:,.3g} GB; name another folder by control={{'scratch': folder}}, or take "
+        f"the features take {size_in_bytes(size)} of scratch space, and {os.fspath(folder)!r} has "
+        f"{size_in_bytes(free)}; name another folder by control={{'scratch': folder}}, or take "
         "dtype='float32', which halves them"
     )
 

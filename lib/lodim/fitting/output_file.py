@@ -39,6 +39,19 @@ def writing(path, other=None):
         raise DataError(f"{os.fspath(path)} cannot be written: {said}") from error
 
 
+def check_apart(path, files):
+    """Raise an ArgumentError where a path is one of the files that are read, by their names."""
+    if any(_is_same(path, name) for name in files):
+        raise ArgumentError(f"output is {os.fspath(path)}, a file that is read too: name another")
+
+
+def _is_same(path, other):
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, TypeError, ValueError):  # one of them is not there, or no path
+        return False
+
+
 def _kind(path, other):
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"output is the path of a file, not {path!r:.80}")

@@ -19,11 +19,11 @@ from lodim.fitting.spec import SCRATCH, Needs, prepare, spec_of
 from lodim.report.tables import Report
 from lodim.sources.read import read_source
 from lodim.sources.source import PART
+from lodim.text import size_in_bytes
 
 LOOK = 16_384  # rows that are looked at
 PLACES = 8  # pieces of a source that they are from
 OF_ROWS = ("weights", "offset", "order", "clusters", "groups")  # arguments that may be arrays
-UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Estimate:
     scratch : str or None
         Folder of the scratch file that holds them; None where they stay in memory.
     free_bytes : int
-        That are free there now.
+        That are free there now; with a client, in this process.
     memory_bytes : int
         The most memory that the call takes in this process, the tiles among it where they stay in
         memory; not the data where they are a frame in memory.
@@ -93,33 +93,36 @@ class Estimate:
         return self._report().as_html()
 
     def _report(self):
-        where = "memory" if self.scratch is None else f"a scratch file in {self.scratch}"
         head = [
             ("Rows", f"{self.rows:,}"),
             ("Features", f"{self.columns:,}"),
-            ("Size of the features", size(self.tile_bytes)),
-            ("Memory", size(self.memory_bytes)),
+            ("Size of the features", size_in_bytes(self.tile_bytes)),
+            ("Memory", size_in_bytes(self.memory_bytes)),
         ]
         if self.source_passes is not None:
-            head.append(("Passes over the data", str(self.source_passes)))
+            head.append(("Reads of the data", str(self.source_passes)))
         if self.tile_passes is not None:
             least, most = self.tile_passes
-            head.append(("Passes over the features", f"{least} to {most}"))
+            head.append(("Passes of the fit", f"{least} to {most}"))
         if self.worker_bytes is not None:
-            head += [("Workers", f"{self.workers}"), ("Memory of each", size(self.worker_bytes))]
-        kept = f"The features are kept in {where}, which has {size(self.free_bytes)} free."
-        files = f"The files have {size(self.source_bytes)}." if self.source_bytes else None
+            head += [
+                ("Workers", f"{self.workers}"),
+                ("Memory of each", size_in_bytes(self.worker_bytes)),
+            ]
+        beside = "Memory is that of arrays, beside some 0.3 GB of Python and its libraries."
+        files = f"The files take {size_in_bytes(self.source_bytes)}." if self.source_bytes else None
         looked = f"Looked at: {self.looked_at}."
-        notes = tuple(note for note in (kept, files, looked, *self.notes) if note)
+        said = (self._where(), beside, files, looked, *self.notes)
+        notes = tuple(note for note in said if note)
         return Report(f"What {self.model}() will need", head, (), notes)
 
-
-def size(n: float) -> str:
-    """A number of bytes, to three digits."""
-    for unit, name in UNITS:
-        if n >= unit:
-            return f"{n / unit:.3g} {name}"
-    return f"{n:.0f} bytes"
+    def _where(self):
+        """Where the fit passes over the features, a note."""
+        if self.workers:
+            return "The workers keep the features, and the fit passes over them there."
+        where = "memory" if self.scratch is None else f"a scratch file in {self.scratch}"
+        free = size_in_bytes(self.free_bytes)
+        return f"The fit passes over the features in {where}, which has {free} free."
 
 
 def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: Any) -> Estimate:
@@ -180,16 +183,19 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     rows = rows if wanted is None else min(rows, wanted)
     p = len(design.names)
     tiles = count(rows) * p * TILE * np.dtype(design.dtype).itemsize
-    in_memory = source is None or fits_memory(rows, p, design.dtype)
+    fits = fits_memory(rows, p, design.dtype)
+    in_memory = source is None or fits
     scratch = folder if folder is not None or in_memory else tempfile.gettempdir()
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = spec.needs(problem, rows) if spec.needs else None
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
     workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"What {spec.name} itself takes beside the features is not in it.",)
-    if source is not None and rows > PART and not spec.streams:
+    if source is not None and rows > PART and not (spec.streams or fits):
         notes = (*notes, f"{spec.name} needs all rows in memory: give sample= for fewer of them.")
-    if tiles > free:
+    if batch.n < len(batch.index) < n:
+        notes = (*notes, "Rows are those that are complete, by their share of what was looked at.")
+    if tiles > free and not workers:
         notes = (*notes, "There is too little room for the features.")
     return Estimate(
         model=spec.name,

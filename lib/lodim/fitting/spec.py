@@ -14,10 +14,13 @@ from lodim import progress
 from lodim.checks import flag, one_of
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
+from lodim.design.scratch import fits_memory, free_memory
+from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 from lodim.formula.formula import leave_out
+from lodim.text import size_in_bytes
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
@@ -187,7 +190,8 @@ class ModelSpec:
     selects : callable(settings) -> bool
         Whether a fit may leave features out, and says which: `Fit._selected_features`.
     streams : bool
-        Whether a fit copies but some rows of X, so that X may be larger than memory.
+        Whether a fit copies but some rows of X, so that X may be larger than memory; see
+        `in_memory`.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
     on_workers : bool
@@ -304,7 +308,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
     if not spec.streams:
-        check_copies(spec.name, batch)
+        batch = in_memory(spec.name, batch)
     family = families.family_of(design)
     settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
@@ -331,15 +335,23 @@ def _runs_on_workers(name):
     return import_module(MODELS[name]).SPEC.on_workers
 
 
-def check_copies(what, batch):
-    """Raise where features stay in place, for what (a name) needs them all in memory at once."""
+def in_memory(what, batch):
+    """A batch whose features may be copied, for what (a name) needs them all at once.
+
+    Features that stay in place are taken as those of a frame, and from the workers of a cluster,
+    where they fit into memory by the rule by which they are kept there; else an error is raised.
+    """
     if not batch.in_place:
-        return
-    size = batch.X.size * 8  # in double precision, as a copy would be
+        return batch
+    n, p = batch.n, batch.X.shape[1]
+    if fits_memory(n, p, batch.X.dtype):
+        X = batch.X if on_host(batch.X) else batch.X.gather()
+        return replace(batch, X=X, streamed=False)
+    size = size_in_bytes(n * p * batch.X.dtype.itemsize)
     raise ArgumentError(
-        f"{what} needs all rows at once, and {batch.n:,} rows of {batch.X.shape[1]} columns would "
-        f"take {size / 1e9:.2g} GB of memory ({size:,} bytes): draw some of them, as "
-        "sample=100_000 of a model function does"
+        f"{what} needs all rows at once, and the features of {n:,} rows, {p:,} columns, take "
+        f"{size}: too much for the {size_in_bytes(free_memory())} of memory that are free; draw "
+        "some of the rows, as sample=100_000 of a model function does"
     )
 
 

@@ -42,6 +42,7 @@ def streaming(method):
             return _lazily(asked, data)
         source = read_source(data)
         if output is not None:
+            output_file.check_apart(output, [] if source is None else source.paths)
             parts = asked.of_frame(data) if source is None else asked.of_source(source)
             return _write(output, parts)
         if source is None:

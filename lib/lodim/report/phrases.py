@@ -84,15 +84,21 @@ def filled(design):
     return [f"Missing values filled in: {', '.join(told)}{more}."]
 
 
-def sampled(design):
-    """How many rows splines were learnt from, as a list of one note, empty where all."""
-    if not design.n_sampled:
-        return []
-    return [
-        "Knots of splines, and what center(), scale() and standardize() take away, are learnt from "
-        f"{design.n_sampled:,} rows: drawn at random, and those of the least and the greatest "
-        "values."
-    ]
+def sampled(fit):
+    """Which rows were drawn, for the fit or for its splines, as a list of notes."""
+    notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled
+    if size is not None:
+        notes.append(
+            f"Fitted to {size:,} rows of the data, drawn at random, or to all where these are "
+            f"fewer (sample={size})."
+        )
+    if learnt:
+        notes.append(
+            "Knots of splines, and what center(), scale() and standardize() take away, are learnt "
+            f"from {learnt:,} rows: drawn at random, and those of the least and the greatest "
+            "values."
+        )
+    return notes
 
 
 def _stand_in(fill, design):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim import text
 from lodim.checks import one_of, whole
 from lodim.design.batch import SplitsInPlace, counted, split, subset
 from lodim.design.frames import as_given
@@ -77,7 +78,7 @@ def _few_rows(batch, levels, seed):
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
-        return subset(batch, row_keys.sample_of(batch, some, seed))
+        return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
     batch = counted(batch)
     if batch.n <= MOST_ROWS:
         return batch
@@ -524,9 +525,10 @@ class CV:
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
         formats = dict.fromkeys(show.columns, _shown)
-        lines = [f"Measure: {self.loss}, {len(self.frame)} points; refitted by rule '{self.rule}'"]
+        points = text.counted(len(self.frame), "point")
+        lines = [f"Measure: {self.loss}, {points}; refitted by rule '{self.rule}'"]
         lines += [f"Folds: {self.held_out}"] if self.held_out else []
-        lines += [f"Least loss at an end of the grid: {text}" for text in self.grid_ends]
+        lines += [f"Least loss at an end of the grid: {end}" for end in self.grid_ends]
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 

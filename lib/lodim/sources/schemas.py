@@ -14,7 +14,8 @@ def arrow() -> Any:
         import pyarrow
     except ImportError:
         raise MissingExtraError(
-            "to read such data, pyarrow is needed: pip install 'lodim[arrow]'"
+            "to read Parquet and Arrow files, and lazy frames, pyarrow is needed: "
+            "pip install 'lodim[arrow]'"
         ) from None
     return pyarrow
 

@@ -67,6 +67,11 @@ class Source:
         counts = [piece.n for piece in self.pieces]
         return None if None in counts else sum(n for n in counts if n is not None)
 
+    @property
+    def paths(self) -> list[str]:
+        """Of its files on this machine's disks."""
+        return [file.path for file in self.files if file.filesystem is None]
+
     def select(self, names: Sequence[str]) -> "Source":
         """The source of some columns: its pieces need not read, nor carry, the others."""
         if self.frame is None or tuple(names) == self.names:

@@ -1,7 +1,7 @@
 """Conformal prediction: intervals and sets for new rows, with a guarantee that needs no model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from os import PathLike
 from typing import Any
@@ -14,7 +14,7 @@ from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting import storage
-from lodim.fitting.spec import SPREAD, check_copies, prepare, with_seed
+from lodim.fitting.spec import SPREAD, in_memory, prepare, with_seed
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign, count_units
@@ -162,7 +162,7 @@ def conformal(
     seed = whole("seed", seed, least=0)
     arguments = with_seed(model, arguments, seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
-    check_copies("conformal()", problem.batch)
+    problem = replace(problem, batch=in_memory("conformal()", problem.batch))
     if problem.design.response is None:
         raise ArgumentError(
             f"conformal needs a response on the left of '~'; the formula is {formula!r}"

@@ -9,7 +9,7 @@ import numpy as np
 from lodim.design.batch import Batch
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
-from lodim.fitting.spec import check_copies, prepare
+from lodim.fitting.spec import in_memory, prepare
 from lodim.formula.formula import leave_out, parse
 
 ALIKE = 1e-6  # relative difference of means and deviances of the same rows
@@ -29,7 +29,7 @@ def held_problem(fit, data, groups, arguments):
     problem = prepare(
         fit.model, fit.design.formula, data, fit._call_arguments(arguments), groups=groups
     )
-    check_copies("bootstrap()", problem.batch)
+    problem = replace(problem, batch=in_memory("bootstrap()", problem.batch))
     _check_same_rows(problem, fit)
     return problem.settle(_settings(problem.settings, fit.settings), chosen=fit.chosen)
 

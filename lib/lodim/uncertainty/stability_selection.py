@@ -1,7 +1,7 @@
 """Stability selection: which features are selected in most halves of the rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from lodim.checks import whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting.spec import check_copies, prepare, with_seed
+from lodim.fitting.spec import in_memory, prepare, with_seed
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign_draws, count_units
@@ -106,7 +106,7 @@ def stability(
     n, seed = whole("n", n), whole("seed", seed, least=0)
     arguments = with_seed(model, arguments, seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
-    check_copies("stability()", problem.batch)
+    problem = replace(problem, batch=in_memory("stability()", problem.batch))
     spec = problem.spec
     if not spec.selects(problem.settings):
         raise ArgumentError(

@@ -698,3 +698,13 @@ def test_rows_that_ask_for_an_aliased_coefficient():
     assert fit.predict(data, rank_deficient="zero").equals(fit.predict(data))
     with pytest.raises(ld.ArgumentError, match="rank_deficient must be one of missing, zero"):
         fit.predict(new, rank_deficient="none")
+
+
+def test_a_feature_whose_square_is_beyond_double_precision(df):
+    tiny = df.assign(x1=1e-158 * df["x1"])
+    fit, other = (ld.glm("gaussian ~ x1 + x2", data) for data in (tiny, df))
+    estimates, others = fit.tidy(), other.tidy()
+    for column in ("estimate", "std_error"):
+        expected = others[column].to_numpy() * [1.0, 1e158, 1.0]
+        np.testing.assert_allclose(estimates[column], expected, rtol=1e-10)
+    assert np.isposinf(fit.covariance().loc["x1", "x1"])

@@ -765,8 +765,11 @@ def test_shrinkage_is_of_shrunk_covariances():
     ):
         with pytest.raises(ld.ArgumentError, match=word):
             ld.melm("y ~ .", df, gamma=4.0, **more)
-    with pytest.raises(ld.ArgumentError, match="shrinkage is for classes"):
-        ld.melm("~ . - y", df, control={"shrinkage": 2.0})
+    for name, value in (
+        ("shrinkage", 2.0), ("n_neighbours", 5), ("prior", "equal"), ("calibrate", False)
+    ):  # fmt: skip
+        with pytest.raises(ld.ArgumentError, match=f"{name} is for classes"):
+            ld.melm("~ . - y", df, control={name: value})
     none, pooled = (
         ld.melm("y ~ .", df, gamma=4.0, n_starts=2, threads=1, **more).divergence
         for more in ({"control": {"shrinkage": 0.0}}, {"covariance": "pooled"})
@@ -832,3 +835,11 @@ def test_of_many_rows_in_few_groups_no_single_group_calibrates(monkeypatch):
     monkeypatch.setattr(estimate, "quick_splits", seen)
     ld.melm("y ~ v0 + v1", df, k=1, gamma=1.0, n_starts=1, groups="g", threads=1)
     assert [test.n for _, test in held[-1]] == [840]  # a fifth of the groups
+
+
+def test_weights_that_sum_to_nearly_nothing():
+    """The background is then nearly all of a density, and no logarithm is of zero."""
+    flowers = ld.data("iris")
+    given = {"gamma": 1.0, "n_starts": 4, "control": {"calibrate": False}}
+    fit = ld.melm("species ~ .", flowers, weights=np.full(150, 1e-20), **given)
+    assert np.isfinite(fit.predict(flowers)).all(axis=None)

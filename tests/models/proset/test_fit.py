@@ -564,3 +564,13 @@ def test_lambda_w_by_cross_validation():
     iris = ld.data("iris")
     fit = ld.proset("species ~ petal_length + petal_width", iris, lambda_w=None)
     assert fit.settings.lambda_w > 0 and "lambda_w" in fit.chosen
+
+
+@pytest.mark.parametrize("size", [300.0, 1500.0])
+def test_an_offset_that_is_as_good_as_certain_and_wrong(size):
+    flowers = ld.data("iris").query("species != 'setosa'")
+    flowers = flowers.assign(species=flowers["species"].astype(str))
+    offset = np.where(flowers["species"] == "virginica", -size, size)
+    given = {"n_batches": 1, "lambda_v": 0.1, "lambda_w": 0.1, "threads": 1}
+    fit = ld.proset("species ~ .", flowers, offset=offset, **given)
+    assert fit.evaluate(flowers, offset=offset)["accuracy"].item() > 0.85

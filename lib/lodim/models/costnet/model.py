@@ -170,8 +170,9 @@ def costnet(
         (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
         objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
         numeric response),
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

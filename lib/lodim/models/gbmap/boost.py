@@ -1,7 +1,7 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 
 import numpy as np
@@ -9,8 +9,16 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
+from lodim.engine.blocks import (
+    SPAN_ROWS,
+    available_threads,
+    on_host,
+    row_spans,
+    single_blas,
+    sum_rows,
+)
 from lodim.engine.row_keys import draw_waves
+from lodim.engine.spans import over_spans
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_learner, take_margin
@@ -62,13 +70,23 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _with_scores(score, learners, batch, threads):
-    """Scores (n, K) plus those of learners, of blocks with a row that counts."""
+    """Scores (n, K) plus those of learners, at least of blocks with a row that counts."""
     score = score.copy()
+    if not on_host(batch.X):
+        each = over_spans(partial(_scores, learners), batch.X, batch.n)
+        for rows, own in zip(row_spans(batch.n), each, strict=True):
+            score[rows] += own[: rows.stop - rows.start]
+        return score
     for lo, hi in batch.runs or [(0, len(batch.X))]:
         X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]
         rows = slice(BLOCK * lo, min(batch.n, BLOCK * hi))
         score[rows] += learners.score(X, rows.stop - rows.start, threads)
     return score
+
+
+def _scores(learners, X):
+    """Scores of all rows of tiles, what fills the last one among them."""
+    return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
 def combine(parts):

@@ -129,8 +129,9 @@ def gbmap(
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),
         reference_rows (10,000, training rows kept for neighbours and drift),
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

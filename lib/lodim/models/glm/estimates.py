@@ -1,12 +1,14 @@
 """What glm estimates, and what its diagnostic plots show."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
+from lodim.engine.spans import over_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -53,9 +55,9 @@ class Estimates:
     def scores_of(self, batch, family):
         """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
         out = np.zeros((batch.n, family.n_scores))
-        for part in row_spans(batch.n):
-            X = tiles.unpack(batch.X[tiles.of_rows(part)], part.stop - part.start)
-            out[part] = self.score(with_constant(X), family)
+        each = over_spans(partial(_scores, self, family), batch.X, batch.n)
+        for part, own in zip(row_spans(batch.n), each, strict=True):
+            out[part] = own[: part.stop - part.start]
         return out
 
     def standard_error(self, X):
@@ -81,10 +83,20 @@ class Estimates:
         return (np.abs(others - made) <= MADE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Coefficients (q, S) per unit of the features, and their covariance (S q, S q)."""
+        """Coefficients (q, S) per unit of the features, their covariance and standard errors.
+
+        The covariance (S q, S q) is infinite where it exceeds double precision, as of a feature in
+        units of 1e-160; the standard errors (q, S) are not, which are powers of two times those in
+        other units.
+        """
         T = self._to_units_of_data(mean, scale)
-        whole = np.kron(np.eye(self.coef.shape[1]), T)
-        return T @ self.coef, whole @ self.cov @ whole.T
+        q, S = self.coef.shape
+        unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
+        whole = np.ldexp(np.kron(np.eye(S), T), -unit[:, None])
+        cov = whole @ self.cov @ whole.T
+        error = np.ldexp(np.sqrt(np.maximum(np.diag(cov), 0.0)), unit).reshape(S, q).T
+        with np.errstate(over="ignore", under="ignore"):
+            return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
         """Coefficients per unit of the features without a finite estimate, (q, S) bool."""
@@ -138,3 +150,8 @@ class Diagnostics:
     pearson: np.ndarray
     leverage: np.ndarray
     cook: np.ndarray
+
+
+def _scores(estimates, family, X):
+    """Scores of all rows of tiles, what fills the last one among them."""
+    return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)

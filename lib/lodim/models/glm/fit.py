@@ -236,8 +236,7 @@ class GlmFit(Fit):
         2   model_year    0.7566     0.0490
         """
         level = share("level", level)
-        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
-        error = np.sqrt(np.maximum(np.diag(cov), 0.0)).reshape(coef.T.shape).T
+        coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
         columns = intervals.inference(coef, error, self._df_of_t, level)
         frames = []
@@ -344,7 +343,7 @@ class GlmFit(Fit):
         return plots.draw(self, kind, ax, **arguments)
 
     def _linear(self):
-        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = self._kept_terms
         if coef.shape[1] > 1:
             names = [f"{level}: {term}" for level in self.levels[1:] for term in names]
@@ -386,6 +385,8 @@ class GlmFit(Fit):
     def covariance(self) -> pd.DataFrame:
         """Covariance of the coefficients in units of the data, of those that are estimated.
 
+        It is infinite where it exceeds double precision, as of a feature of size 1e-160.
+
         See Also
         --------
         tidy
@@ -402,7 +403,7 @@ class GlmFit(Fit):
         weight          -0.00038  0.00000     0.00000
         model_year      -0.19187  0.00000     0.00240
         """
-        coef, cov = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
+        coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = pd.Index(self._kept_terms, name="term")
         if coef.shape[1] > 1:
             names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])

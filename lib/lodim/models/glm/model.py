@@ -73,8 +73,9 @@ def glm(
         Show progress bars (needs tqdm).
     control : dict, optional
         max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots),
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

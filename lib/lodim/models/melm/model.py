@@ -154,8 +154,9 @@ def melm(
         rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
         converged where the largest gradient is at most tol, or two steps in a row raise the
         divergence by at most 1e-9 of it,
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

@@ -22,6 +22,7 @@ CHOICES = {
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
+CONTROL_FOR_CLASSES = ("prior", "n_neighbours", "calibrate", "shrinkage")
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,9 @@ def _check_without_classes(problem):
     for name in FOR_CLASSES:
         if problem.arguments[name] != parameters[name].default:
             raise ArgumentError(f"{name} is for classes, and the formula has no response")
-    if problem.settings.shrinkage is not None:
-        raise ArgumentError("shrinkage is for classes, and the formula has no response")
+    for name in CONTROL_FOR_CLASSES:
+        if getattr(problem.settings, name) != getattr(Settings, name):
+            raise ArgumentError(f"{name} is for classes, and the formula has no response")
 
 
 def _check_with_classes(settings):

@@ -166,7 +166,8 @@ def minimize(objective, loss, features, J, settings):
         theta = np.zeros(p + J + 1)
         theta[enters] = t * unit
         value, gradient = objective(theta, among)
-        return value, gradient[enters] * unit
+        with np.errstate(over="ignore"):  # of a step too far, which the line search takes back
+            return value, gradient[enters] * unit
 
     def of_square(t, among):
         v = np.sqrt(t[:D])

@@ -141,8 +141,9 @@ def proset(
         steps in a row lower the objective by at most `ftol` of its size each), lambda_u (1e-3,
         penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where n_batches
         is chosen), path_stages (1, batches of `path` where n_batches is None),
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

@@ -161,8 +161,9 @@ def ripr(
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
         the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
         units of the penalty),
-        scratch (None, the folder of the file that holds the features; without it they are in
-        memory, or where the data are not and half of it is too little, in the temporary folder).
+        scratch (None; a folder: a file in it holds the features while the model is fitted. By
+        default they are in memory, or of files, lazy and Dask frames, where they would take more
+        than half of what is free of it, in such a file in the system's temporary folder).
 
     Returns
     -------

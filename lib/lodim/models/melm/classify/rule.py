@@ -103,7 +103,8 @@ class Background:
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
         root = np.linalg.inv(np.linalg.cholesky(WIDE * cov))
-        return cls(mean, root, float(1.0 / (1.0 + weight.sum())))
+        share = min(1.0 / (1.0 + weight.sum()), np.nextafter(1.0, 0.0))
+        return cls(mean, root, float(share))
 
     def check(self, k, n_classes):
         """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
