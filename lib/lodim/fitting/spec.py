@@ -274,7 +274,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     """
     if groups is not None and "groups" in inspect.signature(model).parameters:
         arguments, groups = arguments | {"groups": groups}, None
-    elif isinstance(groups, str):
+    else:
         formula = leave_out(formula, groups)  # a later call with this formula names no groups
     spec = spec_of(model)
     arguments = {
