@@ -53,7 +53,10 @@ class Problem:
 
     @property
     def call(self):
-        """The call as a user would write it, defaults left out."""
+        """The call as a user would write it, defaults left out; df stands for the data, also of files.
+
+    So a fit has the same bytes wherever its rows are from.
+    """
         return _call(self.model, self.design.formula, self.arguments)
 
     def null_deviance(self):
@@ -408,7 +411,10 @@ def _kept(arguments):
 
 
 def _call(model, formula, arguments):
-    """The call as a user would write it, defaults left out."""
+    """The call as a user would write it, defaults left out; df stands for the data, also of files.
+
+    So a fit has the same bytes wherever its rows are from.
+    """
     parameters = inspect.signature(model).parameters
     parts = [
         f"{name}={_text(value)}"
