@@ -53,7 +53,8 @@ def streaming(method):
     output = inspect.Parameter(
         "output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | PathLike | None
     )
-    call.__signature__ = signature.replace(parameters=[*given, output])
+    last = len(given) - any(p.kind is inspect.Parameter.VAR_KEYWORD for p in given)
+    call.__signature__ = signature.replace(parameters=[*given[:last], output, *given[last:]])
     call.__doc__ = _with_output(method.__doc__)
     return call
 
