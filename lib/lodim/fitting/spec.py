@@ -53,10 +53,7 @@ class Problem:
 
     @property
     def call(self):
-        """The call as a user would write it, defaults left out; df stands for the data, also of files.
-
-    So a fit has the same bytes wherever its rows are from.
-    """
+        """The call as a user would write it, defaults left out."""
         return _call(self.model, self.design.formula, self.arguments)
 
     def null_deviance(self):
@@ -411,7 +408,7 @@ def _kept(arguments):
 
 
 def _call(model, formula, arguments):
-    """The call as a user would write it, defaults left out; df stands for the data, also of files.
+    """The call as a user would write it, defaults left out; df stands for the data.
 
     So a fit has the same bytes wherever its rows are from.
     """
