@@ -282,3 +282,9 @@ def test_rows_of_weight_zero_make_no_difference():
     columns = ["model", "deviance", "deviance_se", "difference_se", "p_value"]
     pd.testing.assert_frame_equal(some.tidy()[columns], same.tidy()[columns], rtol=1e-9)
     assert some.losses.index.equals(same.losses.index)
+
+
+def test_files_are_refused(tmp_path):
+    ld.data("iris").to_csv(tmp_path / "iris.csv", index=False)
+    with pytest.raises(ld.ArgumentError, match=r"data is not in memory: read it first"):
+        ld.compare("species ~ .", tmp_path / "iris.csv")

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lodim.design import columns
 from lodim.design import evaluate as expression
 from lodim.design.design import Design
+from lodim.design.response import RowInputs
 from lodim.design.terms import check_size
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
@@ -702,3 +704,23 @@ def test_text_that_is_no_unicode_is_refused_in_words():
     df["x"] = pd.Series([half, "é", "é", half], dtype=object)
     with pytest.raises(DataError, match="of column 'x' has half of a surrogate pair"):
         glm("y ~ .", df)
+
+
+def test_rows_of_weight_zero_may_lie_outside_of_what_splines_have_learnt():
+    """They are kept, do not count, and stand at the end of the range; as new data they are none."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90), "w": 1.0})
+    data.loc[[3, 70], "x"], data.loc[[3, 70], "w"] = [9.0, -9.0], 0.0
+    design, batch = Design.learn("y ~ bs(x, df=5)", data, weights="w")
+    counted = data[data["w"] > 0]
+    _, expected = Design.learn("y ~ bs(x, df=5)", counted, weights="w")
+    X = tiles.unpack(batch.X, batch.n)
+    np.testing.assert_array_equal(X[data["w"] > 0], tiles.unpack(expected.X, expected.n))
+    np.testing.assert_array_equal(X[3], X[counted["x"].idxmax()])
+    np.testing.assert_array_equal(X[70], X[counted["x"].idxmin()])
+    frame = columns.read_frame(data)
+    inputs = RowInputs.read(frame, "w", None)
+    part = design.batch_of(frame, inputs, True, design.known_levels("error"), part=True)
+    np.testing.assert_array_equal(part.X, batch.X)
+    with pytest.raises(DataError, match="outside of the range"):
+        design.apply(data, response=True)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -132,16 +133,31 @@ def test_blas_is_limited_until_the_last_caller_leaves():
     assert counts() == before
 
 
+@pytest.mark.parametrize("n", [9, 5000])
 @pytest.mark.parametrize("numbers", [0, engine.THREADED])
-def test_work_on_each_item_comes_back_in_order(numbers):
-    assert engine.each(lambda i: i * i, range(20), numbers) == [i * i for i in range(20)]
+def test_work_on_each_item_comes_back_in_order(numbers, n):
+    assert engine.each(lambda i: i * i, range(n), numbers, 2) == [i * i for i in range(n)]
 
     def fail(i):
-        if i in (3, 7):
+        if i in (3, 7, n - 1):
             raise ValueError(f"item {i}")
 
     with pytest.raises(ValueError, match="item 3"):
-        engine.each(fail, range(9), numbers)
+        engine.each(fail, range(n), numbers, 2)
+
+
+def test_very_many_items_are_handed_over_together(monkeypatch):
+    handed = []
+
+    class Pool(ThreadPoolExecutor):
+        def map(self, work, items):
+            handed.append(len(items))
+            return super().map(work, items)
+
+    monkeypatch.setattr(engine, "ThreadPoolExecutor", Pool)
+    for n in (100, 43_795):
+        engine.each(abs, range(n), engine.THREADED, 2)
+    assert handed[0] == 100 and handed[1] <= 2 * engine.HANDED_OVER
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5)])

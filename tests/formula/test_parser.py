@@ -393,6 +393,7 @@ def test_a_dot_without_a_column(right):
         hidden = terms(f"y ~ {right}".replace("log", "np.log"), hidden={name})
         assert terms(text) == hidden
     assert leave_out("y~.", "x") == "y ~ . - x" and leave_out("~ a", "x") == "~ a"
+    assert leave_out("y ~ .", None, [1.0], "x", "z") == "y ~ (. - z) - x"
 
 
 def test_answers_of_a_model_are_no_features():

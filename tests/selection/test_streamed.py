@@ -114,7 +114,6 @@ WHOLE = {
     "conformal": lambda data, fit: ld.conformal(ld.gbmap, IRIS, data, **CALL),
     "stability": lambda data, fit: ld.stability(ld.gbmap, IRIS, data, l1_ratio=0.5, **CALL),
     "bootstrap": lambda data, fit: ld.bootstrap(fit, data),
-    "compare": lambda data, fit: ld.compare(IRIS, data),
 }
 
 

@@ -25,9 +25,9 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting.spec import in_memory
 from lodim.report.tables import Report
 from lodim.selection.folds import assign
+from lodim.sources.read import read_source
 
 
 def compare(
@@ -53,9 +53,10 @@ def compare(
     Parameters
     ----------
     formula, data
-        As the models take them. Rows without a response, a weight or a group are left out; those
-        that miss a feature stay, and are treated by each model as in a default call (by glm, where
-        there are some, and the models of scikit-learn with missing="indicator").
+        As the models take them, but for files and what else is not in memory: rows are drawn from
+        a frame. Rows without a response, a weight or a group are left out; those that miss a
+        feature stay, and are treated by each model as in a default call (by glm, where there are
+        some, and the models of scikit-learn with missing="indicator").
     models : list or dict, optional
         A list of model functions or of their names. Or a dict by label of these, of pairs
         (function, dict of arguments), and of functions (formula, data) that return a fit of lodim;
@@ -136,8 +137,12 @@ def compare(
     if threads is not None:
         threads = whole("threads", threads)
     kept = {"weights": weights, "groups": groups}
+    if read_source(data) is not None:
+        raise ArgumentError(
+            "compare() fits models to some of the rows of a frame, and data is not in memory: read "
+            "it first, for instance by pandas.read_parquet()"
+        )
     design, batch = Design.learn(formula, data, missing="indicator", **kept)
-    batch = in_memory("compare()", batch)
     if design.response is None:
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"

@@ -150,9 +150,7 @@ def _fit(candidate, task, train, quiet=True):
     """The fit of a model of lodim, or of a user's call, to some of the rows."""
     data, formula = rows_of(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
-        for name in (task.weights, task.groups):
-            formula = leave_out(formula, name) if isinstance(name, str) else formula
-        arguments = {}
+        formula, arguments = leave_out(formula, task.weights, task.groups), {}
     else:
         formula, arguments = _arguments(candidate, task, train)
     with warnings.catch_warnings():
@@ -174,7 +172,7 @@ def _arguments(candidate, task, train):
         arguments["weights"] = _of_rows(task.weights, task, train)
     if "groups" in known:
         arguments["groups"] = _of_rows(task.groups, task, train)
-    elif isinstance(task.groups, str):
+    else:
         formula = leave_out(formula, task.groups)
     arguments = {k: v for k, v in arguments.items() if k in known and v is not None}
     return formula, arguments | candidate.arguments

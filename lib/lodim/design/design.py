@@ -256,13 +256,15 @@ class Design:
         known : dict
             As `known_levels` returns it.
         part : bool
-            Whether these are some of the rows alone: weights are then as given.
+            Whether these are some of the rows that the design has learnt from: weights are then
+            as given.
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, _ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
         inputs = inputs.cut(rows) if part else inputs.at(rows)
+        table.positive_weight = inputs.positive_weight if part else None
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):

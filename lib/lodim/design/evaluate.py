@@ -234,6 +234,8 @@ def _transform(name, data, settings, words, scope):
         known, state = scope.states[scope.position]
         scope.position += 1
         if known == name:
+            if name == "bs" and scope.table.positive_weight is not None:
+                data = [patsy_terms.within(state, data[0], scope.table.positive_weight)]
             return patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial, reduce
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 
 import numpy as np
@@ -25,6 +25,7 @@ from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
 THREADED = 2_000_000  # numbers in columns above which threads over columns pay
+HANDED_OVER = 64  # stretches of items that a thread takes, about
 SPAN = 16  # blocks whose partials are added by themselves, before those of other spans
 SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536: a sum over no more rows has one part
 LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
@@ -163,13 +164,16 @@ def each(work, items, numbers, threads=None):
     """A list of work(item); in threads where the items hold so many numbers that it pays.
 
     What is to gain is what the work does without the GIL. The first error, in the items' order, is
-    raised.
+    raised. Of very many items a thread takes several at a time: handing one over takes as long as
+    the product of two short columns.
     """
-    threads = min(8, threads or available_threads())
+    items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
+    size = -(-len(items) // (HANDED_OVER * threads))
+    some = [items[i : i + size] for i in range(0, len(items), size)]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, items))
+        return list(chain.from_iterable(pool.map(lambda few: [work(item) for item in few], some)))
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):

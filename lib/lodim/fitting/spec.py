@@ -274,7 +274,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
     """
     if groups is not None and "groups" in inspect.signature(model).parameters:
         arguments, groups = arguments | {"groups": groups}, None
-    elif isinstance(groups, str):
+    else:
         formula = leave_out(formula, groups)  # a later call with this formula names no groups
     spec = spec_of(model)
     arguments = {
@@ -408,7 +408,10 @@ def _kept(arguments):
 
 
 def _call(model, formula, arguments):
-    """The call as a user would write it, defaults left out."""
+    """The call as a user would write it, defaults left out; df stands for the data.
+
+    So a fit has the same bytes wherever its rows are from.
+    """
     parameters = inspect.signature(model).parameters
     parts = [
         f"{name}={_text(value)}"

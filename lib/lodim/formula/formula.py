@@ -213,25 +213,28 @@ def update(old, new):
     return f"{sides[0]} ~ {(''.join(pieces) + text[last:]).strip()}".strip()
 
 
-def leave_out(text, name):
-    """A formula whose dot does not stand for a column.
+def leave_out(text, *given):
+    """A formula whose dot does not stand for columns that play another part.
 
     Parameters
     ----------
     text : str
         A formula.
-    name : str
-        A column of the data.
+    given : name of a column, array or None
+        Weights or groups, as a call names them; what is no name is passed over.
 
     Returns
     -------
     str
         For ``"y ~ ."`` and ``"id"``, ``"y ~ . - id"``.
     """
-    left, right = parse(text).sides
-    rest = f". - {quote(name)}"
-    rest = rest if right.strip() == "." else f"({rest})"
-    return update(f"{left} ~ {rest}", f". ~ {right}")
+    for name in given:
+        if isinstance(name, str):
+            left, right = parse(text).sides
+            rest = f". - {quote(name)}"
+            rest = rest if right.strip() == "." else f"({rest})"
+            text = update(f"{left} ~ {rest}", f". ~ {right}")
+    return text
 
 
 class _Names:

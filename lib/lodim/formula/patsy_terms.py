@@ -96,6 +96,14 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
     return arguments | {"include_intercept": include_intercept} | bounds
 
 
+def within(state, x, positive_weight):
+    """x (n,) with rows of weight zero moved into the range that bs() has learnt of the others."""
+    idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
+    x = x.copy()
+    x[idle] = np.clip(x[idle], least, greatest)
+    return x
+
+
 def _plain(value):
     if value is None or isinstance(value, (str, bool, int)):
         return value

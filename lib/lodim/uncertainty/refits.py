@@ -78,9 +78,8 @@ def anew(fit, data, batch: Batch, weights, groups, arguments):
     """The fit of the whole call under other weights (n,), what it left open chosen again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
-    for name in [arguments["weights"], *([] if "groups" in own else [groups])]:
-        if isinstance(name, str):  # a dot stood for other columns
-            formula = leave_out(formula, name)
+    # A dot stood for other columns.
+    formula = leave_out(formula, arguments["weights"], None if "groups" in own else groups)
     if groups is not None and "groups" in own:
         arguments["groups"] = groups
     if "threads" in own:

@@ -44,7 +44,7 @@ class Rows:
         return cls(
             X=design_matrix(batch)[at],
             y=batch.y[at],
-            weight=np.ones(len(at)) if batch.weights is None else batch.weights[at],
+            weight=batch.row_weights[at],
             offset=batch.offset_matrix(family.n_scores)[at],
             clusters=None if batch.clusters is None else batch.clusters[at],
             batch_row=at,
