@@ -25,13 +25,13 @@ class ConicSolver:
     """
 
     def __init__(self, problem, n):
-        import cvxpy as cp  # a second and a half to import
-
         if not on_host(problem.X) and problem.loss != GAUSSIAN:
             raise ArgumentError(
                 "solver='cvxpy' has all rows of a classification in one program, and these are on "
                 "the workers of a Dask cluster: use solver='auto', or draw rows with sample="
             )
+        import cvxpy as cp  # a second and a half to import
+
         self.problem, K = problem, problem.n_scores
         self._w = cp.Variable((len(problem.columns), K))
         self._b = cp.Variable((len(problem.free_columns), K))
