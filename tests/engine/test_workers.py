@@ -5,16 +5,24 @@ import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import dask_cluster, row_keys, tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
+from lodim.models.costnet.graph.network import unfold
+from lodim.models.costnet.penalty import solvers
+from lodim.models.costnet.penalty.groups import Groups
+from lodim.models.costnet.penalty.path import penalty_path
+from lodim.models.costnet.penalty.problem import PathProblem
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, loss_gradient
 
 distributed = pytest.importorskip("distributed")
@@ -101,6 +109,17 @@ def held(client, problem):
     return workers.read_parts(client, read_columns(problem), N, 3, np.float64)
 
 
+def there(held, problem):
+    """The batch whose X is `held`."""
+    beside = {name: held.beside[name][0] for name in ("y", "weights")}
+    return replace(problem, X=held, **beside)
+
+
+def plain_network(p):
+    """A Network of p columns of price one each."""
+    return unfold([f"x{j}" for j in range(p)], np.ones(p), [()] * p, [(j,) for j in range(p)])
+
+
 @pytest.mark.parametrize("model", ["boosts", "offset", "glm"])
 def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, model):
     def fit(data, **more):
@@ -114,6 +133,45 @@ def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path
     assert saved(fit(str(files / "*.parquet"), client=client), tmp_path / "b.lodim") == at_once
 
 
+FEW = {"rules": "lasso", "n_lambda": 3, "relax": 1.0}  # of costnet: a short search
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial"])
+def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, family):
+    formula, given = {
+        "gaussian": (
+            "z ~ a + b + c + level",
+            {"weights": "weight", "costs": {"a": 1, "b": 1, "c": 0, "level": 2}},
+        ),
+        "binomial": ("y ~ a + b", {"offset": "known", "dtype": "float32", **FEW}),
+        "multinomial": ("level ~ a", {"weights": "weight", **FEW}),
+    }[family]
+    at_once = saved(ld.costnet(formula, pd.read_parquet(files), **given), tmp_path / "a.lodim")
+    fit = ld.costnet(formula, str(files / "*.parquet"), client=client, **given)
+    assert saved(fit, tmp_path / "b.lodim") == at_once
+
+
+@pytest.mark.parametrize("coupled", [0, 300])
+def test_a_penalized_path_on_workers_has_the_bits_of_one_in_memory(
+    held, problem, coupled, monkeypatch
+):
+    monkeypatch.setattr(solvers, "COUPLED", coupled)  # 0: by conjugate gradients
+    family, groups = families.make("multinomial", 2), Groups.from_network(plain_network(3), p=3)
+    one, two = (
+        penalty_path(batch, family, groups, n_lambda=2, lambda_min_ratio=0.5, max_iter=3)
+        for batch in (problem, there(held, problem))
+    )
+    assert one.coef.any()
+    for name in ("coef", "intercept", "deviance", "gap", "n_iter"):
+        assert np.array_equal(getattr(one, name), getattr(two, name)), name
+
+
+def test_cv_of_costnet_on_workers_is_that_in_memory(client, files):
+    call = ld.costnet, "z ~ a + b", str(files / "*.parquet")
+    one, two = (ld.cv(*call, folds=2, lambda_=0.01, **m) for m in ({}, {"client": client}))
+    assert str(one) == str(two)
+
+
 def test_one_worker_gives_the_bytes_of_two(cluster, files, tmp_path):
     source = str(files / "*.parquet")
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
@@ -121,10 +179,18 @@ def test_one_worker_gives_the_bytes_of_two(cluster, files, tmp_path):
         distributed.LocalCluster(processes=False, **options) as one,
         distributed.Client(one, set_as_default=False) as client,
     ):
-        fit = ld.gbmap("z ~ a + level", source, m=2, lambda_=0.01, client=client)
+        fits = [fit(source, client=client) for fit in (_boosted, _priced)]
     frame = pd.read_parquet(files)
-    at_once = ld.gbmap("z ~ a + level", frame, m=2, lambda_=0.01)
-    assert saved(fit, tmp_path / "a.lodim") == saved(at_once, tmp_path / "b.lodim")
+    for there, here in zip(fits, (_boosted(frame), _priced(frame)), strict=True):
+        assert saved(there, tmp_path / "a.lodim") == saved(here, tmp_path / "b.lodim")
+
+
+def _boosted(data, **more):
+    return ld.gbmap("z ~ a + level", data, m=2, lambda_=0.01, **more)
+
+
+def _priced(data, **more):
+    return ld.costnet("y ~ a + level", data, lambda_=0.01, **more)
 
 
 def test_a_dask_frame_goes_to_the_client_of_the_process(client, files, tmp_path, monkeypatch):
@@ -169,25 +235,43 @@ def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
     assert after == before
 
 
-def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
+@contextmanager
+def traffic():
+    """A list of the bytes that the workers send, one number an evaluation."""
     sizes = []
     results = dask_cluster._results
 
     def measured(client, futures):
         found = results(client, futures)
-        sizes.append(sum(part.nbytes for part in found))
+        sizes.append(sum(np.asarray(part).nbytes for part in found))
         return found
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask_cluster, "_results", measured)
+        yield sizes
+
+
+def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     columns = held.column(held.beside["y"][0]), held.constant(0.0), held.constant(1.0 / N)
     theta, sign = np.random.default_rng(2).normal(size=(2, 5)), np.array([1.0, -1.0])
     args = theta, np.arange(2), sign, 10.0, SOFTPLUS, LOGISTIC
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_cluster, "_results", measured)
+    with traffic() as sizes:
         there = sum_blocks(loss_gradient, held, (2, 6), *columns, *args)
     here = (problem.y, np.zeros(N), np.full(N, 1.0 / N))
     here = (tiles.pad(v, len(problem.X)) for v in here)
     assert np.array_equal(there, sum_blocks(loss_gradient, problem.X, (2, 6), *here, *args))
     assert sizes == [3 * 2 * 6 * 8]  # spans of 65,536 rows, learners, numbers, bytes
+
+
+def test_traffic_of_a_penalized_path_is_the_sums_of_its_spans(held, problem):
+    groups = Groups.from_network(plain_network(3), p=3)
+    rows = PathProblem.from_batch(there(held, problem), families.make("binomial", 2), groups)
+    with traffic() as sizes:
+        f = rows.scores_after(rows.offset, np.array([-1, 0]), np.array([[0.1, 0.2]]))
+        rows.at_scores(f)
+        rows.moments_at(f, np.array([0, 1]), 1)
+    # Of 3 spans the loss and 1 + 3 slopes, and 2 x 2 moments; 8 bytes each. Scores stay there.
+    assert sizes == [3 * 5 * 8, 3 * 4 * 8]
 
 
 def test_rows_and_columns_come_back_as_they_were(held, problem):
@@ -256,9 +340,11 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=3)
     with pytest.raises(ArgumentError, match="sample= draws rows that are fitted here"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, sample=1000)
+    with pytest.raises(ArgumentError, match="solver='cvxpy' has all rows of a classification"):
+        ld.costnet("y ~ a", source, lambda_=0.1, client=client, solver="cvxpy")
     with pytest.raises(DeviceError, match="engine='cuda' is for rows in this process"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, engine="cuda")
-    with pytest.raises(ArgumentError, match=r"melm does not run on the workers .*, as gbmap, glm"):
+    with pytest.raises(ArgumentError, match=r"melm does not run on the workers .* gbmap, .*glm"):
         ld.melm("y ~ a + b", source, client=client)
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[dask\]'"):

@@ -130,7 +130,7 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
     runs : pairs (lo, hi) of blocks that are worked on, in order; all where None
     """
-    threads = min(threads, n_blocks)
+    threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
         kernel = partial(_over_runs, kernel, runs)
     if threads <= 1:

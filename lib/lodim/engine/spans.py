@@ -49,6 +49,11 @@ def over_tiles(work, X, *arrays):
         yield work(X[own], *(array[own] for array in arrays))
 
 
+def each_tile(work, tiles, *args):
+    """work(tiles, *args), of tiles that go through `work` one by one: where they are."""
+    return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
+
+
 def sum_tiles(work, X, *arrays):
     """Sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
     return reduce(np.add, over_tiles(work, X, *arrays))

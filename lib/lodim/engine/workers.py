@@ -95,6 +95,10 @@ class WorkerTiles:
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
+    def map_tiles(self, work, *arrays):
+        """A list of work(X, *arrays) of all spans, of WorkerTiles, in order; see `over_tiles`."""
+        return self.spans(_tilewise, *arrays, work)
+
     def take(self, i):
         """The rows at positions i, (r,) -> (r, ...)."""
         order = np.argsort(i, kind="stable")
@@ -125,19 +129,23 @@ class WorkerTiles:
         An array that was read with the rows is not sent: each worker has its part. One that was
         sent is remembered while it lives.
         """
-        if not any(values.strides):
-            return self.constant(float(values.flat[0]))
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
         known = [*self.beside.values(), *((here(), there) for here, there in self._sent)]
         for here, there in known:
             if here is values:
                 return there
+        if not any(values.strides):
+            return self.constant(float(values.flat[0]))
         each = [values[g.lo * PART : g.lo * PART + g.n_rows] for g in self.groups]
         futures = self.cluster.submit(_column, (self,), (Each(each),))
         shape = (len(self), *values.shape[1:], TILE)
         there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
-        self._sent.append((ref(values), there))
+        self.know(values, there)
         return there
+
+    def know(self, values, there):
+        """Take WorkerTiles for the `column` of an array, while the array lives."""
+        self._sent.append((ref(values), there))
 
     def varies(self):
         """Which columns are not zero throughout, (p,)."""
@@ -289,6 +297,12 @@ def _rowwise(rows, X, *rest):
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))
+
+
+def _tilewise(rows, X, *rest):
+    """work(X, *arrays) of the tiles of a span."""
+    *arrays, work = rest
+    return work(X, *arrays)
 
 
 def _take(group, X, i):

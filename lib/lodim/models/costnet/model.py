@@ -159,7 +159,7 @@ def costnet(
     sample : int, optional
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
-        Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
+        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
@@ -316,4 +316,5 @@ SPEC = ModelSpec(
     ),
     plots=("cost", "graph"),
     selects=lambda settings: True,
+    on_workers=True,
 )

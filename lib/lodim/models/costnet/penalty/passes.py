@@ -7,7 +7,7 @@ the intercept's: one in every row.
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import count_blocks, for_blocks, over_rows, sum_blocks, sum_rows
+from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, sum_blocks, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
@@ -20,6 +20,15 @@ MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 def add_scores(X, columns, step, f, threads):
     """Add a step (K, C) of some columns to the scores f (n_tiles, K, 64), in place."""
     over_rows(_add_scores, X, columns, step, f, threads=threads)
+
+
+def scores_after(X, columns, step, f, threads):
+    """Scores f (n_tiles, K, 64) after a step (K, C) of some columns; f is left as it is."""
+    if not on_host(X):
+        return X.add(_add_scores, f, columns, step)
+    f = f.copy()
+    add_scores(X, columns, step, f, threads)
+    return f
 
 
 def slopes(X, r, threads):
@@ -68,17 +77,19 @@ def quadratic(X, y, weight, offset, *, spread, columns, threads):
     y and offset are divided by `spread`.
     """
     f = padded(offset, len(X), spread)
-    y, weight = tiles.pad(y / spread, len(X)), tiles.pad(weight, len(X))
+    y, weight = padded(y, len(X), spread), padded(weight, len(X))
     known = {"loss": GAUSSIAN, "threads": threads}
     first = at_scores(X, y, weight, f, **known)
     return np.append(first, curved_moments(X, y, weight, f, columns=columns, n_curves=1, **known))
 
 
-def padded(offset, n_tiles, spread=1.0):
-    """Offsets (n, K) over `spread` as tiles, (n_tiles, K, 64)."""
-    out = np.empty((n_tiles, offset.shape[1], TILE))
-    for k in range(offset.shape[1]):
-        out[:, k] = tiles.pad(offset[:, k] / spread, n_tiles)
+def padded(values, n_tiles, spread=1.0):
+    """Values (n,) or (n, K) over `spread` as tiles, (n_tiles, 64) or (n_tiles, K, 64)."""
+    if values.ndim == 1:
+        return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
+    out = np.empty((n_tiles, values.shape[1], TILE))
+    for k in range(values.shape[1]):
+        out[:, k] = padded(values[:, k], n_tiles, spread)
     return out
 
 

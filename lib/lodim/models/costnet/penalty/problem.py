@@ -5,12 +5,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from lodim.engine import tiles
-from lodim.engine.blocks import available_threads, sum_rows
+from lodim.engine.blocks import available_threads, on_host, sum_rows
 from lodim.engine.spans import sum_spans, sum_tiles
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
+from lodim.models.costnet.worker_rows import rows_beside
 
 LOSSES = {name: getattr(passes, name.upper()) for name in ("gaussian", "binomial", "multinomial")}
 RANK = 1e-10  # share of the largest eigenvalue below which a direction of free columns is none
@@ -38,7 +38,7 @@ class PathProblem:
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
         """The problem of a batch."""
-        given = np.asarray(batch.y, np.float64), batch.weight, batch.offsets(family.n_scores)
+        given = rows_beside(batch, family.n_scores)
         return cls(
             X=batch.X,
             given=given,
@@ -52,17 +52,24 @@ class PathProblem:
     @cached_property
     def y(self):
         """(n_tiles, 64) the response, of unit spread where it is numeric."""
-        return tiles.pad(self.given[0] / self.spread, len(self.X))
+        return self._tiles(self.given[0], self.spread)
 
     @cached_property
     def weight(self):
         """(n_tiles, 64) the weights."""
-        return tiles.pad(self.given[1], len(self.X))
+        return self._tiles(self.given[1])
 
     @property
     def offset(self):
         """(n_tiles, K, 64) the offset in units of the response, made anew."""
-        return passes.padded(self.given[2], len(self.X), self.spread)
+        return self._tiles(self.given[2], self.spread)
+
+    def _tiles(self, values, spread=1.0):
+        """Values (n,) or (n, K) of the rows over `spread`, as tiles where X is."""
+        if on_host(self.X):
+            return passes.padded(values, len(self.X), spread)
+        there = self.X.column(values)
+        return there if spread == 1.0 else there.map(np.divide, spread)
 
     @property
     def n_scores(self):
@@ -106,9 +113,7 @@ class PathProblem:
 
     def scores_after(self, f, columns, step):
         """Scores f after a step (K, columns)."""
-        f = f.copy()
-        passes.add_scores(self.X, columns, np.ascontiguousarray(step), f, self.threads)
-        return f
+        return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
     def by_column(self, w, b):
         """Coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 
 from lodim.engine import tiles
+from lodim.engine.blocks import on_host
+from lodim.errors import ArgumentError
 from lodim.models.costnet.penalty.block_descent import saturated
 from lodim.models.costnet.penalty.passes import BINOMIAL, GAUSSIAN
 from lodim.models.costnet.penalty.problem import PathSolution
@@ -23,6 +25,11 @@ class ConicSolver:
     """
 
     def __init__(self, problem, n):
+        if not on_host(problem.X) and problem.loss != GAUSSIAN:
+            raise ArgumentError(
+                "solver='cvxpy' has all rows of a classification in one program, and these are on "
+                "the workers of a Dask cluster: use solver='auto', or draw rows with sample="
+            )
         import cvxpy as cp  # a second and a half to import
 
         self.problem, K = problem, problem.n_scores

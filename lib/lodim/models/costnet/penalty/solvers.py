@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.engine.spans import each_tile
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.passes import GAUSSIAN
@@ -163,7 +164,7 @@ class NewtonSolver:
         far = p.scores_after(s.f, on - 1, change[:, on])
         before, t = self._objective(s.w, s.loss, lam, ridge), 1.0
         for _ in range(HALVINGS):
-            f = far if t == 1.0 else s.f + t * (far - s.f)
+            f = far if t == 1.0 else each_tile(_between, s.f, far, t)
             w = s.w + t * dw
             there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
@@ -266,3 +267,8 @@ class NewtonSolver:
         dw[:, model.keep] = w - start
         db = model.reduced.free_step(s.slope, w - start)
         return self._line_search(dw, db, lam, ridge)
+
+
+def _between(f, far, t):
+    """Scores on the way from f to `far`."""
+    return f + t * (far - f)

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import row_spans
-from lodim.engine.spans import sum_tiles
+from lodim.engine.spans import each_tile, sum_tiles
 from lodim.engine.tiles import TILE, of_rows
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.prox import subtract_penalty_curvature
@@ -82,7 +82,7 @@ class SupportNewton:
         pull = lam * layout.cost / norm
         diagonal = ridge + np.bincount(layout.member, pull[group], len(layout.at))
         gradient = np.hstack([s.slope, s.c[:, keep] - diagonal * w])
-        share = _shares(s.f)
+        share = each_tile(_shares, s.f)
         columns = np.r_[p.free_columns, p.columns[keep]]
 
         def product(v):

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from lodim.engine import tiles
+from lodim.engine.blocks import on_host
 from lodim.engine.spans import over_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.models.costnet.worker_rows import rows_beside
 
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
 MOST_COLUMNS = {"gaussian": 1000, "binomial": 500, "multinomial": 500}  # that a search looks at
@@ -41,23 +44,23 @@ class SearchData:
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
-        offset = batch.offsets(family.n_scores)
-        return cls(batch.X, batch.y, batch.weight, offset, family, columns, n, total)
+        rows = rows_beside(batch, family.n_scores)
+        return cls(batch.X, *rows, family, columns, n, total)
 
     def sample(self):
         """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
 
         Whole tiles are drawn, always the same ones.
         """
-        tiles, most = len(self.X), MOST_ROWS // TILE
-        if self.family.name == "gaussian" or tiles <= most:
+        n_tiles, most = len(self.X), MOST_ROWS // TILE
+        if self.family.name == "gaussian" or n_tiles <= most:
             return self
-        drawn = np.sort(np.random.default_rng(0).permutation(tiles - 1)[:most])
+        drawn = np.sort(np.random.default_rng(0).permutation(n_tiles - 1)[:most])
         rows = (drawn[:, None] * TILE + np.arange(TILE)).ravel()
         weight, share = self.weight[rows], float(self.weight[rows].sum())
         return replace(
             self,
-            X=self.X[drawn],
+            X=self.X[drawn] if on_host(self.X) else tiles.pack(self.X.take(rows), self.X.dtype),
             y=self.y[rows],
             weight=weight / max(weight.sum(), 1e-300),
             offset=self.offset[rows],
@@ -70,9 +73,12 @@ class SearchData:
 
         work : a function of a module, and args arrays: they may go to where the rows are.
         """
+        return reduce(_added, self._each(work, args))
+
+    def _each(self, work, args):
+        """work(data, *args) of the spans of rows, in order."""
         of_span = partial(_of_span, work=work, args=args, family=self.family, columns=self.columns)
-        found = over_spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
-        return reduce(_added, found)
+        return over_spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
 
     @property
     def df_per_column(self):
@@ -83,9 +89,9 @@ class SearchData:
         """Positions of some rows and their columns (r, |on|) float64, block by block of rows."""
         at, n = self.columns[on], len(self.y)
         for start in range(0, len(self.X), TILES_PER_BLOCK):
-            tiles = self.X[start : start + TILES_PER_BLOCK]
+            part = self.X[start : start + TILES_PER_BLOCK]
             # Of most columns a view is cheaper than a choice.
-            part = tiles if len(at) == tiles.shape[1] else tiles[:, at]
+            part = part if len(at) == part.shape[1] else part[:, at]
             rows = slice(start * TILE, min(n, (start + TILES_PER_BLOCK) * TILE))
             flat = part.transpose(0, 2, 1).reshape(len(part) * TILE, len(at))
             flat = flat[: rows.stop - rows.start]
@@ -93,6 +99,8 @@ class SearchData:
 
     def scores(self, intercept, on, coef):
         """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
+        if not on_host(self.X):
+            return np.concatenate(list(self._each(SearchData.scores, (intercept, on, coef))))
         score = self.offset + intercept
         if len(on):
             for rows, X in self.blocks(on):

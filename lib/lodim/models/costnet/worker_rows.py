@@ -1,0 +1,49 @@
+"""What belongs to the rows of a batch, beside its X where that is on the workers of a cluster."""
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from lodim.engine.blocks import on_host
+from lodim.engine.tiles import TILE
+
+_MADE: WeakKeyDictionary = WeakKeyDictionary()  # the rows of batches whose X is on workers
+
+
+def rows_beside(batch, n_scores):
+    """Response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
+
+    Where X is on workers they make the tiles of these from what they have read: none is sent.
+    """
+    if on_host(batch.X):
+        return _rows(batch, n_scores)
+    if batch not in _MADE:
+        _MADE[batch] = _, weight, offset = _rows(batch, n_scores)
+        batch.X.know(weight, _weight_tiles(batch))
+        batch.X.know(offset, _offset_tiles(batch, n_scores))
+    return _MADE[batch]
+
+
+def _rows(batch, n_scores):
+    return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
+
+
+def _weight_tiles(batch):
+    """`batch.weight` on the workers, (n_tiles, 64)."""
+    X = batch.X
+    if batch.weights is None:
+        return X.constant(float(batch.weight[0]))
+    return X.column(batch.weights).map(np.divide, max(batch.weight_sum, 1e-300))
+
+
+def _offset_tiles(batch, n_scores):
+    """`batch.offsets` on the workers, (n_tiles, K, 64)."""
+    X = batch.X
+    offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
+    return offset.map(_of_scores, n_scores, shape=(n_scores, TILE))
+
+
+def _of_scores(offset, n_scores):
+    """Offsets (n_tiles, 64) or (n_tiles, K, 64) of each score."""
+    offset = offset[:, None] if offset.ndim == 2 else offset
+    return np.zeros((len(offset), n_scores, TILE)) + offset
