@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError, MissingExtraError
+from lodim.sources.files import is_path
 
 PANDAS = "pandas"
+_READ = "read its rows into memory first, or some of them"
 EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # kinds of frames that can be read
 
 
@@ -23,6 +25,10 @@ def read(data, words):
     words : what is readable, for errors
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if is_path(data):
+        raise DataError(f"data is {words} here, not a path ({data!r:.80}): {_READ}")
+    if kind.startswith(("dask.", "pyarrow._dataset.")):
+        raise DataError(f"data is {words} here, not {kind}: {_READ}")
     if not hasattr(type(data), "columns"):
         raise DataError(f"data is {words}, not {kind}")
     try:
