@@ -114,6 +114,17 @@ def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path
     assert saved(fit(str(files / "*.parquet"), client=client), tmp_path / "b.lodim") == at_once
 
 
+@pytest.mark.parametrize("model", [ld.gbmap, ld.glm])
+def test_cross_validation_on_workers_is_that_of_the_files(client, files, model):
+    given = {"m": 1, "lambda_": 0.1} if model is ld.gbmap else {}
+    call = {"weights": "weight", "folds": 2, **given}
+
+    def frame(**more):
+        return ld.cv(model, "z ~ a + level", str(files / "*.parquet"), **call, **more).frame
+
+    pd.testing.assert_frame_equal(frame(client=client), frame(), check_exact=True)
+
+
 def test_one_worker_gives_the_bytes_of_two(cluster, files, tmp_path):
     source = str(files / "*.parquet")
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}

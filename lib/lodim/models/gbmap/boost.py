@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, single_blas, sum_rows
+from lodim.engine.blocks import SPAN_ROWS, on_host, single_blas, sum_rows
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
@@ -62,7 +62,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _with_scores(score, learners, batch, threads):
-    """Scores (n, K) plus those of learners, of blocks with a row that counts."""
+    """Scores (n, K) plus those of learners, here of blocks with a row that counts alone."""
+    if not on_host(batch.X):
+        return score + learners.score(batch.X, batch.n, threads)
     score = score.copy()
     for lo, hi in batch.runs or [(0, len(batch.X))]:
         X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]

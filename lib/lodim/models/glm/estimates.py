@@ -1,12 +1,14 @@
 """What glm estimates, and what its diagnostic plots show."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
+from lodim.engine.spans import over_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -53,9 +55,9 @@ class Estimates:
     def scores_of(self, batch, family):
         """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
         out = np.zeros((batch.n, family.n_scores))
-        for part in row_spans(batch.n):
-            X = tiles.unpack(batch.X[tiles.of_rows(part)], part.stop - part.start)
-            out[part] = self.score(with_constant(X), family)
+        found = over_spans(partial(_scores, estimates=self, family=family), batch.X, batch.n)
+        for part, score in zip(row_spans(batch.n), found, strict=True):
+            out[part] = score[: part.stop - part.start]
         return out
 
     def standard_error(self, X):
@@ -138,3 +140,8 @@ class Diagnostics:
     pearson: np.ndarray
     leverage: np.ndarray
     cook: np.ndarray
+
+
+def _scores(X, estimates, family):
+    """Scores of the rows of some tiles, without an offset."""
+    return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
