@@ -1,6 +1,7 @@
 """Batches whose features are a view of a file, as streamed data are."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -53,8 +54,6 @@ def saved(fit, folder):
 
 def cross_validate(problem, monkeypatch, **arguments):
     """ld.cv of a Problem that is there already."""
-    import sys
-
-    module = sys.modules["lodim.selection.cv"]
+    module = import_module("lodim.selection.cv")
     monkeypatch.setattr(module, "prepare", lambda *a, **k: problem)
     return ld.cv(problem.model, problem.design.formula, None, **arguments)
