@@ -114,6 +114,18 @@ def test_output_of_a_frame_and_of_files(cars, files, tmp_path, ending):
     assert not list(tmp_path.glob(".lodim-*"))
 
 
+def test_output_does_not_replace_the_data(cars, tmp_path):
+    fit, path = ld.glm("horsepower ~ acceleration", cars), tmp_path / "rows.parquet"
+    cars.to_parquet(path)
+    before = path.read_bytes()
+    (tmp_path / "link.parquet").symlink_to(path)
+    for output in (path, str(tmp_path / "link.parquet")):
+        for ask in (fit.predict, fit.augment):
+            with pytest.raises(ld.ArgumentError, match="is a file of the data, which would be lost"):
+                ask(str(path), output=output)
+    assert path.read_bytes() == before
+
+
 def test_a_first_chunk_without_any_answer(cars, tmp_path):
     cars = cars.copy()
     cars.loc[:99, "horsepower"] = np.nan

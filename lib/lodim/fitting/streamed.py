@@ -9,6 +9,7 @@ import inspect
 import warnings
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from os.path import realpath
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def streaming(method):
             return _lazily(asked, data)
         source = read_source(data)
         if output is not None:
+            _check_no_input(output, source)
             parts = asked.of_frame(data) if source is None else asked.of_source(source)
             return _write(output, parts)
         if source is None:
@@ -207,6 +209,15 @@ def _first_refused(answer, chunk, source, offset):
 
 
 # What becomes of the answers -------------------------------------------------------------------
+
+
+def _check_no_input(output, source):
+    """Raise where answers would replace the rows that they are of."""
+    path = realpath(output) if isinstance(output, str | PathLike) else None
+    if source is not None and path in (realpath(file.path) for file in source.files):
+        raise ArgumentError(
+            f"output={fspath(output)!r} is a file of the data, which would be lost; name another"
+        )
 
 
 def _write(path, parts):
