@@ -7,6 +7,7 @@ import pytest
 import lodim as ld
 from contract.cases import frame, quick
 from lodim.design.frames import convert, kind_of, with_column
+from lodim.errors import DataError
 from lodim.fitting.registry import MODELS
 
 pl = pytest.importorskip("polars")
@@ -145,3 +146,18 @@ def test_a_class_of_the_users_own_may_call_its_base():
     vars(own).update(vars(fit))
     assert own.predict(data).equals(2.0 * fit.predict(data))
     assert own.augment(data).equals(fit.augment(data))
+
+
+def test_what_needs_rows_in_memory_says_so(tmp_path):
+    fit = ld.glm("disease ~ age", HEART)
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(pa.Table.from_pandas(HEART))
+    frame = pytest.importorskip("dask.dataframe").from_pandas(HEART, npartitions=2)
+    for data, what in (
+        ("heart.csv", r"a path \('heart.csv'\)"),
+        (tmp_path, "a path"),
+        (["a.csv", "b.csv"], "a path"),
+        (dataset, "pyarrow"),
+        (frame, "dask"),
+    ):
+        with pytest.raises(DataError, match=f"not {what}.*: read its rows into memory first"):
+            fit.check(data)

@@ -1,5 +1,6 @@
 """Tiles on the workers of a Dask cluster: the bits of a fit in memory, and what fails in words."""
 
+import gc
 import logging
 import os
 import signal
@@ -312,6 +313,24 @@ def test_an_error_of_a_task_is_that_error(client):
 
     with pytest.raises(DataError, match=r"part-.\.parquet: it is truncated"):
         workers.read_parts(client, make, N, 3, np.float64)
+
+
+def test_failed_tasks_are_forgotten_with_their_error(client, held):
+    def failed():
+        gc.collect()  # the error and the frames that it went through hold each other
+        return [name for name, state in client.futures.items() if state.status == "error"]
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            held.spans(_divide_by_zero)
+    patience = time.monotonic() + 5.0  # for the last message of the scheduler
+    while failed() and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not failed()
+
+
+def _divide_by_zero(rows, X):
+    return 1 // (rows.start * 0)
 
 
 def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):

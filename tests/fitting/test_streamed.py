@@ -182,7 +182,9 @@ def test_text_among_numbers_and_paths_where_frames_are_meant_are_named(cars, tmp
     with pytest.raises(ld.DataError, match=r"held numbers .* and now holds 'n\.a\.\?'"):
         fit.predict(file)
     for ask in (lambda: fit.check(file), lambda: ld.effects(fit, str(file))):
-        with pytest.raises(ld.DataError, match=r"not the path '.*new.csv': .*read this one first"):
+        with pytest.raises(
+            ld.DataError, match=r"not a path \(.*new.csv.*: read its rows into memory first"
+        ):
             ask()
 
 

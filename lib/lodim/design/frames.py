@@ -5,7 +5,6 @@ given, or of those that the fit was made from.
 """
 
 import functools
-import os
 import sys
 from collections.abc import Mapping
 
@@ -13,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError, MissingExtraError
+from lodim.sources.files import is_path
 
 PANDAS = "pandas"
+_READ = "read its rows into memory first, or some of them"
 EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # kinds of frames that can be read
 
 
@@ -24,11 +25,10 @@ def read(data, words):
     words : what is readable, for errors
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
-    if isinstance(data, (str, os.PathLike)):
-        raise DataError(
-            f"data is {words}, not the path {os.fspath(data)!r}: files are read by the functions "
-            "that fit, and by predict(), augment() and evaluate(); read this one first"
-        )
+    if is_path(data):
+        raise DataError(f"data is {words} here, not a path ({data!r:.80}): {_READ}")
+    if kind.startswith(("dask.", "pyarrow._dataset.")):
+        raise DataError(f"data is {words} here, not {kind}: {_READ}")
     if not hasattr(type(data), "columns"):
         raise DataError(f"data is {words}, not {kind}")
     try:

@@ -219,7 +219,19 @@ def _results(client, futures):
                 alone_since = _alone_since(client, alone_since)
     except BaseException:
         job.cancel()
+        _release_unfinished(futures)
         raise
+
+
+def _release_unfinished(futures):
+    """Give back futures that have failed, or are not wanted any more.
+
+    The client holds the error of a future for as long as the future lives; the error, once raised,
+    the frames that it went through; and these the future, which would live for ever.
+    """
+    for future in futures:
+        if future.status != "finished":
+            future.release()
 
 
 def _alone_since(client, before):

@@ -28,6 +28,8 @@ class FileState:
 
     name : as the user knows it; path : absolute; size : bytes; modified : nanoseconds
     filesystem : of pyarrow, of a Dataset that is not on this machine's disks; else None
+    noted : nanoseconds when the disk noted a change last, which no program sets back, as some do
+    with `modified`; None where another process looks, which may read a copy of the file
     """
 
     name: str
@@ -35,39 +37,45 @@ class FileState:
     size: int
     modified: int
     filesystem: Any = field(default=None, compare=False)
+    noted: int | None = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"noted": None}
 
     @classmethod
     def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
         """The state of a file now."""
         path = name if filesystem else os.path.abspath(name)
         try:
-            return cls(name, path, *_size_and_time(path, filesystem), filesystem)
+            size, modified, noted = _size_and_times(path, filesystem)
+            return cls(name, path, size, modified, filesystem, noted)
         except OSError as error:
             raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
 
     def check_unchanged(self) -> None:
         """Raise a DataError where the file is gone or another than it was."""
         try:
-            now = _size_and_time(self.path, self.filesystem)
+            size, modified, noted = _size_and_times(self.path, self.filesystem)
         except FileNotFoundError:
             raise DataError(f"{self.name} was removed while it was in use") from None
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
-        if now != (self.size, self.modified):
+        same = (size, modified) == (self.size, self.modified)
+        if not same or (self.noted is not None and noted != self.noted):
             raise DataError(
                 f"{self.name} was changed while it was in use; fit again when it holds still"
             )
 
 
-def _size_and_time(path: str, filesystem: Any) -> tuple[int, int]:
-    """Bytes of a file, and nanoseconds of its last change."""
+def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
+    """Bytes of a file, nanoseconds of its last change, and when this machine's disk noted one."""
     if filesystem is None:
         stat = os.stat(path)
-        return stat.st_size, stat.st_mtime_ns
+        return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     info = filesystem.get_file_info(path)
     if info.size is None:
         raise FileNotFoundError(2, "there is no such file", path)
-    return info.size, info.mtime_ns or 0
+    return info.size, info.mtime_ns or 0, None
 
 
 @contextmanager
