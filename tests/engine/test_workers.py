@@ -316,21 +316,20 @@ def test_an_error_of_a_task_is_that_error(client):
 
 
 def test_failed_tasks_are_forgotten_with_their_error(client, held):
+    def divided(rows, X):  # within: the workers cannot import what the tests define
+        return 1 // (rows.start * 0)
+
     def failed():
         gc.collect()  # the error and the frames that it went through hold each other
         return [name for name, state in client.futures.items() if state.status == "error"]
 
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            held.spans(_divide_by_zero)
+            held.spans(divided)
     patience = time.monotonic() + 5.0  # for the last message of the scheduler
     while failed() and time.monotonic() < patience:
         time.sleep(0.05)
     assert not failed()
-
-
-def _divide_by_zero(rows, X):
-    return 1 // (rows.start * 0)
 
 
 def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):

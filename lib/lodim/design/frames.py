@@ -5,6 +5,7 @@ given, or of those that the fit was made from.
 """
 
 import functools
+import os
 import sys
 from collections.abc import Mapping
 
@@ -26,7 +27,8 @@ def read(data, words):
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
-        raise DataError(f"data is {words} here, not a path ({data!r:.80}): {_READ}")
+        path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
+        raise DataError(f"data is {words} here, not a path ({path!r:.300}): {_READ}")
     if kind.startswith(("dask.", "pyarrow._dataset.")):
         raise DataError(f"data is {words} here, not {kind}: {_READ}")
     if not hasattr(type(data), "columns"):
