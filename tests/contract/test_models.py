@@ -257,6 +257,16 @@ def test_a_file_from_before_missing_values_were_filled(model, tmp_path):
 
 
 @cases
+def test_weights_may_be_shares(model, kind):
+    df, weight = frame_of(model, kind), np.random.default_rng(0).uniform(0.5, 1.5, N)
+    cheap = contract_of(model).cheap
+    fit, light = (model(FORMULA, df, weights=scale * weight, **cheap) for scale in (1.0 / N, 1e-20))
+    assert light.converged == fit.converged and light.df == fit.df
+    both = (np.asarray(each.predict(df), float) for each in (light, fit))
+    np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-4)
+
+
+@cases
 def test_tidy_glance_augment(model, kind):
     fit, df = fit_of(model, kind), frame_of(model, kind)
     tidy, glance, augmented = fit.tidy(), fit.glance(), fit.augment(df)

@@ -97,6 +97,19 @@ def test_split_cuts_everything(batch):
         assert part.X.dtype == batch.X.dtype and not beyond.any()
 
 
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_column_that_training_rows_share_is_zero_in_them(standardize):
+    """Rounding of its mean would leave a column of noise, which a refit blows up."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"y": rng.normal(size=60), "x": rng.normal(size=60), "rare": 0.1})
+    df.loc[:3, "rare"] = 0.7
+    weight = rng.uniform(0.5, 1.5, 60)
+    _, batch = Design.learn("y ~ x + rare", df, weights=weight, standardize=standardize)
+    train, test = split(batch, np.arange(60) < 6, standardize)
+    column = matrix(test)[:, 1]
+    assert (matrix(train)[:, 1] == 0.0).all() and (column[4:] == 0.0).all() and column[0] > 0.1
+
+
 def test_training_is_standardized_by_itself(batch):
     held_out = fold.assign(batch, 4, None, 0) == 1
     train, test = split(batch, held_out, True)

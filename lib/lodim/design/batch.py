@@ -10,6 +10,8 @@ import pandas as pd
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
+FLAT = 1e-9  # standard deviation of a constant over its value, by rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -116,6 +118,10 @@ def split_and_scaling(batch, held_out, standardize):
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
+    flat = (mean != 0.0) & (sd <= FLAT * np.abs(mean))
+    if flat.any():  # less a mean that is rounded, a constant would be a column of rounding errors
+        counted = train[batch.weight[train] > 0.0]
+        mean[flat] = np.fmax.reduce(X[counted][:, flat], axis=0)
     # A column that varies in the held-out rows alone says nothing here: its scale stays one.
     scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
     parts = tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))

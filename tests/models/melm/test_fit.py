@@ -837,9 +837,12 @@ def test_of_many_rows_in_few_groups_no_single_group_calibrates(monkeypatch):
     assert [test.n for _, test in held[-1]] == [840]  # a fifth of the groups
 
 
-def test_weights_that_sum_to_nearly_nothing():
-    """The background is then nearly all of a density, and no logarithm is of zero."""
-    flowers = ld.data("iris")
-    given = {"gamma": 1.0, "n_starts": 4, "control": {"calibrate": False}}
-    fit = ld.melm("species ~ .", flowers, weights=np.full(150, 1e-20), **given)
-    assert np.isfinite(fit.predict(flowers)).all(axis=None)
+@pytest.mark.parametrize("scale", [1e-20, 1.0 / 150.0, 0.3])
+def test_weights_that_are_shares_stand_for_as_many_rows(scale):
+    flowers, weight = ld.data("iris"), np.random.default_rng(0).uniform(0.5, 1.5, 150)
+    given = {"k": 1, "gamma": 1.0, "n_starts": 4}
+    of_mean_one = ld.melm("species ~ .", flowers, weights=weight / weight.mean(), **given)
+    fit = ld.melm("species ~ .", flowers, weights=scale * weight, **given)
+    assert fit.converged
+    np.testing.assert_allclose(fit.divergence, of_mean_one.divergence, rtol=1e-9)
+    np.testing.assert_allclose(fit.predict(flowers), of_mean_one.predict(flowers), atol=1e-6)

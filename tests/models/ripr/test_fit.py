@@ -294,6 +294,15 @@ def test_weights_stand_for_rows():
     np.testing.assert_allclose(one.predict(TWO), two.predict(TWO), atol=2e-3)
 
 
+def test_the_scale_of_weights_chooses_no_views():
+    flowers = ld.data("iris").iloc[np.random.default_rng(0).permutation(150)[:90]]
+    weights = np.random.default_rng(1).integers(1, 4, 90)
+    one = ld.ripr("species ~ .", flowers, weights=weights, threads=1, serve="ratio")
+    two = ld.ripr("species ~ .", flowers, weights=1e-20 * weights, threads=1, serve="ratio")
+    assert one.view_names == two.view_names and one.estimates.k == two.estimates.k
+    np.testing.assert_allclose(two.predict(flowers), one.predict(flowers), atol=1e-6)
+
+
 def test_numbers_of_rows_without_weight_say_nothing():
     weights = np.where(np.arange(len(NUMBERS)) % 3 == 0, 0.0, 1.0)
     all_rows = ld.ripr("y ~ .", NUMBERS, weights=weights, threads=1, serve="ratio")

@@ -26,6 +26,7 @@ from lodim.selection import folds
 from lodim.selection.cv import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
+ROUNDED = 1e-12  # relative, of a sum of weights
 PARTS = 5  # of a single fold held out, each calibrated by the others
 MOST_OPEN = 2  # dimensions where k is open
 MOST_DRAWS = 12  # of the folds
@@ -94,7 +95,11 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """The checked problem; where k is open it is 2, or 1 where rows vary in one direction only."""
+    """The checked problem, its weights as counts of rows.
+
+    Where k is open it is 2, or 1 where rows vary in one direction only.
+    """
+    problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
     k = MOST_OPEN
@@ -104,6 +109,13 @@ def with_dimensions(problem):
         code = np.unique(code, return_inverse=True)[1]
         k = min(k, max(1, Basis.from_rows(X, code, weight).n_varying))
     return validate(replace(problem, settings=replace(problem.settings, k=k)))
+
+
+def _counted(batch):
+    """The batch with weights that count rows: shares, which sum to less than that, are scaled."""
+    if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
+        return batch
+    return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,8 @@ def melm(
         estimator with `fit` and `predict_proba` as scikit-learn's, of which a copy is fitted to the
         coordinates.
     weights : column name or array (n,), optional
-        Row weights: a row of weight 2 counts as two rows.
+        Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
+        of rows that have one, such as shares, are scaled to that sum.
     offset : None
         A view has no score that an offset could be part of: refused.
     missing : {"indicator", "drop"}

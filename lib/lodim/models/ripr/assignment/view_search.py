@@ -55,7 +55,7 @@ class ViewSearch:
         y = np.full(batch.n, np.nan)
         if batch.y is not None:
             y = ties.merge_close(batch.y[:, None])[:, 0]
-        weight = batch.row_weights
+        weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
