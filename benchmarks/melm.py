@@ -3,11 +3,19 @@
     python benchmarks/melm.py speed [--out FILE]
     python benchmarks/melm.py covariances [--data NAME ...] [--shared FOLDER] [--out FILE]
     python benchmarks/melm.py large [--rows 1000000] [--k 1 2 3] [--out FILE]
+    python benchmarks/melm.py few [--data NAME ...] [--splits 3] [--shared FOLDER] [--out FILE]
 
 `speed`: one value and gradient, and searches from the same starts, against the formulas of Sec. 4
 written with array expressions and SciPy's L-BFGS-B; and what whitening saves.
 `covariances`: balanced accuracy of held-out rows by the covariance of `ld.melm`, at three gammas.
 `large`: the approximation's time and error.
+`few`: the default call where rows are few for the features, from 100 rows a feature to a seventh of
+one: accuracy on at most 500 new rows beside LDA with shrunk covariances, alone (`lda`) and as a
+plane with five nearest neighbours (`plane`). `se` is the binomial standard error of the plane's
+accuracy on the new rows of one split, `gap` melm less the plane, `spread` the standard error of the
+gap by how splits differ. Classes of the synthetic sets are normal with one covariance: of features
+in a row that correlate by .8 with the next ("chain"), that share three factors ("factors"), or
+without correlation, twenty classes of three rows ("twenty").
 """
 
 import argparse
@@ -17,9 +25,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from held_out import of_lodim, of_peer, sets
 from scipy.optimize import minimize
 from sklearn import datasets
-from sklearn.model_selection import StratifiedKFold
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import lodim as ld
 from lodim.engine.blocks import single_blas
@@ -238,7 +250,107 @@ def large(asked):
     return pd.DataFrame(rows)
 
 
-WAYS = {"speed": speed, "covariances": covariances, "large": large}
+# Few rows ----------------------------------------------------------------------------------------
+
+# Rows to learn from: of synthetic sets with features, of real ones in this order.
+NORMAL = {
+    "chain": (
+        (1000, 10),
+        (700, 21),
+        (300, 30),
+        (200, 60),
+        (100, 50),
+        (100, 100),
+        (100, 200),
+        (60, 300),
+    ),
+    "factors": ((1000, 10), (300, 30), (200, 60), (100, 50), (100, 200), (60, 300)),
+    "twenty": ((60, 5), (60, 10), (60, 40)),
+}
+REAL = {
+    "vowel": (495, 99), "ionosphere": (175, 34), "german_numer": (500, 80), "heart": (148, 40),
+    "ionosphere squared": (200, 120), "heart squared": (110, 52),
+    "digits": (640, 200, 64), "libras": (180, 90, 45), "sonar": (104, 60, 30),
+    "spambase": (1000, 190), "breast_cancer": (284, 30), "wine squared": (52,),
+    "breast_cancer squared": (93,),
+}  # fmt: skip
+TESTED = 500  # new rows at most
+DISTANCE = 1.5  # of class means from their centre, in deviations within classes, for p = 1
+
+
+def normal(kind, n, p, seed):
+    """Rows of normal classes with one covariance: two in a chain, five of factors, twenty."""
+    rng, C = np.random.default_rng(seed), {"chain": 2, "factors": 5, "twenty": 20}[kind]
+    cov = np.eye(p)
+    if kind == "chain":
+        cov = 0.8 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    if kind == "factors":
+        loadings = rng.normal(size=(p, 3))
+        cov = loadings @ loadings.T + np.eye(p)
+    means = DISTANCE * p**-0.25 * (1.0 if C > 2 else 0.5) * rng.normal(size=(C, p))
+    y = np.arange(n) % C if C == 20 else rng.integers(0, C, n)  # of twenty classes equal numbers
+    X = (means[y] + rng.normal(size=(n, p))) @ np.linalg.cholesky(cov).T
+    return pd.DataFrame(X).add_prefix("x").assign(y=[f"c{c}" for c in y])
+
+
+def real(frames, name):
+    """A real set by name, categories one-hot; "squared": with squares and products of features."""
+    df = frames[name.removesuffix(" squared")]
+    X = pd.get_dummies(df.drop(columns="y"), dtype=float)
+    if name.endswith("squared"):
+        X = PolynomialFeatures(2, include_bias=False).fit_transform(
+            StandardScaler().fit_transform(X)
+        )
+        X = pd.DataFrame(X).add_prefix("x")
+    return X.loc[:, X.std() > 1e-9].assign(y=df["y"])
+
+
+def shrunk_lda(train, test):
+    """Accuracy of LDA with a covariance by the rule of Ledoit and Wolf."""
+    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    fit = make_pipeline(StandardScaler(), lda).fit(train.drop(columns="y"), train["y"])
+    return fit.score(test.drop(columns="y"), test["y"])
+
+
+def of_split(df, n, seed):
+    """Accuracies on new rows of melm, the plane and LDA, trained on n rows of a frame."""
+    train, test = train_test_split(df, train_size=n, stratify=df["y"], random_state=seed)
+    test = test[:TESTED]
+    start = time.process_time()
+    melm = of_lodim("melm", train, test)[0]
+    seconds = time.process_time() - start
+    plane, lda = of_peer("lda", train, test)[0], shrunk_lda(train, test)
+    se = np.sqrt(plane * (1.0 - plane) / len(test))
+    return {"melm": melm, "plane": plane, "lda": lda, "se": se, "cpu_s": seconds}
+
+
+def few_cases(asked):
+    """Tuples (name, rows, frame of a seed) of all cases."""
+    frames = sets(asked.shared)
+    for name, sizes in NORMAL.items():
+        for n, p in sizes:
+            yield name, n, lambda seed, name=name, n=n, p=p: normal(name, n + TESTED, p, seed)
+    for name, sizes in REAL.items():
+        for n in sizes:
+            yield name, n, lambda seed, name=name: real(frames, name)
+
+
+def few(asked):
+    rows = []
+    for name, n, frame in few_cases(asked):
+        if asked.data != NAMES and name not in asked.data:
+            continue
+        found = pd.DataFrame([of_split(frame(seed), n, seed) for seed in range(asked.splits)])
+        p = frame(0).shape[1] - 1
+        gap = found["melm"] - found["plane"]
+        row = {"data": name, "n": n, "p": p, "p/n": p / n, "classes": frame(0)["y"].nunique()}
+        row |= found.mean().to_dict() | {"gap": gap.mean(), "spread": gap.std() / len(gap) ** 0.5}
+        rows.append(row | {"holds": gap.mean() >= -row["se"]})
+        print(pd.DataFrame(rows[-1:]).round(3).to_string(header=len(rows) == 1), flush=True)
+    return pd.DataFrame(rows).sort_values("p/n")
+
+
+WAYS = {"speed": speed, "covariances": covariances, "large": large, "few": few}
 
 
 def main():
@@ -246,6 +358,7 @@ def main():
     parser.add_argument("what", choices=list(WAYS))
     parser.add_argument("--data", nargs="+", default=NAMES)
     parser.add_argument("--shared", type=Path, default=SHARED)
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--k", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=2)
