@@ -298,3 +298,15 @@ def test_ten_further_steps_promise_no_more_than_the_resolution():
             later = alone(f, start, **tight, max_iter=end.n_eval + 10)
             assert end.converged[0] and end.n_eval >= 7
             assert 0.0 <= end.value[0] - later.value[0] <= 2.0 * resolution
+
+
+def test_near_the_end_of_a_scaled_objective_no_series_of_steps_is_awaited():
+    """The quadratic model promises ten times less than the resolution, and is right."""
+    tight = {"tol": 0.0, "ftol": 0.0}
+    for seed in range(5):
+        f, solution = quadratic(np.random.default_rng(seed), 60, 2.0)
+        start = np.random.default_rng(seed + 9).normal(size=60)
+        plain = alone(f, start, **tight, resolution=1e-2)
+        end = lbfgs(Scaled([f], 60), start[None], **tight, resolution=1e-2)
+        assert end.converged[0] and 3 <= end.n_eval < plain.n_eval
+        assert 0.0 <= end.value[0] - f(solution)[0] <= 1e-2
