@@ -8,7 +8,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import ElasticNet, add_ridge, pseudo_slope
+from lodim.solve.objective import ElasticNet, Preconditioned, add_ridge, pseudo_slope
 
 TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
 
@@ -310,3 +310,11 @@ def test_near_the_end_of_a_scaled_objective_no_series_of_steps_is_awaited():
         end = lbfgs(Scaled([f], 60), start[None], **tight, resolution=1e-2)
         assert end.converged[0] and 3 <= end.n_eval < plain.n_eval
         assert 0.0 <= end.value[0] - f(solution)[0] <= 1e-2
+
+
+@pytest.mark.parametrize("damping", [0.01, 0.1])
+def test_coordinates_in_which_a_damped_hessian_is_the_identity(damping):
+    H, theta = np.diag([4.0, 1.0, 0.0]) + 0.5, np.array([[1.0, -2.0, 3.0]])
+    u = Preconditioned(Functions([], 3), H[None], damping).to(theta)
+    damped = H + damping * 4.5 * np.eye(3)
+    assert u[0] @ u[0] == pytest.approx(theta[0] @ damped @ theta[0])
