@@ -8,7 +8,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import ElasticNet, add_ridge, pseudo_slope
+from lodim.solve.objective import ElasticNet, Preconditioned, add_ridge, pseudo_slope
 
 TIGHT = {"max_iter": 5000, "tol": 1e-10, "ftol": 1e-16}
 
@@ -298,3 +298,23 @@ def test_ten_further_steps_promise_no_more_than_the_resolution():
             later = alone(f, start, **tight, max_iter=end.n_eval + 10)
             assert end.converged[0] and end.n_eval >= 7
             assert 0.0 <= end.value[0] - later.value[0] <= 2.0 * resolution
+
+
+def test_near_the_end_of_a_scaled_objective_no_series_of_steps_is_awaited():
+    """The quadratic model promises ten times less than the resolution, and is right."""
+    tight = {"tol": 0.0, "ftol": 0.0}
+    for seed in range(5):
+        f, solution = quadratic(np.random.default_rng(seed), 60, 2.0)
+        start = np.random.default_rng(seed + 9).normal(size=60)
+        plain = alone(f, start, **tight, resolution=1e-2)
+        end = lbfgs(Scaled([f], 60), start[None], **tight, resolution=1e-2)
+        assert end.converged[0] and 3 <= end.n_eval < plain.n_eval
+        assert 0.0 <= end.value[0] - f(solution)[0] <= 1e-2
+
+
+@pytest.mark.parametrize("damping", [0.01, 0.1])
+def test_coordinates_in_which_a_damped_hessian_is_the_identity(damping):
+    H, theta = np.diag([4.0, 1.0, 0.0]) + 0.5, np.array([[1.0, -2.0, 3.0]])
+    u = Preconditioned(Functions([], 3), H[None], damping).to(theta)
+    damped = H + damping * 4.5 * np.eye(3)
+    assert u[0] @ u[0] == pytest.approx(theta[0] @ damped @ theta[0])

@@ -119,13 +119,13 @@ def merge_moments(parts):
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, tiles, k):
     """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
-    largest = 0.0
+    size = np.zeros(TILE)  # of each place in a tile: one number alone would not vectorize
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
         start = tile * TILE
         for j in range(min(TILE, n - start)):
             value = x[rows[start + j]] if rows.size else x[start + j]
             value = (value - mean) / scale
-            largest = max(largest, abs(value))
+            size[j] = max(size[j], abs(value))
             tiles[tile, k, j] = value
-    return largest
+    return size.max()

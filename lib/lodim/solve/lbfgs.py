@@ -196,7 +196,9 @@ def advance(
         falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
         outlook[c] = _outlook(falls[c], n_iter[c])
-        resolved = resolution > 0.0 and outlook[c] <= resolution
+        # A step that gained so little, and a gradient that promises no more, need no series.
+        steep = not scaled or max(drop, HOPE * promise[c]) > resolution
+        resolved = resolution > 0.0 and (outlook[c] <= resolution or not steep)
         if (
             resolved
             or largest[c] <= tol
@@ -234,7 +236,8 @@ def lbfgs(
     resolution : float
         Stop too where ten further steps promise to lower the value by no more than this: the last
         ten did, or the last three, which gained at most a quarter of what the three before them
-        did, begin a geometric series with so small a sum.
+        did, begin a geometric series with so small a sum. Of a scaled objective also where the last
+        step, and ten times what the quadratic model promises, are no more than this.
     memory : int
         Steps that the quasi-Newton matrix is made of.
     best_only : bool

@@ -73,14 +73,16 @@ class Preconditioned:
     ----------
     objective : Objective without absolute values
     hessian : array (q, d, d)
-        Positive semidefinite, near the Hessian of each function; with DAMPING it is L L'.
+        Positive semidefinite, near the Hessian of each function; damped it is L L'.
+    damping : float
+        Share of the largest curvature that is added to all.
     """
 
     scaled = True
 
-    def __init__(self, objective, hessian):
+    def __init__(self, objective, hessian, damping=DAMPING):
         self._objective = objective
-        self._factor = _cholesky(hessian, DAMPING)
+        self._factor = _cholesky(hessian, damping)
         self.l1, self.precision = objective.l1, objective.precision
         compiled = getattr(objective, "compiled_loop", None)
         self.compiled_loop = compiled and partial(compiled, factor=self._factor)

@@ -34,10 +34,11 @@ from lodim.models.gbmap.objective import (
 from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import Preconditioned
+from lodim.solve.objective import DAMPING, Preconditioned
 
 MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
 CURVATURE_ROWS = 8  # rows a parameter that tell the curvature of many features
+DAMPED = 0.1  # of the largest curvature, added to what so few rows tell
 ROUND = 40  # evaluations after which the curvature is taken anew
 MEMORY = 30  # steps that a fit of many features remembers
 RESOLVED = 0.25  # standard errors of the loss: what ten further steps of many rows should gain
@@ -249,13 +250,15 @@ def _refine(objective, sampled, theta, stop, state):
     An exact end is sought in rounds, each with the curvature where it begins.
     """
     exact = state.exact
-    way = {"memory": MEMORY, "best_only": True} if state.spanned else {"best_only": not exact}
+    way, damping = {"best_only": not exact}, DAMPING
+    if state.spanned:
+        way, damping = way | {"memory": MEMORY}, DAMPED
     if sampled is None:
         return lbfgs(objective, theta, **stop, **way)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
     while True:
-        scaled = Preconditioned(objective, sampled.hessian(theta))
+        scaled = Preconditioned(objective, sampled.hessian(theta), damping)
         limits = stop | {"max_iter": min(left, most)}
         end = lbfgs(scaled, scaled.to(theta), **limits, **way)
         theta, n_iter = scaled.back(end.theta), n_iter + end.n_iter

@@ -138,7 +138,7 @@ class Settings:
 def needs(problem, n):
     """What a fit to n rows takes, as measured: scores, gradients, a span of rows, and a sample.
 
-    A learner takes 5 to 14 passes (measured: 8 to 10 evaluations, 4 to 5 where m was chosen, and
+    A learner takes 4 to 14 passes (measured: 3 to 10 evaluations, 4 to 5 where m was chosen, and
     one to add its score); chosen by cross-validation, a score has 1 to `max_stages` learners.
     """
     settings, K = problem.settings, problem.family.n_scores
@@ -149,4 +149,4 @@ def needs(problem, n):
     if settings.m is None or settings.lambda_ is None:
         fixed = max(fixed, 16_000_000 + 500_000 * p)
     least, most = (1, settings.max_stages) if settings.m is None else (settings.m, settings.m)
-    return Needs(row, fixed, (5 * least * K, 14 * most * K))
+    return Needs(row, fixed, (4 * least * K, 14 * most * K))
