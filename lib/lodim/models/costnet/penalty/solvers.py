@@ -141,7 +141,17 @@ class NewtonSolver:
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
-        return s.loss, self._gap(lam, ridge, target)[0]
+        return s.loss, self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
+
+    def _decrement(self, ridge):
+        """Twice what a Newton step of all coefficients promises, where nothing has a penalty."""
+        s, p = self.state, self.problem
+        columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
+        G, at = p.moments_at(s.f, columns, p.n_scores), np.arange(F, len(columns))
+        for k in range(p.n_scores):
+            G[k, k, at, at] += ridge
+        model = ReducedQuadratic.from_moments(G, len(columns))
+        return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
         """Move to scores f: the loss there and its gradient; `known` if they are."""
