@@ -236,11 +236,19 @@ class NewtonSolver:
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
         tol = 0.1 * target / max(value / lam, 1e-300)
         slack, over = duality_gap(s.w, s.c - ridge * s.w, s.dual, lam, layout.arrays, left, tol)
-        free = np.abs(s.slope).max()  # what free coefficients still move shifts the others' slopes
-        over += free / layout.cost.min(initial=np.inf) if free > LEVEL else 0.0
         share, bend = over / (lam + over), s.bend + ridge * float((s.w * s.w).sum())
         shrunk = share * (norms - slack + 0.5 * over / lam * bend)
         return slack + min(shrunk, over * value / lam), left
+
+    def _shift(self):
+        """What is added to the gap by slopes that shift while free coefficients move to their end.
+
+        Columns have unit spread: a slope shifts by no more than a free one has to fall.
+        """
+        s, layout, free = self.state, self.problem.layout, np.abs(self.state.slope).max()
+        if free <= LEVEL or not len(layout.cost):
+            return 0.0
+        return free / layout.cost.min() * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty: the gap, and iterations."""
@@ -252,7 +260,7 @@ class NewtonSolver:
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
             if self._model is not None:
-                gap += 2.0 * self._model.reduced.decrement(s.slope)
+                gap += 2.0 * self._model.reduced.decrement(s.slope) + self._shift()
             if gap <= target:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)

@@ -1,6 +1,6 @@
 """The price list as estimated: at each cost the best refitted model, and the rule that found it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -93,6 +93,11 @@ class CostFrontier:
         """Index of the best model that the budget pays for; the first, where it pays for none."""
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
+
+    def within(self, budget):
+        """The frontier without the models that the budget does not pay for."""
+        M = 1 + self.index_within(budget)
+        return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
         """Index of the model that held-out rows choose, of one draw of the folds or of all.
