@@ -171,8 +171,9 @@ class ModelSpec:
     keeps_missing : bool
         Whether missing="keep" is allowed: the model has a use for rows with missing features or
         response, which are NaN in the batch.
-    cv_grid : callable(problem, n) -> dict, or None
-        What cv() tries where nothing is said; by default n values of the first penalty.
+    cv_grid : callable(problem, n) -> (dict, found), or None
+        What cv() tries where nothing is said; by default n values of the first penalty. And what
+        has been found on the way for the fit to all rows, as `run` takes it, or None.
     cv_deviance : callable(family, y, weight, score) or None
         What choose() and cv() take for the deviance of each held-out row, where that of the family
         says little.

@@ -312,8 +312,9 @@ def cv(
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
+    found = None
     if grid is None:
-        grid = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
+        grid, found = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
     _check_grid(grid, problem)
     points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
     settings = _checked_settings(problem, points)
@@ -326,7 +327,7 @@ def cv(
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
     settled = _checked(_with_settings(problem, varied, frame, of_best))
-    best = problem.spec.run(settled, selection=frame)
+    best = problem.spec.run(settled, selection=frame, found=found)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
@@ -540,13 +541,13 @@ def _shown(value):
 
 
 def _penalties(problem, n):
-    """The first penalty as given among the arguments, else n values; nothing without a penalty."""
+    """The first penalty as given among the arguments, else n values, if there is one; and None."""
     if not problem.spec.penalties:
-        return {}
+        return {}, None
     penalty = next(iter(problem.spec.penalties))
     value = problem.arguments[penalty]
     fixed = isinstance(value, int | float)
-    return {penalty: [value] if fixed else lambda_grid(problem, penalty, n)}
+    return {penalty: [value] if fixed else lambda_grid(problem, penalty, n)}, None
 
 
 def _check_grid(grid, problem):

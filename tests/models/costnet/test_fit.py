@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
+from lodim.models.costnet import estimate
 from lodim.models.costnet.report import _changes
 
 N = 240
@@ -531,6 +532,25 @@ def test_cv_over_budgets(kind):
     assert cv.best.settings.budget == cv.budget_1se and cv.best.cost <= cv.budget_1se
     assert list(cv.best.chosen) == ["budget"] and "budget" in str(cv)
     assert frame["mean"].iloc[0] > frame["mean"].min()
+
+
+@kinds
+def test_cv_searches_all_rows_once(kind, monkeypatch):
+    df, sizes, pool = patients(kind, 120), [], estimate._pool
+
+    def counted(batch, *args, **kwargs):
+        sizes.append(batch.n)
+        return pool(batch, *args, **kwargs)
+
+    monkeypatch.setattr(estimate, "_pool", counted)
+    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, rule="1se")
+    assert sizes.count(len(df)) == 1 < sizes.count(80)
+    best, budget = cv.best, cv.budget_1se
+    assert cv.tidy()["budget"].max() > budget == best.limit == best.prices()["cost"].max()
+    whole = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 100})  # cv has an n_lambda of its own
+    of_whole = whole.prices().query("cost <= @budget").drop(columns="chosen")
+    pd.testing.assert_frame_equal(best.prices().drop(columns="chosen"), of_whole)
+    np.testing.assert_array_equal(best.predict(df), whole.predict(df, budget=budget))
 
 
 def test_cv_over_other_settings():

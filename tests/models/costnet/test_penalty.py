@@ -105,6 +105,43 @@ SHAPES = {
 }
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_penalty_at_all_is_the_same_by_both_solvers(name):
+    X, y, weight, g, family = problem(name, SHAPES["two parents"], weights=True, n=200)
+    batch = batch_of(X, y, weight)
+    own = penalty_path(batch, family, g, np.zeros(1))
+    other = penalty_path(batch, family, g, np.zeros(1), make_solver=ConicSolver)
+    assert own.converged[0] and other.converged[0]
+    assert 0.0 <= other.gap[0] < 1e-7 * own.null_deviance
+    assert other.objective[0] == pytest.approx(own.objective[0], rel=1e-7)
+    # Coefficients far off are told from those: the gap is no formality.
+    assert 2.0 * own.objective[0] < 0.9 * own.null_deviance
+    judge = NewtonSolver(PathProblem.from_batch(batch, family, g, 1))
+    assert judge.evaluate(judge.state.w, judge.state.b, 0.0, 0.0, 1e-7)[1] > 0.05 * judge.null
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_gap_of_any_coefficients_bounds_what_they_lack(name, l1_ratio):
+    X, y, weight, g, family = problem(name, SHAPES["lattice"], weights=True)
+    batch = batch_of(X, y, weight)
+    top = lambda_max(batch, family, g, l1_ratio)
+    lams = top * np.array([0.3, 0.299, 0.27, 0.1])
+    best = penalty_path(batch, family, g, lams, l1_ratio=l1_ratio, tol=1e-12)
+    rows = PathProblem.from_batch(batch, family, g, 1)
+    solver = NewtonSolver(rows)
+    solver.path(l1_ratio * lams[:1] / rows.spread, (1.0 - l1_ratio) * lams[:1], 1e-14, 200, False)
+    s, ratios = solver.state, []
+    for lam, objective in zip(lams, best.objective, strict=True):
+        norm, ridge = l1_ratio * lam / rows.spread, (1.0 - l1_ratio) * lam
+        gap, _ = solver._gap(norm, ridge, 1e-12)
+        excess = solver._objective(s.w, s.loss, norm, ridge) - objective / rows.spread**2
+        assert -1e-11 < excess <= gap + 1e-11
+        ratios.append(excess / gap)
+    # The last is far off: there the bound is near enough to say something.
+    assert ratios[-1] > 0.001
+
+
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("shape", SHAPES)

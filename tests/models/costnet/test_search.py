@@ -195,6 +195,37 @@ def test_the_quadratic_at_a_refit_has_its_minimum_there(family):
 # Exchanges ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("family", [Binomial(), Multinomial(3)])
+def test_a_sample_is_where_refits_of_all_rows_start(family, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2560, 4))
+    y = rng.binomial(max(1, family.n_scores - 1), 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0, 0.5, 0.0])))
+    monkeypatch.setattr("lodim.models.costnet.search.rows.MOST_ROWS", 1280)
+    data = SearchData.from_batch(batch_of(X, y), family)
+    own = Refits.from_data(data)
+    near = Refits.from_data(data, near=Refits.from_data(data.sample()))
+    assert near.near.data.X.shape[0] == 20 < data.X.shape[0]
+    steps, work = [], SearchData.sum
+
+    def counted(self, asked, *args):
+        steps.append((asked.__name__, len(self.y)))
+        return work(self, asked, *args)
+
+    monkeypatch.setattr(SearchData, "sum", counted)
+    on = np.array([0, 1, 3])
+    first = own(on)
+    alone = steps.count(("_derivatives", len(y)))
+    second = near(on)
+    assert steps.count(("_derivatives", len(y))) - alone < alone
+    coef, intercept = second.coef - first.coef, second.intercept - first.intercept
+    shift = (
+        np.ptp(intercept) if len(intercept) > 1 else abs(intercept[0])
+    )  # of classes a common one
+    assert np.abs(coef).max() < 1e-5 and shift < 1e-5
+    direct = data.deviance(second.intercept, on, second.coef)
+    assert second.deviance == pytest.approx(direct, rel=1e-12)
+
+
 def lists(sets):
     start = np.cumsum([0, *map(len, sets)])
     return start, np.array([k for found in sets for k in found], np.int64)

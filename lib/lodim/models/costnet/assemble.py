@@ -19,6 +19,8 @@ def assemble(problem, estimates, log, selection, for_path):
         problem, selection = _choose(problem, estimates.frontier, selection)
     batch, settings = problem.batch, problem.settings
     _warn(estimates.path)
+    if limited:  # cross-validation may have searched beyond the budget that it has chosen
+        estimates = estimates.within(settings.budget)
     paid = Purchases.from_path(estimates.path, settings.network, settings.closure)
     return CostnetFit(
         **problem.common(selection) | {"call": _call(problem)},

@@ -232,7 +232,7 @@ def make_search(batch, family, network, budget, criterion, path=None):
     sample = data.sample()
     refits = final = Refits.from_data(sample)
     if sample is not data:
-        final = Refits.from_data(data)
+        final = Refits.from_data(data, near=refits)
     criterion = Criterion.from_data(criterion, sample, refits.null.deviance, batch.X.shape[1])
     return Search(space, refits, final, criterion, budget)
 

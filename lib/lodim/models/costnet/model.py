@@ -264,11 +264,11 @@ def with_network(problem):
 
 
 def cv_grid(problem, n):
-    """What cv() tries: the prices of the models of all rows; or the lambda_ that is given."""
+    """What cv() tries: the prices of the models of all rows, and these; or the lambda_ given."""
     if problem.settings.lambda_ is not None:
-        return {"lambda_": [problem.settings.lambda_]}
-    estimates = next(fit_stages(problem.batch, problem.family, problem.settings))[0]
-    return {"budget": _prices(estimates.frontier)}
+        return {"lambda_": [problem.settings.lambda_]}, None
+    found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
+    return {"budget": _prices(found[0].frontier)}, found
 
 
 def _prices(frontier):

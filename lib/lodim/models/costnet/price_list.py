@@ -29,6 +29,11 @@ class Estimates:
     frontier: CostFrontier | None
     lasso: CostFrontier | None
 
+    def within(self, budget):
+        """Without the models that cost more than a budget; the path stays whole."""
+        lists = (part and part.within(budget) for part in (self.frontier, self.lasso))
+        return Estimates(self.path, *lists)
+
 
 @dataclass(frozen=True, eq=False)
 class Purchases:

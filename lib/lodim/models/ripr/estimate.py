@@ -126,11 +126,11 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """The grid of cv(): penalties, and the method's own choice where none is given."""
+    """The grid of cv(): penalties, and the method's own choice where none is given; and None."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.serve == VOTE:
-        return {"lambda_": [lambda_]}
-    return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}
+        return {"lambda_": [lambda_]}, None
+    return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}, None
 
 
 # One response ------------------------------------------------------------------------------------

@@ -72,19 +72,69 @@ def largest_eigenvalue(H, K, lo, hi):
 
 
 @njit(**FAST)
+def update_curvature(H, lipschitz, step, fall, least, block):
+    """Update H and `lipschitz` by the fall of the slopes along a step, both (K, A) (BFGS).
+
+    Nothing where the quadratic bends by no more than `least` along the step. Of each block the
+    largest eigenvalue rises at most by that of the update.
+    """
+    K, A = step.shape
+    bent, before, after = np.zeros((K, A)), 0.0, 0.0
+    subtract_product(H, step, FIRST, A, bent, FIRST, A)
+    for k in range(K):
+        for j in range(A):
+            before -= step[k, j] * bent[k, j]
+            after += step[k, j] * fall[k, j]
+    if min(before, after) <= least:
+        return
+    u, v = fall / np.sqrt(after), bent / np.sqrt(before)
+    for k in range(K):
+        for m in range(K):
+            for a in range(A):
+                row, x, y, one, other = H[k, m, a], u[k, a], v[k, a], u[m], v[m]
+                for b in range(A):
+                    row[b] += x * one[b] - y * other[b]
+    for b in range(block.size - 1):
+        uu, vv, uv = 0.0, 0.0, 0.0
+        for k in range(K):
+            for j in range(block[b], block[b + 1]):
+                uu += u[k, j] * u[k, j]
+                vv += v[k, j] * v[k, j]
+                uv += u[k, j] * v[k, j]
+        rise = uu - vv
+        lipschitz[b] += 0.5 * (rise + np.sqrt(rise * rise + 4.0 * max(uu * vv - uv * uv, 0.0)))
+
+
+@njit(**FAST)
 def _cholesky(M):
     """Cholesky factor in the lower triangle of M, in place; False if not positive definite."""
-    for i in range(M.shape[0]):
-        for j in range(i + 1):
-            rest, row, other = M[i, j], M[i], M[j]
-            for k in range(j):
-                rest -= row[k] * other[k]
-            if i > j:
-                M[i, j] = rest / M[j, j]
-            elif rest <= 1e-13 * M[i, i]:
-                return False
-            else:
-                M[i, i] = np.sqrt(rest)
+    for i in range(0, M.shape[0], 4):
+        first, end = 0, min(i + 4, M.shape[0])
+        if end == i + 4:  # four rows share the reading of those above
+            first = i
+            r0, r1, r2, r3 = M[i], M[i + 1], M[i + 2], M[i + 3]
+            for j in range(i):
+                other = M[j]
+                s0, s1, s2, s3 = r0[j], r1[j], r2[j], r3[j]
+                for k in range(j):
+                    x = other[k]
+                    s0 -= r0[k] * x
+                    s1 -= r1[k] * x
+                    s2 -= r2[k] * x
+                    s3 -= r3[k] * x
+                pivot = other[j]
+                r0[j], r1[j], r2[j], r3[j] = s0 / pivot, s1 / pivot, s2 / pivot, s3 / pivot
+        for h in range(i, end):
+            for j in range(first, h + 1):
+                rest, row, other = M[h, j], M[h], M[j]
+                for k in range(j):
+                    rest -= row[k] * other[k]
+                if h > j:
+                    M[h, j] = rest / M[j, j]
+                elif rest <= 1e-13 * M[h, h]:
+                    return False
+                else:
+                    M[h, h] = np.sqrt(rest)
     return True
 
 
@@ -391,25 +441,25 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
     is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
-    _, first, _, start, member, cost, _ = layout
+    _, first, nested, start, member, cost, _ = layout
     K, A = w.shape
     u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
-    eps = 0.1 * target
-    for sweep in range(1, max_sweeps + 1):
+    eps, largest = 0.1 * target, 0.0 if nested is None else np.inf
+    for sweep in range(max_sweeps):
+        if first.size > 2:
+            whole = FIRST, A, FIRST, cost.size
+            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
+        if largest <= 1e4 * target:
+            slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
+            if slack + over * radius <= target:
+                return sweep
         largest = 0.0
         for b in range(first.size - 1):
             work = u, d, old, eps, alike
             decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], *work)
             largest = max(largest, decrease)
-        if largest <= 1e4 * target:
-            slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
-            if slack + over * radius <= target:
-                return sweep
         if largest <= eps:
             eps *= 0.1
-        if first.size > 2:
-            whole = FIRST, A, FIRST, cost.size
-            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
     return max_sweeps
 
 

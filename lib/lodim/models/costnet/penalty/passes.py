@@ -14,6 +14,8 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.models.costnet.penalty.prox import FAST
 
 GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
+LEAST = 1e-300  # of a probability
+PANEL = 48  # columns of a Gram matrix that are multiplied at once
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
@@ -38,12 +40,13 @@ def slopes(X, r, threads):
 
 
 def losses(f, y, weight, kind, r, h, threads):
-    """Weighted mean of half the deviance at scores f; slopes -dl/df go to r, curvatures to h.
+    """Weighted means (2,) of half the deviance at scores f, and of how fast its dual bends.
 
-    h (n_tiles, K * K, 64) has all of a row's second derivatives; with one number a row, a bound of
-    them.
+    Slopes -dl/df go to r, curvatures to h (n_tiles, K * K, 64), which has all of a row's second
+    derivatives; with one number a row, a bound of them. The dual bends by (1 - p) / p of a row, p
+    being the probability of its own class; by twice a squared loss.
     """
-    return float(sum_blocks(_losses, f, (1,), y, weight, kind, r, h, threads=threads)[0])
+    return sum_blocks(_losses, f, (2,), y, weight, kind, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
@@ -58,10 +61,10 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """Loss at the scores f of some rows, then their slopes' products X'r; (1 + K (1 + p),)."""
+    """What `losses` gives of some rows at scores f, then the products X'r; (2 + K (1 + p),)."""
     r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
-    value = losses(f, y, weight, loss, r, h, threads)
-    return np.append(value, slopes(X, r, threads))
+    values = losses(f, y, weight, loss, r, h, threads)
+    return np.concatenate((values, slopes(X, r, threads).ravel()))
 
 
 def curved_moments(X, y, weight, f, *, loss, columns, n_curves, threads):
@@ -95,20 +98,26 @@ def padded(values, n_tiles, spread=1.0):
 
 @njit(**FAST)
 def _add_scores(lo, hi, X, columns, step, f):
+    # The intercept is the first, if it is there; of the others four share a pass over the scores.
+    first = 1 if columns.size > 0 and columns[0] < 0 else 0
+    fours = columns.size - (columns.size - first) % 4
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         for k in range(step.shape[0]):
-            out = f[t, k]
-            for a in range(columns.size):
-                move, j = step[k, a], columns[a]
-                if move == 0.0:
-                    continue
-                if j < 0:
-                    for i in range(TILE):
-                        out[i] += move
-                else:
-                    x = X[t, j]
-                    for i in range(TILE):
-                        out[i] += move * x[i]
+            out, move = f[t, k], step[k]
+            if first == 1:
+                one = move[0]
+                for i in range(TILE):
+                    out[i] += one
+            for a in range(first, fours, 4):
+                x0, x1 = X[t, columns[a]], X[t, columns[a + 1]]
+                x2, x3 = X[t, columns[a + 2]], X[t, columns[a + 3]]
+                m0, m1, m2, m3 = move[a], move[a + 1], move[a + 2], move[a + 3]
+                for i in range(TILE):
+                    out[i] += m0 * x0[i] + m1 * x1[i] + (m2 * x2[i] + m3 * x3[i])
+            for a in range(fours, columns.size):
+                x, one = X[t, columns[a]], move[a]
+                for i in range(TILE):
+                    out[i] += one * x[i]
 
 
 @njit(**FAST)
@@ -136,15 +145,17 @@ def _slopes(lo, hi, partials, X, r):
 @njit(**FAST)
 def _losses(lo, hi, partials, f, y, weight, kind, r, h):
     for block in range(lo, hi):
-        total = 0.0
+        total, bend = 0.0, 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
             if kind == GAUSSIAN:
-                total += _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+                value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
             elif kind == BINOMIAL:
-                total += _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+                value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
             else:
-                total += _softmax(f[t], y[t], weight[t], r[t], h[t])
-        partials[block, 0] = total
+                value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
+            total += value
+            bend += curve
+        partials[block, 0], partials[block, 1] = total, bend
 
 
 @njit(**FAST, forceinline=True)
@@ -154,12 +165,12 @@ def _squared(f, y, weight, r, h):
         r[i] = weight[i] * (y[i] - f[i])
         h[i] = weight[i]
         total += 0.5 * r[i] * (y[i] - f[i])
-    return total
+    return total, 2.0 * total
 
 
 @njit(**FAST, forceinline=True)
 def _logistic(f, y, weight, r, h):
-    total = 0.0
+    total, bend = 0.0, 0.0
     for i in range(TILE):
         e = exp_negative(-abs(f[i]))
         far = e / (1.0 + e)
@@ -167,12 +178,13 @@ def _logistic(f, y, weight, r, h):
         r[i] = weight[i] * (y[i] - p)
         h[i] = weight[i] * far * (1.0 - far)
         total += weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
-    return total
+        bend += weight[i] * (e if (f[i] > 0.0) == (y[i] > 0.5) else 1.0 / max(e, LEAST))
+    return total, bend
 
 
 @njit(**FAST, forceinline=True)
 def _softmax(f, y, weight, r, h):
-    K, total = f.shape[0], 0.0
+    K, total, bend = f.shape[0], 0.0, 0.0
     p = np.empty(K)
     for i in range(TILE):
         largest, norm = f[0, i], 0.0
@@ -182,6 +194,8 @@ def _softmax(f, y, weight, r, h):
             p[k] = np.exp(f[k, i] - largest)
             norm += p[k]
         total += weight[i] * (largest + np.log(norm) - f[int(y[i]), i])
+        own = max(p[int(y[i])] / norm, LEAST)
+        bend += weight[i] * (1.0 - own) / own
         bound = 0.0
         for k in range(K):
             p[k] /= norm
@@ -193,13 +207,13 @@ def _softmax(f, y, weight, r, h):
             for k in range(K):
                 for m in range(K):
                     h[k * K + m, i] = weight[i] * p[k] * ((1.0 if k == m else 0.0) - p[m])
-    return total
+    return total, bend
 
 
 @njit(**FAST)
 def _moments(lo, hi, partials, X, columns, h, bounds):
     J, C = partials.shape[1], columns.size
-    x, hx, out = np.ones((C, TILE)), np.empty((C, TILE)), np.empty((C, C))
+    x, hx = np.ones((C, TILE)), np.empty((C, TILE))
     for chunk in range(lo, hi):
         first = bounds[chunk] * TILES_PER_BLOCK
         for t in range(first, min(bounds[chunk + 1] * TILES_PER_BLOCK, X.shape[0])):
@@ -214,10 +228,18 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
                     for a in range(C):
                         for i in range(TILE):
                             hx[a, i] = x[a, i] * h[t, k * J + m, i]
-                    np.dot(hx, x.T, out)
-                    for a in range(C):
-                        for b in range(C):
-                            partials[chunk, k, m, a, b] += out[a, b]
+                    for first in range(0, C, PANEL):  # of a symmetric matrix half is enough
+                        end = min(first + PANEL, C)
+                        out = np.dot(hx[first:end], x[:end].T)
+                        for a in range(first, end):
+                            row, sums = out[a - first], partials[chunk, k, m, a]
+                            for b in range(end):
+                                sums[b] += row[b]
+        for k in range(J):
+            for m in range(k + 1):
+                for a in range(C):
+                    for b in range(a):
+                        partials[chunk, k, m, b, a] = partials[chunk, k, m, a, b]
         for k in range(J):
             for m in range(k):
                 for a in range(C):

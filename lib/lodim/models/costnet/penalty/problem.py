@@ -91,15 +91,16 @@ class PathProblem:
         columns = np.r_[self.free_columns, self.columns]
         work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
         found = sum_spans(work, self.X, len(self.given[0]), *self.given)
-        ends = 1, 2 + self.X.shape[1]
+        ends = 2, 3 + self.X.shape[1]
         G = found[ends[1] :].reshape(1, 1, len(columns), len(columns))
         return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
 
     def at_scores(self, f):
-        """Loss at scores f, and its slopes of the penalized (K, A) and free (K, F) coefficients."""
+        """The loss at scores f; its slopes (K, A), and (K, F) of free ones; how its dual bends."""
         work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
-        return float(found[0]), *self._by_kind(found[1:].reshape(self.n_scores, -1))
+        slopes = self._by_kind(found[2:].reshape(self.n_scores, -1))
+        return float(found[0]), *slopes, float(found[1])
 
     def moments_at(self, f, columns, n_curves):
         """Moments of some columns by n_curves^2 curvatures a row at scores f, (J, J, C, C)."""
@@ -109,7 +110,12 @@ class PathProblem:
 
     def _by_kind(self, g):
         """X'r (K, 1 + p) of the penalized (K, A) and of the free coefficients (K, F)."""
-        return g[:, 1 + self.columns], g[:, 1 + self.free_columns]
+        return g[:, self._at[0]], g[:, self._at[1]]
+
+    @cached_property
+    def _at(self):
+        """Places of the penalized and of the free coefficients in (1 + p,), the intercept first."""
+        return 1 + self.columns, 1 + self.free_columns
 
     def scores_after(self, f, columns, step):
         """Scores f after a step (K, columns)."""
@@ -119,8 +125,8 @@ class PathProblem:
         """Coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""
         out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
         for k in range(self.n_scores):
-            out[k] += np.bincount(1 + self.columns, w[k], out.shape[1])
-            out[k] += np.bincount(1 + self.free_columns, b[k], out.shape[1])
+            for at, own in zip(self._at, (w[k], b[k]), strict=True):
+                out[k] += np.bincount(at, own, out.shape[1])
         return out
 
     def penalty(self, w, lam):

@@ -15,9 +15,11 @@ from lodim.models.costnet.penalty.support_newton import SupportNewton
 COUPLED = 300  # numbers up to which the scores of one quadratic model are coupled
 STALE = 0.1  # a step that leaves more of the gap asks for a new curvature
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
+CURVED = 1e-9  # share of the null objective that a step must bend by for its curvature to count
 SWEEPS = 1000
 SWEEPS_PER_MODEL = 5  # of a quadratic loss, for each quadratic model that a path may take
 HALVINGS = 30
+PAST = 4  # solutions that the start of the next is told by
 
 
 class MomentSolver:
@@ -52,6 +54,7 @@ class PathState:
 
     w (K, A), b (K, F) : coefficients; f : scores, as tiles
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient
+    bend : how fast the dual objective bends there, see `passes.losses`
     dual (K, members) : dual vectors of the groups
     """
 
@@ -62,6 +65,7 @@ class PathState:
     loss: float = 0.0
     c: np.ndarray | None = None
     slope: np.ndarray | None = None
+    bend: float = 0.0
 
 
 @dataclass(eq=False)
@@ -83,6 +87,8 @@ class QuadraticModel:
     def set_ridge(self, ridge):
         """Put the ridge on the diagonal in place of the last one."""
         H, change = self.reduced.H, ridge - self.ridge
+        if change == 0.0:
+            return
         at = np.arange(H.shape[2])
         for k in range(H.shape[0]):
             H[k, k, at, at] += change
@@ -114,9 +120,9 @@ class NewtonSolver:
         """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            if i > 1 and lams[i - 1] < lams[i - 2]:
-                grow = (lam - lams[i - 1]) / (lams[i - 1] - lams[i - 2])
-                self._go_ahead(steps[-2], grow, lam, ridge)
+            past = slice(max(0, i - PAST), i)
+            if i > 1 and (np.diff(lams[past]) < 0.0).all():
+                self._go_ahead(lams[past][::-1], steps[past][::-1], lam, ridge)
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
             steps.append((s.w, s.b, s.loss, gap, n_iter))
             last, share = share, 1.0 - s.loss / self.null
@@ -135,13 +141,23 @@ class NewtonSolver:
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
-        return s.loss, self._gap(lam, ridge, target)[0]
+        return s.loss, self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
+
+    def _decrement(self, ridge):
+        """Twice what a Newton step of all coefficients promises, where nothing has a penalty."""
+        s, p = self.state, self.problem
+        columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
+        G, at = p.moments_at(s.f, columns, p.n_scores), np.arange(F, len(columns))
+        for k in range(p.n_scores):
+            G[k, k, at, at] += ridge
+        model = ReducedQuadratic.from_moments(G, len(columns))
+        return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
         """Move to scores f: the loss there and its gradient; `known` if they are."""
         s = self.state
         s.f = f
-        s.loss, s.c, s.slope = known or self.problem.at_scores(f)
+        s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
         """Fit the free coefficients alone, by Newton's method."""
@@ -168,35 +184,71 @@ class NewtonSolver:
             w = s.w + t * dw
             there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
+                if self._model is not None and self._exact and p.loss != GAUSSIAN:
+                    self._learn(t * dw, there)
                 s.w, s.b = w, s.b + t * db
                 self._set_scores(f, there)
                 return True
             t *= 0.5
         return False
 
-    def _go_ahead(self, before, grow, lam, ridge):
-        """Start a penalty where the coefficients' last change leads, of those that keep their sign.
+    def _learn(self, step, there):
+        """Update the model's curvature by the slopes `there`, a step (K, A) away."""
+        s, model = self.state, self._model
+        step = np.ascontiguousarray(step[:, model.keep])
+        fall = model.reduced.slope((s.c - there[1])[:, model.keep], s.slope - there[2])
+        fall += model.ridge * step
+        block, H, least = model.layout.block, model.reduced.H, CURVED * self.null
+        block_descent.update_curvature(H, model.lipschitz, step, fall, least, block)
 
-        `before` is the solution of the penalty before the last, as `path` collects them.
+    def _go_ahead(self, lams, steps, lam, ridge):
+        """Start a penalty where a polynomial through the last solutions leads, of groups that stay.
+
+        lams, steps : penalties and solutions, the last first; a coefficient is followed through as
+        many as it is in, and a group stays whose norm does not pass zero
         """
-        s, (w, b) = self.state, before[:2]
-        dw = grow * (s.w - w)
-        dw[(w == 0.0) | ((s.w + dw) * s.w <= 0.0)] = 0.0
-        if dw.any():
-            self._line_search(dw, grow * (s.b - b), lam, ridge)
+        s, layout = self.state, self.problem.layout
+        w, b, on = s.w.copy(), s.b, np.ones(s.w.shape, bool)
+        for k in range(2, 1 + len(steps)):
+            on &= steps[k - 1][0] != 0.0
+            share = _lagrange(lams[:k], lam)
+            w[on] = sum(c * step[0][on] for c, step in zip(share, steps, strict=False))
+            b = sum(c * step[1] for c, step in zip(share, steps, strict=False))
+        along = (s.w * w).sum(axis=0)[layout.member]
+        lost = np.add.reduceat(along, layout.start[:-1]) <= 0.0
+        lost = layout.member[np.repeat(lost, np.diff(layout.start))]
+        w[:, lost] = s.w[:, lost]
+        if (w != s.w).any():
+            self._line_search(w - s.w, b - s.b, lam, ridge)
 
     def _objective(self, w, loss, lam, ridge):
         """The objective of coefficients w (K, A) with a loss."""
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Duality gap of the state, and what of its slopes (K, A) no dual vector takes."""
-        s, layout = self.state, self.problem.layout.arrays
-        left = np.empty_like(s.w)
-        radius = self._objective(s.w, s.loss, lam, ridge) / lam
-        tol = 0.1 * target / max(radius, 1e-300)
-        slack, over = duality_gap(s.w, s.c - ridge * s.w, s.dual, lam, layout, left, tol)
-        return slack + over * radius, left
+        """Duality gap of the state, and what of its slopes (K, A) no dual vector takes.
+
+        The slopes of the rows, shrunk until dual vectors take them, are a point of the dual. Its
+        objective bends along the way at most by `bend` over the share that is left.
+        """
+        s, layout = self.state, self.problem.layout
+        left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
+        value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
+        tol = 0.1 * target / max(value / lam, 1e-300)
+        slack, over = duality_gap(s.w, s.c - ridge * s.w, s.dual, lam, layout.arrays, left, tol)
+        share, bend = over / (lam + over), s.bend + ridge * float((s.w * s.w).sum())
+        shrunk = share * (norms - slack + 0.5 * over / lam * bend)
+        return slack + min(shrunk, over * value / lam), left
+
+    def _shift(self):
+        """What is added to the gap by slopes that shift while free coefficients move to their end.
+
+        Columns have unit spread: a slope shifts by no more than a free one has to fall.
+        """
+        s, layout, free = self.state, self.problem.layout, np.abs(self.state.slope).max()
+        if free <= LEVEL or not len(layout.cost):
+            return 0.0
+        return free / layout.cost.min() * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty: the gap, and iterations."""
@@ -208,8 +260,8 @@ class NewtonSolver:
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
             if self._model is not None:
-                gap += 2.0 * self._model.reduced.decrement(s.slope)
-            if gap <= target and np.abs(s.slope).max() <= LEVEL:
+                gap += 2.0 * self._model.reduced.decrement(s.slope) + self._shift()
+            if gap <= target:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
             self._update_model(wanted, ridge, stale=gap > STALE * last)
@@ -245,10 +297,9 @@ class NewtonSolver:
         coupled = p.loss != GAUSSIAN and p.n_scores * keep.sum() <= COUPLED
         columns = np.r_[p.free_columns, p.columns[keep]]
         G = p.moments_at(s.f, columns, p.n_scores if coupled else 1)
-        reduced, layout = (
-            ReducedQuadratic.from_moments(G, len(p.free_columns)),
-            p.layout.restrict(keep),
-        )
+        reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
+        same = self._model is not None and np.array_equal(keep, self._model.keep)
+        layout = self._model.layout if same else p.layout.restrict(keep)
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
         bound = [block_descent.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
         return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
@@ -272,3 +323,8 @@ class NewtonSolver:
 def _between(f, far, t):
     """Scores on the way from f to `far`."""
     return f + t * (far - f)
+
+
+def _lagrange(at, x):
+    """Shares of the values at some places of the polynomial's value at x."""
+    return [np.prod([(x - b) / (a - b) for b in at if b != a]) for a in at]

@@ -1,6 +1,6 @@
 """The price list as estimated: at each cost the best refitted model, and the rule that found it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -94,6 +94,11 @@ class CostFrontier:
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 
+    def within(self, budget):
+        """The frontier without the models that the budget does not pay for."""
+        M = 1 + self.index_within(budget)
+        return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
+
     def best(self, priced, draw=None):
         """Index of the model that held-out rows choose, of one draw of the folds or of all.
 
@@ -150,6 +155,8 @@ def blend(refits, space, proposal):
     """
     intercept, coef = estimates_of(refits, space, proposal)
     on = space.columns_of(proposal.state.used)
+    if proposal.relax == 1.0 and refits.data.family.name != "gaussian":  # there a Gram rounds it
+        return intercept, coef, refits(on).deviance
     return intercept, coef, refits.data.deviance(intercept, on, coef)
 
 

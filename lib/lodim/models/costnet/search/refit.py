@@ -68,6 +68,7 @@ class Refits:
     null : Refit without a column; at_null : the Quadratic there, which for a gaussian family
     gives every refit from one Gram matrix
     known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
+    near : Refits of a sample of the rows, whose coefficients are near; or None
     """
 
     data: SearchData
@@ -75,9 +76,10 @@ class Refits:
     at_null: Quadratic
     known: dict
     ranks: dict
+    near: "Refits | None" = None
 
     @classmethod
-    def from_data(cls, data):
+    def from_data(cls, data, near=None):
         """Refits of SearchData, no support fitted yet."""
         level = data.family.null_intercept(data.y, data.weight, data.offset)
         nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
@@ -85,7 +87,7 @@ class Refits:
             rounded = data.offset[0] + level - data.offset[0]  # as it is within a row's score
             null = Refit(rounded, nothing[1], data.deviance(level, *nothing))
             at_null = Quadratic.from_model(data, level, *nothing)
-        return cls(data, null, at_null, {}, {})
+        return cls(data, null, at_null, {}, {}, near)
 
     def __call__(self, on):
         """The Refit of the columns `on`, positions (r,) in increasing order."""
@@ -130,11 +132,18 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on):
-    """The same by Newton's method (IRLS) with step halving, from the null model."""
+    """The same by Newton's method (IRLS) with step halving, from the null model or a near one."""
     data, K = refits.data, len(refits.null.intercept)
     ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
     theta = np.vstack([refits.null.intercept, np.zeros((len(on), K))])
-    value = _objective(data, on, theta, ridge)
+    value = 0.5 * refits.null.deviance
+    if refits.near is not None:
+        fit = refits.near(on)
+        near = np.vstack([fit.intercept, fit.coef])
+        if K > 1:  # what all classes share changes nothing: it stays that of the null model
+            near += (theta - near).mean(axis=1, keepdims=True)
+        there = _objective(data, on, near, ridge)
+        theta, value = (near, there) if there < value else (theta, value)
     for _ in range(MAX_ITER):
         gradient, hessian = data.sum(_derivatives, on, theta)
         gradient = gradient - ridge * theta
@@ -154,7 +163,7 @@ def _newton(refits, on):
         else:
             break
         theta, value = trial, new
-    return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
+    return theta[0], theta[1:], 2.0 * value - float((ridge * theta * theta).sum())
 
 
 def _objective(data, on, theta, ridge):
