@@ -25,7 +25,7 @@ MOST_HELD_OUT = 2000  # rows, in all draws
 BETTER = 2.0  # standard errors by which the null model must be beaten
 NEGLIGIBLE = 1e-3  # a value of less weight is not looked at in further draws
 CLEAR = 2.0  # standard errors from where another choice begins
-LEAST_ERROR = 0.05  # of the centre, in steps: two draws may agree by chance
+LEAST_SPREAD = 0.25  # of the centres of draws, in steps: two draws may agree by chance
 
 
 def choose_lambda_v(problem):
@@ -101,7 +101,7 @@ def _null_scores(train, test, family, settings):
 def _choice(losses, gains, values, null):
     """The value that draws of the folds choose, at least `null` where that is the null model."""
     value = values[int(_centre(losses) + 0.5)]
-    return value if _lead(losses, gains) > 0.0 else max(value, null)
+    return value if _lead(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
@@ -117,23 +117,26 @@ def _centre(losses):
 
 
 def _lead(losses, gains):
-    """How much more than `BETTER` standard errors the best value is below the null model."""
+    """How much more than `BETTER` standard errors the best value is below the null model.
+
+    And the standard error, of the difference.
+    """
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
-    return float(fold_means(rows[None])[0] - BETTER * rows_error(rows, len(gains)))
+    error = rows_error(rows, len(gains))
+    return float(fold_means(rows[None])[0] - BETTER * error), error
 
 
 def _is_clear(losses, gains):
     """Whether both answers are some errors, of means over draws, from where others begin."""
-    draws = list(zip(losses, gains, strict=True))
-    error = 1.0 / np.sqrt(len(draws))
-    centre = _centre(losses)
-    to_border = abs(centre - np.floor(centre) - 0.5)
-    differ = np.std([_centre([a]) for a, _ in draws], ddof=1)
-    if to_border < CLEAR * max(error * differ, LEAST_ERROR):
-        return False
-    differ = np.std([_lead([a], [b]) for a, b in draws], ddof=1)
-    return bool(abs(_lead(losses, gains)) >= CLEAR * error * differ)
+    share, centre = CLEAR / np.sqrt(len(losses)), _centre(losses)
+    lead, error = _lead(losses, gains)
+    centres = [_centre([a]) for a in losses]
+    leads = [_lead([a], [b])[0] for a, b in zip(losses, gains, strict=True)]
+    return bool(
+        abs(centre - np.floor(centre) - 0.5) >= share * max(np.std(centres, ddof=1), LEAST_SPREAD)
+        and abs(lead) >= share * max(np.std(leads, ddof=1), error)
+    )
 
 
 def _table(losses, values):
