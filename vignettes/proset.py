@@ -64,9 +64,9 @@ print(fit)
 # ## Selection
 #
 # Up to 1,000 rows `lambda_v` is chosen by cross-validation where nothing is said, as the print
-# says, and is 10 / n beyond; `lambda_w` is Ruf's 1e-8. Where no value does better than the class
-# shares by a standard error, the fit is these alone: of noise nothing is learnt. The paths show
-# what penalties do. As `lambda_v` falls, features enter, and leave again where another does better:
+# says, among 100 / n, 30 / n, ..., 1 / n, and is 10 / n beyond; the folds are drawn until the draws
+# agree. `lambda_w` is Ruf's 1e-8. Where no value does better than the class shares by two standard
+# errors, the fit is these alone: of noise nothing is learnt. The paths show what penalties do. As `lambda_v` falls, features enter, and leave again where another does better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)

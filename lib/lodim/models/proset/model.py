@@ -7,6 +7,7 @@ from typing import Any
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
+from lodim.models.proset.choice import choose_lambda_v
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
@@ -15,9 +16,6 @@ from lodim.selection.cv import choose
 __all__ = ["extend", "from_state", "proset"]
 
 FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
-ROUGH_TOL, ROUGH_FTOL = 1e-4, 1e-6  # of the fits by which it is chosen: losses move by .001
-ROUGH_CANDIDATES = 300  # of these fits: with all of 1,000 rows they take twice the time
-DRAW_TWICE = 500  # rows up to which the folds are drawn twice
 GRIDS = {  # tried where a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
@@ -83,9 +81,11 @@ def proset(
     lambda_v, lambda_w : float, "auto" or None
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
-        (but not with loss="density", nor beside lambda_w=None or n_batches=None); where no value is
-        better held out than the null model by a standard error, it is so large that the fit is the
-        null model. Beyond, and in `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a
+        among 100, 30, 10, 3 and 1 over n, with two to eight draws of the folds, as many as it takes
+        until the choice is clear (but not with loss="density", nor beside lambda_w=None or
+        n_batches=None); where no value is better held out than the null model by two standard
+        errors of the difference, it is so large that the fit is the null model. Beyond, and in
+        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a
         number 1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The
         author's are 1e-3 and 1e-8: on small and noisy data the class shares alone then have the
         better held-out likelihood.)
@@ -232,30 +232,11 @@ def _fit(problem):
     given = settings.n_batches is not None and settings.lambda_w is not None
     auto = problem.arguments["lambda_v"] == "auto"
     if auto and settings.loss != "density" and few and given:
-        return _with_chosen_penalty(problem)
+        return SPEC.run(*choose_lambda_v(problem))
     to_choose = [name for name in GRIDS if getattr(settings, name) is None]
     if not to_choose and settings.n_batches is not None:
         return SPEC.run(problem)
     return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
-
-
-def _with_chosen_penalty(problem):
-    """The fit with lambda_v chosen by cross-validation of its first batch, made roughly.
-
-    Of the null model, where no value is better held out by a standard error.
-    """
-    settings = problem.settings
-    rough = {"tol": max(settings.tol, ROUGH_TOL), "ftol": max(settings.ftol, ROUGH_FTOL)}
-    rough["n_candidates"] = min(settings.n_candidates, ROUGH_CANDIDATES)
-    one_batch = replace(problem, settings=replace(settings, lambda_v=None, n_batches=1, **rough))
-    draws = 1 if problem.batch.n > DRAW_TWICE else None
-    chosen, tried = choose(one_batch, {"lambda_v": GRIDS["lambda_v"]}, most_draws=draws)
-    best = tried.loc[tried["mean"].idxmin()]
-    lambda_v = chosen.settings.lambda_v
-    if best["mean"] + best["se"] > problem.null_deviance():
-        lambda_v = max(lambda_v, largest_v(problem.batch, problem.family, settings))
-    settings = replace(settings, lambda_v=lambda_v)
-    return SPEC.run(replace(chosen, settings=settings), tried)
 
 
 def auto_settings(family, n):
