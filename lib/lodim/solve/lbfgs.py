@@ -15,7 +15,11 @@ CURVED = 1e-4  # least cosine of step and change of gradient: below it direction
 OUTLOOK = 10  # steps whose gain is judged by that of as many before
 STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
 SHRINKING = 0.25  # that share
+NONE = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
+
+# Becomes part of what calls it, before types and code are made of both: a compilation less.
+INNER = {"cache": True, "forceinline": True, "inline": "always"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
         _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Keep the step to trial if it shows positive curvature; the new count and position.
 
@@ -99,7 +103,7 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     return min(pairs + 1, memory), j
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
     """trial = theta + step direction, kept in the orthant that theta or its slope points to."""
     for k in range(theta.size):
@@ -111,7 +115,7 @@ def _set_trial(theta, slope, direction, step, l1, trial):
         trial[k] = t
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INNER)
 def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step):
     """From an accepted point choose the next direction and trial.
 
@@ -141,14 +145,14 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
     return largest, -0.5 * _dot(direction[c], slope[c])
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INNER)
 def _shorter(step, gain, rise):
     """The next step to try: the least of the parabola, a tenth to a half of the last."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INNER)
 def _outlook(falls, n_iter):
     """What the next OUTLOOK steps promise to gain: as much as the last ones, or a series' sum.
 
@@ -285,7 +289,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
     Only what the steps so far say of the free parameters enters, from pairs that show positive
     curvature there. Returns the largest slope, and whether there were such pairs.
     """
-    memory, kept = S.shape[0], 0
+    memory, kept = S.shape[0], NONE
     largest = 0.0
     for k in range(theta.size):
         slope[k] = gradient[k] if theta[k] > lower[k] or gradient[k] < 0.0 else 0.0
@@ -300,7 +304,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
         kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
     _direction(slope, free_S, free_Y, kept, kept - 1, alpha, direction)
     if _dot(direction, slope) >= 0.0:
-        kept = 0
+        kept = NONE
         _set(direction, -1.0, slope)
     return largest, kept > 0
 

@@ -127,7 +127,7 @@ class BatchState:
         points = np.arange(len(active)), v, V, part.w, part.y, part.u[0], loss
         for lo in range(0, len(X), PART):
             at = slice(lo, lo + PART)
-            exact = X[at][:, active].astype(np.float64)
+            exact = X[at][:, active].astype(np.float64, order="C")
             run_kernel(agreement_sums, exact, self.threads, y[at], *points, a[at], b[at])
         a, b = a.ravel()[:n], b.ravel()[:n]
         i, w = self.prototype_rows(part)

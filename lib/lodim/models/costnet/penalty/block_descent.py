@@ -13,6 +13,7 @@ from lodim.engine.compiled import njit
 from lodim.models.costnet.penalty.prox import (
     FAST,
     FIRST,
+    INNER,
     duality_gap,
     penalty,
     prox_block,
@@ -32,13 +33,8 @@ def subtract_product(H, d, lo, hi, c, a, b):
             step = d[k, j]
             if step == 0.0:
                 continue
-            if coupled:
-                for m in range(c.shape[0]):
-                    row, out = H[k, m, j], c[m]
-                    for i in range(a, b):
-                        out[i] -= step * row[i]
-            else:
-                row, out = H[0, 0, j], c[k]
+            for m in range(c.shape[0] if coupled else 1):
+                row, out = (H[k, m, j], c[m]) if coupled else (H[0, 0, j], c[k])
                 for i in range(a, b):
                     out[i] -= step * row[i]
 
@@ -65,7 +61,10 @@ def largest_eigenvalue(H, K, lo, hi):
         if norm == 0.0:
             return 0.0
         last, largest = largest, np.sqrt(norm / before)
-        v = out / np.sqrt(norm)
+        root = np.sqrt(norm)
+        for k in range(rows):
+            for j in range(lo, hi):
+                v[k, j] = out[k, j] / root
         if abs(largest - last) <= 1e-3 * largest:
             break
     return 1.05 * largest
@@ -105,7 +104,7 @@ def update_curvature(H, lipschitz, step, fall, least, block):
         lipschitz[b] += 0.5 * (rise + np.sqrt(rise * rise + 4.0 * max(uu * vv - uv * uv, 0.0)))
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _cholesky(M):
     """Cholesky factor in the lower triangle of M, in place; False if not positive definite."""
     for i in range(0, M.shape[0], 4):
@@ -153,7 +152,7 @@ def _cholesky_solve(L, x):
             x[k] -= x[i] * L[i, k]
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Hessian (K s, K s) and minus the gradient (K s,) of the objective in the s coefficients `at`.
 
@@ -207,7 +206,7 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     return step
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Hessian and minus the gradient (K, s) of several scores that H does not couple.
 
@@ -305,7 +304,7 @@ def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alik
             break
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     K = w.shape[0]
@@ -318,12 +317,14 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
                 s += 1
     if s == 0 or H.shape[0] * s > MOST_NEWTON:
         return 0.0, False
-    at = np.flatnonzero(position >= 0)
-    groups = g0, g1, start, member, cost
+    at = np.empty(s, np.int64)
+    for j in range(lo, hi):
+        if position[j] >= 0:
+            at[position[j]] = j
     if alike is None:
-        step = _newton_direction(H, c, w, lam, *groups, at, position)
+        step = _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position)
     else:
-        step = _uncoupled_newton(H, c, w, lam, *groups, at, position)
+        step = _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position)
     if step.size == 0:
         return 0.0, False
     for k in range(K):
@@ -353,10 +354,10 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
     return 0.0, False
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
     """Share of a step d at which each group's norm passes through zero, and the least."""
-    out = np.full(g1 - g0, np.inf)
+    out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
         square, along = 0.0, 0.0
         for i in range(start[g], start[g + 1]):
@@ -365,10 +366,11 @@ def _zero_crossings(w, d, g0, g1, start, member):
                 along += w[k, member[i]] * d[k, member[i]]
         if square + along < 0.0:
             out[g - g0] = -square / along
-    return out, out.min()
+            nearest = min(nearest, out[g - g0])
+    return out, nearest
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _move(H, c, w, lo, hi, d):
     """Add d to [lo, hi) of w, and update c there; what it lowers the smooth part by."""
     gain = 0.0
@@ -383,7 +385,7 @@ def _move(H, c, w, lo, hi, d):
     return gain
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
     """One proximal gradient step on block b: its squared length, and whether the support stayed."""
     block, first, _, start, member, cost, _ = layout
@@ -405,7 +407,7 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
     return length, same_support
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
     block, first, nested, start, member, cost, _ = layout
@@ -429,8 +431,8 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
         for k in range(K):
             for j in range(lo, hi):
                 d[k, j] = w[k, j] - old[k, j]
-        subtract_product(H, d, lo, hi, c, FIRST, lo)
-        subtract_product(H, d, lo, hi, c, hi, w.shape[1])
+        for left, right in ((FIRST, lo), (hi, w.shape[1])):
+            subtract_product(H, d, lo, hi, c, left, right)
     return largest
 
 
@@ -455,15 +457,16 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
                 return sweep
         largest = 0.0
         for b in range(first.size - 1):
-            work = u, d, old, eps, alike
-            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], *work)
+            decrease = _minimize_block(
+                b, layout, H, c, w, dual, lam, lipschitz[b], u, d, old, eps, alike
+            )
             largest = max(largest, decrease)
         if largest <= eps:
             eps *= 0.1
     return max_sweeps
 
 
-@njit(**FAST)
+@njit(**INNER)
 def saturated(i, share, last):
     """Whether glmnet ends its path at penalty i, by the share of deviance explained or its rise."""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
@@ -524,7 +527,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     return path, loss, gap, sweeps
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _loss(c0, c, w, null):
     """Loss null - c0'w + w'Hw / 2, where c = c0 - Hw."""
     value = null

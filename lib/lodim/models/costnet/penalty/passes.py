@@ -11,7 +11,7 @@ from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, su
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
-from lodim.models.costnet.penalty.prox import FAST
+from lodim.models.costnet.penalty.prox import FAST, INNER
 
 GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
 LEAST = 1e-300  # of a probability
@@ -120,13 +120,22 @@ def _add_scores(lo, hi, X, columns, step, f):
                     out[i] += one * x[i]
 
 
+@njit(**INNER, forceinline=True)
+def _any(values):
+    for k in range(values.shape[0]):
+        for i in range(TILE):
+            if values[k, i] != 0.0:
+                return True
+    return False
+
+
 @njit(**FAST)
 def _slopes(lo, hi, partials, X, r):
     for block in range(lo, hi):
         total = partials[block]
         total[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
-            if not r[t].any():  # rows that are held out have no weight
+            if not _any(r[t]):  # rows that are held out have no weight
                 continue
             for k in range(r.shape[1]):
                 row = r[t, k]
@@ -158,7 +167,7 @@ def _losses(lo, hi, partials, f, y, weight, kind, r, h):
         partials[block, 0], partials[block, 1] = total, bend
 
 
-@njit(**FAST, forceinline=True)
+@njit(**INNER, forceinline=True)
 def _squared(f, y, weight, r, h):
     total = 0.0
     for i in range(TILE):
@@ -168,7 +177,7 @@ def _squared(f, y, weight, r, h):
     return total, 2.0 * total
 
 
-@njit(**FAST, forceinline=True)
+@njit(**INNER, forceinline=True)
 def _logistic(f, y, weight, r, h):
     total, bend = 0.0, 0.0
     for i in range(TILE):
@@ -182,7 +191,7 @@ def _logistic(f, y, weight, r, h):
     return total, bend
 
 
-@njit(**FAST, forceinline=True)
+@njit(**INNER, forceinline=True)
 def _softmax(f, y, weight, r, h):
     K, total, bend = f.shape[0], 0.0, 0.0
     p = np.empty(K)
@@ -217,7 +226,7 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
     for chunk in range(lo, hi):
         first = bounds[chunk] * TILES_PER_BLOCK
         for t in range(first, min(bounds[chunk + 1] * TILES_PER_BLOCK, X.shape[0])):
-            if not h[t].any():
+            if not _any(h[t]):
                 continue
             for a in range(C):
                 if columns[a] >= 0:

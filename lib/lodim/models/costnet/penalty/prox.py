@@ -11,11 +11,12 @@ import numpy as np
 from lodim.engine.compiled import njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+INNER = FAST | {"inline": "always"}  # becomes part of what calls it: a compilation less
 DUAL_PASSES = 200
 FIRST = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 
 
-@njit(**FAST)
+@njit(**INNER)
 def prox_tree(u, scale, g0, g1, start, member, cost):
     """Proximal map of scale Omega over the nested groups [g0, g1), in place on u (K, A).
 
@@ -93,7 +94,7 @@ def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
             _update_dual(u, dual, t, lam * cost[g], start[g], start[g + 1], member)
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
     """Whether the dual vector of members [i0, i1) is shorter than `limit`, beyond rounding."""
     square = 0.0
@@ -172,7 +173,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
     return slack, dual_norm_bound(u, FIRST, A, cost, owner)
 
 
-@njit(**FAST)
+@njit(**INNER)
 def dual_norm_bound(u, lo, hi, cost, owner):
     """A bound of the dual norm of u over [lo, hi): each number is assigned to its dearest group."""
     square = np.zeros(cost.size)

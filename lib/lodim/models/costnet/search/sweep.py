@@ -8,7 +8,7 @@ NONE = np.int64(0)  # has a type: a literal 0 would compile what it is given to 
 ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
     """Sweep column k in or, where it is in, out: gram (q, q) and target (q, K), in place.
 
@@ -106,7 +106,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     return gain, rank
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size):
     """v' M^-1 v and the change of rank, by elimination: dropped columns first, pivots negative."""
     total, rank = 0.0, 0

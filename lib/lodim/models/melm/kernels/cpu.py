@@ -22,6 +22,8 @@ LANES = 16  # columns that a loop takes at once: fewer than that would be taken 
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
+# Becomes part of what calls it, before types and code are made of both: a compilation less.
+INNER = {"cache": True, "error_model": "numpy", "forceinline": True, "inline": "always"}
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
@@ -156,7 +158,7 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
     return total, of_x, of_y
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(**INNER)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a, columns i >= after + a.
 
@@ -188,7 +190,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     return total
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(**INNER)
 def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b):
     """`row_sums` between rows [a0, a1) and [b0, b1), and adds their forces.
 

@@ -210,7 +210,9 @@ def loss_gradient(
     Y, h, slope = np.empty(V.shape[1] * TILE, kind), np.empty(TILE, kind), np.empty(TILE, kind)
     A, B = np.empty(TILE, kind), np.empty(TILE, kind)
     alpha, beta = np.empty(TILE, kind), np.empty(TILE, kind)
-    live = np.count_nonzero(w)
+    live = 0
+    for j in range(J):
+        live += w[j] != 0
     used = -(-live // FOUR) * FOUR
     for block in range(lo, hi):
         out = partials[block]
