@@ -235,21 +235,20 @@ def _gaining(learners, log):
 class Span:
     """The blocks of Rows of a span, made when they are asked for where rows are many.
 
-    Of up to SPAN_ROWS rows they are kept.
+    Of up to SPAN_ROWS rows they are kept. X are tiles, columns the response, offset and weight.
     """
 
     X: np.ndarray
-    y: np.ndarray
-    offset: np.ndarray
-    weight: np.ndarray
+    columns: tuple
     scale: float
 
     def __iter__(self):
-        for lo in range(0, len(self.y), ROWS):
-            i = slice(lo, min(len(self.y), lo + ROWS))
+        y, offset, weight = self.columns
+        for lo in range(0, len(y), ROWS):
+            i = slice(lo, min(len(y), lo + ROWS))
             X = tiles.unpack(self.X[tiles.of_rows(i)], i.stop - lo).astype(np.float64)
             X = np.column_stack([np.ones(len(X)), X])
-            yield Rows(X, self.y[i] / self.scale, self.offset[i] / self.scale, self.weight[i])
+            yield Rows(X, y[i] / self.scale, offset[i] / self.scale, weight[i])
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ class WorkerSpans:
 
 def _method_of_span(rows, X, y, offset, weight, scale, objective, name, args):
     K = objective.adds_to.shape[1]
-    span = Span(X, *_columns(rows, K, y, offset, weight), scale)
+    span = Span(X, _columns(rows, K, y, offset, weight), scale)
     return getattr(objective, name)(span, rows.start == 0, *args)
 
 
@@ -293,7 +292,7 @@ def _spans(X, batch, learners):
     offset = batch.offsets(learners.n_scores)
     columns = batch.y, offset, batch.weight
     spans = [
-        Span(X[tiles.of_rows(i)], *(v[i] for v in columns), learners.scale)
+        Span(X[tiles.of_rows(i)], tuple(v[i] for v in columns), learners.scale)
         for i in row_spans(batch.n)
     ]
     return spans if len(spans) > 1 else [list(spans[0])]
