@@ -17,6 +17,7 @@ from lodim.errors import ArgumentError
 from lodim.models.gbmap.learners import row_weights
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
+from lodim.models.gbmap.worker_rows import beyond_null
 from lodim.solve.newton import newton
 
 ROWS = 4096  # worked on at a time: bounds the memory
@@ -30,7 +31,7 @@ MOST_TRIED, MOST_WORK = 1000, 2.5e9  # parameters d, and n d^2, of a refit that 
 class Rows:
     """Some training rows: X (n, 1 + p) with ones before it, y (n,), offset (n, K), weight (n,).
 
-    y and offset are in units of scale.
+    y and offset are in units of scale; y of numbers is beyond the null model, without an offset.
     """
 
     X: np.ndarray
@@ -199,12 +200,14 @@ def joint_refit(batch, family, settings, learners, log):
     if max(1, int(tiles.varies(X).sum())) > batch.n:
         rotation = Rotation.from_batch(batch)
         X, expand, start = rotation.X, rotation.expand, rotation.project(start)
-    p, spans = max(1, int(tiles.varies(batch.X).sum())), _spans(X, batch, learners)
+    null, p = _null(batch, family), max(1, int(tiles.varies(batch.X).sum()))
+    spans, level = _spans(X, batch, learners, null), np.zeros_like(start)
+    level[0, 0] = 0.0 if null is None else null / learners.scale
     ridge = penalize(settings, X.shape[1], p).ridge
     objective = JointObjective(spans, replace(learners, theta=start), ridge, family.name)
     tolerances = {k: v for k in ("tol", "ftol") if (v := getattr(settings, k)) is not None}
-    end = newton(objective, start.ravel(), max_iter=settings.max_iter, **tolerances)
-    theta = end.theta.reshape(start.shape)
+    end = newton(objective, (start - level).ravel(), max_iter=settings.max_iter, **tolerances)
+    theta = end.theta.reshape(start.shape) + level
     refitted = replace(learners, theta=theta if expand is None else expand(theta))
     names = ("value", "grad_norm", "n_iter", "converged")
     ended = {name: getattr(end, name)[0].item() for name in names} | {"n_eval": end.n_eval}
@@ -285,12 +288,24 @@ def _worker_columns(batch):
     return X.column(batch.y), offset, row_weights(batch)
 
 
-def _spans(X, batch, learners):
-    """The rows of a batch in spans, each an iterable of Rows."""
+def _null(batch, family):
+    """What a numeric response is taken beyond, beside its offset; None of classes."""
+    if family.name != "gaussian":
+        return None
+    return family.null_intercept(batch.y, batch.weight, batch.offsets(1)).item()
+
+
+def _spans(X, batch, learners, null):
+    """The rows of a batch in spans, each an iterable of Rows; of numbers beyond the null model."""
     if isinstance(X, WorkerTiles):
-        return WorkerSpans(X, _worker_columns(batch), learners.scale)
-    offset = batch.offsets(learners.n_scores)
-    columns = batch.y, offset, batch.weight
+        y, offset, weight = _worker_columns(batch)
+        if null is not None:
+            y, offset = y.map(beyond_null, offset, null), X.constant(0.0)
+        return WorkerSpans(X, (y, offset, weight), learners.scale)
+    y, offset = batch.y, batch.offsets(learners.n_scores)
+    if null is not None:
+        y, offset = beyond_null(y, offset[:, 0], null), np.broadcast_to(0.0, offset.shape)
+    columns = y, offset, batch.weight
     spans = [
         Span(X[tiles.of_rows(i)], tuple(v[i] for v in columns), learners.scale)
         for i in row_spans(batch.n)
