@@ -66,6 +66,23 @@ def test_what_comes_in_goes_out(name, kind, tmp_path):
     assert str(other.summary()) == str(fit.summary()) and repr(other) == repr(fit)
 
 
+def test_dictionaries_of_numbers_are_categories_as_those_of_pandas_are():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=60), "dose": pd.Categorical(rng.choice([1.5, 3], 60))})
+    df["k"] = pd.Categorical((df["x"] > 0).astype(int) + 2 * (df["x"] > 1))
+    table = pa.Table.from_pandas(df)
+    fits = [ld.gbmap("k ~ x + dose", data, m=1, lambda_=0.1) for data in (df, table)]
+    assert all(fit.design.names == ("x", "dose[3.0]") for fit in fits)
+    np.testing.assert_array_equal(fits[1].predict(table, "prob"), fits[0].predict(df, "prob"))
+
+
+@pytest.mark.parametrize("model", [ld.gbmap, ld.proset, ld.costnet, ld.glm])
+def test_a_frame_without_rows_has_no_offsets(model):
+    df = ld.data("autompg")[:60].assign(log_time=0.5)
+    fit = model("mpg ~ weight + horsepower", df, offset="log_time")
+    assert fit.predict(df[:0]).shape == (0,) and len(fit.augment(df[:0])) == 0
+
+
 def test_dictionaries_of_pyarrow_keep_their_order():
     df = HEART.assign(age=pd.cut(HEART["age"], [0, 50, 60, 99], labels=["young", "mid", "old"]))
     table = pa.concat_tables(

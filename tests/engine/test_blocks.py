@@ -12,6 +12,7 @@ from numba import njit
 
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
+from lodim.sources.source import PART
 
 SIZES = [1, 63, 64, 65, 4095, 4096, 4097, 3 * 4096 + 17]
 
@@ -188,6 +189,12 @@ def test_sums_over_rows_go_by_spans(n):
     if n:
         largest = engine.sum_rows(lambda i: u[i].max(), n, np.maximum)
         assert largest == u.max()
+
+
+def test_a_chunk_of_a_source_is_a_span_of_the_sums():
+    # Layers keep the two apart. Streamed rows come a chunk at a time and are summed a span at a
+    # time: only where these are the same rows do they give the bits of the same rows in memory.
+    assert PART == engine.SPAN_ROWS
 
 
 def test_tiles_of_rows():

@@ -12,12 +12,7 @@ from lodim import cli
 from lodim.errors import DataError
 from lodim.sources import csv_files
 from lodim.sources.read import read_source
-
-
-def read_all(source):
-    """All rows of a source as one DataFrame."""
-    frames = [chunk.frame for chunk in source.chunks(source.names)]
-    return pd.concat(frames, ignore_index=True)
+from whole_sources import read_all
 
 
 def write(folder, *texts):

@@ -10,14 +10,9 @@ import pytest
 from lodim.errors import DataError
 from lodim.sources import dask_frames
 from lodim.sources.read import read_source
+from whole_sources import read_all
 
 dd = pytest.importorskip("dask.dataframe")
-
-
-def read_all(source):
-    """All rows of a source as one DataFrame."""
-    frames = [chunk.frame for chunk in source.chunks(source.names)]
-    return pd.concat(frames, ignore_index=True)
 
 
 @pytest.fixture

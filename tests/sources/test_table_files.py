@@ -11,15 +11,10 @@ from lodim.design.columns import read_column, read_frame
 from lodim.errors import DataError
 from lodim.sources.read import read_source
 from lodim.sources.source import PART
+from whole_sources import read_all
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-
-def read_all(source):
-    """All rows of a source as one DataFrame."""
-    frames = [chunk.frame for chunk in source.chunks(source.names)]
-    return pd.concat(frames, ignore_index=True)
 
 
 def write_arrow(table, path, batch=100):

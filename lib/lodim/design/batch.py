@@ -97,8 +97,9 @@ class Batch:
 
         It takes no memory of its own.
         """
-        offset = np.zeros(()) if self.offset is None else self.offset.reshape(self.n, -1)
-        return np.broadcast_to(offset, (self.n, n_scores))
+        offset = np.zeros(()) if self.offset is None else self.offset
+        # The offset of one score may be (n,).
+        return np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (self.n, n_scores))
 
     def offset_matrix(self, n_scores):
         """(n, n_scores) the offset of each row and score, zero where none is given."""

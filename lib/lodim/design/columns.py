@@ -147,7 +147,7 @@ def _narwhals_series(nw, column):
     elif dtype == nw.Enum:
         levels = list(dtype.categories)
         return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
-    elif dtype == nw.Categorical and _is_ordered(column.to_native()):
+    elif dtype == nw.Categorical and _has_own_levels(column.to_native()):
         return column.to_native().unify_dictionaries().to_pandas()
     elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
         return pd.Series(column.to_list(), dtype=object)
@@ -156,9 +156,10 @@ def _narwhals_series(nw, column):
     return pd.Series(column.to_numpy(), copy=False)
 
 
-def _is_ordered(column):
-    """Whether a native column is a dictionary of pyarrow whose order means something."""
-    return getattr(getattr(column, "type", None), "ordered", False)
+def _has_own_levels(column):
+    """Whether a native column is a dictionary of pyarrow that is in order, or not of text."""
+    kind = getattr(column, "type", None)
+    return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
 
 def read_column(frame, name):

@@ -36,6 +36,15 @@ def sum_spans(work, X, n, *rows):
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
+def rows_of_spans(work, X, n, *rows):
+    """What work(X, *rows) finds of each of n rows, (n, ...), span after span; see `over_spans`.
+
+    Of the rows that fill a span's last tile, what it finds is left out.
+    """
+    found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
+    return np.concatenate([own[: part.stop - part.start] for part, own in found])
+
+
 def over_tiles(work, X, *arrays):
     """Yield work(X, *arrays) of each span, in order, of arrays that are tiles (n_tiles, ..., 64).
 

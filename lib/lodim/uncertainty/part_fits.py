@@ -1,7 +1,7 @@
 """Fits to parts of the rows, with the settings of a fit to all of them or with their own."""
 
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,12 +14,17 @@ from lodim.errors import warn
 
 
 def settled(problem, fit):
-    """The problem with the settings that a fit of it has chosen."""
-    settings, names = problem.settings, [f.name for f in fields(problem.settings)]
-    is_open = [n for n in names if getattr(settings, n) is None]
-    is_open += [n for n in problem.spec.penalties if problem.arguments[n] == "auto"]
-    chosen = {name: getattr(fit.settings, name) for name in is_open}
-    return problem.settle(replace(settings, **chosen))
+    """The problem with the settings that a fit of it has, those that it has chosen among them."""
+    # What a fit does not keep, as ripr's limits, is as the problem has it.
+    known = {name: value for name, value in vars(fit.settings).items() if value is not None}
+    return problem.settle(replace(problem.settings, **known), chosen=fit.chosen)
+
+
+def on_one_thread(problem):
+    """The problem, solved on one thread."""
+    if not hasattr(problem.settings, "threads"):
+        return problem
+    return replace(problem, settings=replace(problem.settings, threads=1))
 
 
 def part(problem, held_out):
@@ -51,8 +56,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         Of the progress bar.
     """
     shown, problem = problem.progress, replace(problem, progress=False)
-    if jobs > 1 and hasattr(problem.settings, "threads"):
-        problem = replace(problem, settings=replace(problem.settings, threads=1))
+    problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
         own, rest = part(problem, out)

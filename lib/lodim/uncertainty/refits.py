@@ -1,6 +1,5 @@
 """The same fit to the same rows under other weights."""
 
-import dataclasses
 import inspect
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
 from lodim.fitting.spec import in_memory, prepare
 from lodim.formula.formula import leave_out, parse
+from lodim.uncertainty.part_fits import on_one_thread, settled
 
 ALIKE = 1e-6  # relative difference of means and deviances of the same rows
 
@@ -31,14 +31,7 @@ def held_problem(fit, data, groups, arguments):
     )
     problem = replace(problem, batch=in_memory("bootstrap()", problem.batch))
     _check_same_rows(problem, fit)
-    return problem.settle(_settings(problem.settings, fit.settings), chosen=fit.chosen)
-
-
-def _settings(fresh, held):
-    """Fresh settings with the values that a fit has; those of one thread."""
-    known = {f.name: getattr(held, f.name) for f in dataclasses.fields(held)}
-    values = {name: value for name, value in known.items() if value is not None}
-    return replace(fresh, **values | ({"threads": 1} if "threads" in known else {}))
+    return on_one_thread(settled(problem, fit))
 
 
 def _check_same_rows(problem, fit):

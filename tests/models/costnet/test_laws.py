@@ -49,6 +49,20 @@ def test_a_name_of_the_rows_explains_nothing():
     assert spline.prices()["df"].max() <= 15
 
 
+@pytest.mark.parametrize("shift", [2.0**27, 2.0**37])
+@pytest.mark.parametrize("arguments", [{"lambda_": 0.1}, {"budget": 3.0}, {}], ids=str)
+def test_how_far_a_response_is_from_zero_does_not_matter(arguments, shift):
+    df = source_frame()
+    near = df.assign(y=np.round(df["y"] * 4096.0) / 4096.0)  # the shift costs it nothing
+    far = near.assign(y=near["y"] + shift, o=shift)
+    formula = "y ~ invasive + hr + cuff"
+    one, other = (ld.costnet(formula, data, **arguments) for data in (near, far))
+    beside = ld.costnet(formula, far, offset="o", **arguments)
+    for fit in (other, beside):
+        assert fit.converged and fit.dev_ratio == pytest.approx(one.dev_ratio, abs=1e-9)
+        np.testing.assert_allclose(fit.predict(far) - shift, one.predict(near), atol=1e-4)
+
+
 def source_frame():
     rng = np.random.default_rng(5)
     z = rng.normal(size=(200, 3))

@@ -218,6 +218,24 @@ def test_units_of_a_numeric_response_do_not_matter(fits, shift, factor):
     np.testing.assert_allclose(got.coef(), factor * fits["y"].coef(), rtol=1e-4)
 
 
+@pytest.mark.parametrize("shift", [2.0**27, 2.0**37])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"refit": "joint"}, {"activation": "identity"}, {"dtype": "float32"}, {"weights": "x1"}],
+    ids=lambda arguments: next(iter(arguments)),
+)
+def test_how_far_a_response_is_from_zero_does_not_matter(arguments, shift):
+    # In units of 2^-12 the shift costs y nothing.
+    near = DF.assign(y=np.round(DF["y"] * 4096.0) / 4096.0, x1=DF["x1"].abs())
+    far = near.assign(y=near["y"] + shift, o=shift)
+    formula = f"y ~ {FORMULA}"
+    one, other = (ld.gbmap(formula, d, m=3, lambda_=0.01, **arguments) for d in (near, far))
+    beside = ld.gbmap(formula, far, m=3, lambda_=0.01, offset="o", **arguments)
+    for fit in (other, beside):
+        assert fit.converged and fit.dev_ratio == pytest.approx(one.dev_ratio, abs=1e-6)
+        np.testing.assert_allclose(fit.predict(far) - shift, one.predict(near), atol=0.01)
+
+
 @pytest.mark.parametrize("response", ["y", "c", "k"])
 def test_order_of_rows_does_not_matter(fits, response):
     mixed = DF.sample(frac=1.0, random_state=3)

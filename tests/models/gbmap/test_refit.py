@@ -58,7 +58,7 @@ class Case:
             n, y, weight = len(self.y), self.y, self.weight
             offsets = staticmethod(lambda K: self.offset)
 
-        spans = _spans(tiles.pack(self.X), Batch, self.learners)
+        spans = _spans(tiles.pack(self.X), Batch, self.learners, None)
         if rows:
             ((whole,),) = spans
             cuts = [slice(lo, lo + rows) for lo in range(0, Batch.n, rows)]

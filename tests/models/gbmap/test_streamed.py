@@ -102,7 +102,7 @@ def test_sums_are_those_of_the_spans(rows):
     ]
     effects = Effects.from_batch(learners, batch, 2)
     np.testing.assert_array_equal(effects.mean_abs, sent[0][2] + sent[1][2])
-    parts = _spans(in_place, batch, learners)
+    parts = _spans(in_place, batch, learners, None)
     ridge = np.full(learners.theta.shape[1], 0.1)
     objective = JointObjective(parts, learners, ridge, "gaussian")
     theta = learners.theta.ravel()

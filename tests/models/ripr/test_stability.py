@@ -185,16 +185,34 @@ def test_values_that_differ_by_rounding_are_one():
     rng = np.random.default_rng(0)
     exact = rng.choice([-1.0, 0.0, 2.0, 1e6, np.nan], (200, 3), p=[0.6, 0.1, 0.1, 0.1, 0.1])
     noisy = exact * (1 + 1e-12 * rng.normal(size=exact.shape)) + 1e-13
-    found = ties.merge_close(noisy)
+    every = np.ones(len(exact), bool)
+    found = ties.merge_close(noisy, every)
     for f in range(3):
         for value in (-1.0, 0.0, 2.0, 1e6):
             assert len(np.unique(found[exact[:, f] == value, f])) == 1
     assert (np.isnan(found) == np.isnan(exact)).all()
     apart = rng.random((200, 3))
-    assert (ties.merge_close(apart) == apart).all()
+    assert (ties.merge_close(apart, every) == apart).all()
     assert (ties.match_close(apart, found) == apart).all()
     again = exact * (1 + 1e-12 * rng.normal(size=exact.shape))
     np.testing.assert_array_equal(ties.match_close(again, found), found)
+
+
+@pytest.mark.parametrize(
+    "response, arguments", [("y", {}), ("k", {}), ("y", {"serve": "ratio", "lambda_": 0.1})]
+)
+def test_rows_of_weight_zero_do_not_say_what_rounding_is(response, arguments):
+    rng = np.random.default_rng(3)
+    df = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(w=1.0)
+    df["y"] = df["a"] + np.tanh(2 * df["b"]) + 0.3 * rng.normal(size=60)
+    df["k"] = np.where(df["y"] > 0, "p", "q")
+    far = df.assign(a=1e6 * (1.0 + df["a"] ** 2), y=1e5, w=0.0)
+    one, other = (
+        ld.ripr(f"{response} ~ a + b + c", data, weights="w", **arguments)
+        for data in (df, pd.concat([df, far], ignore_index=True))
+    )
+    kind = "prob" if response == "k" else "response"
+    np.testing.assert_allclose(other.predict(df, kind), one.predict(df, kind), rtol=1e-12)
 
 
 def test_a_scaled_copy_makes_no_view_with_its_original():

@@ -27,6 +27,7 @@ from lodim.models.costnet.search.moves import Proposal, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
+from lodim.models.costnet.worker_rows import beyond_null
 from lodim.selection.cv import count_draws, fold_splits
 from lodim.selection.folds import check_units, count_units
 
@@ -39,20 +40,28 @@ def fit_stages(batch, family, settings, eval_batch=None):
     Of several budgets, ascending, one search with the largest serves all. A budget that is None is
     the one that the held-out losses of the price list choose.
     """
+    batch, level = beyond_null(batch, family)
     groups = Groups.from_network(settings.network, settings.closure, batch.X.shape[1])
     path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
     log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
+        path = _raised(path, level)
         scores = None if eval_batch is None else _scores(eval_batch, family, path, 0)
         yield Estimates(path, None, None), log, scores
         return
     with single_blas():
         frontiers = _frontiers(batch, family, settings, path, bounded=eval_batch is None)
-    estimates, frontier = Estimates(path, *frontiers), frontiers[0]
+    estimates = Estimates(*(_raised(models, level) for models in (path, *frontiers)))
+    frontier = estimates.frontier
     for budget in _budgets(settings):
         k = _index(frontier, settings, budget)
         scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
         yield estimates, log, scores
+
+
+def _raised(models, level):
+    """A PenaltyPath or CostFrontier, or None, with the level (K,) in its intercepts."""
+    return None if models is None else replace(models, intercept=models.intercept + level)
 
 
 def _budgets(settings):

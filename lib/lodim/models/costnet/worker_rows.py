@@ -1,5 +1,6 @@
 """What belongs to the rows of a batch, beside its X where that is on the workers of a cluster."""
 
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +23,28 @@ def rows_beside(batch, n_scores):
         batch.X.know(weight, _weight_tiles(batch))
         batch.X.know(offset, _offset_tiles(batch, n_scores))
     return _MADE[batch]
+
+
+def beyond_null(batch, family):
+    """A batch whose numeric response is what is beyond its offset and null model; its level (K,).
+
+    So how far the response is from zero costs no digits. The level is the null model's intercept;
+    a batch of classes stays as it is, at zero.
+    """
+    if family.name != "gaussian":
+        return batch, np.zeros(family.n_scores)
+    offset = batch.offsets(1)
+    level = family.null_intercept(batch.y, batch.weight, offset)
+    y = _beyond(batch.y, offset[:, 0], level)
+    if not on_host(batch.X):
+        X = batch.X
+        there = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
+        X.know(y, X.column(batch.y).map(_beyond, there, level))
+    return replace(batch, y=y, offset=None), level
+
+
+def _beyond(y, offset, level):
+    return y - offset - level
 
 
 def _rows(batch, n_scores):

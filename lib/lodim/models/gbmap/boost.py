@@ -13,12 +13,11 @@ from lodim.engine.blocks import (
     SPAN_ROWS,
     available_threads,
     on_host,
-    row_spans,
     single_blas,
     sum_rows,
 )
 from lodim.engine.row_keys import draw_waves
-from lodim.engine.spans import over_spans
+from lodim.engine.spans import rows_of_spans
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_learner, take_margin
@@ -72,12 +71,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 def _with_scores(score, learners, batch, threads):
     """Scores (n, K) plus those of learners, at least of blocks with a row that counts."""
-    score = score.copy()
     if not on_host(batch.X):
-        each = over_spans(partial(_scores, learners), batch.X, batch.n)
-        for rows, own in zip(row_spans(batch.n), each, strict=True):
-            score[rows] += own[: rows.stop - rows.start]
-        return score
+        return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
+    score = score.copy()
     for lo, hi in batch.runs or [(0, len(batch.X))]:
         X = batch.X[TILES_PER_BLOCK * lo : TILES_PER_BLOCK * hi]
         rows = slice(BLOCK * lo, min(batch.n, BLOCK * hi))

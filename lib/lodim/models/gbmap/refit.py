@@ -17,6 +17,7 @@ from lodim.errors import ArgumentError
 from lodim.models.gbmap.learners import row_weights
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
+from lodim.models.gbmap.worker_rows import beyond_null
 from lodim.solve.newton import newton
 
 ROWS = 4096  # worked on at a time: bounds the memory
@@ -30,7 +31,7 @@ MOST_TRIED, MOST_WORK = 1000, 2.5e9  # parameters d, and n d^2, of a refit that 
 class Rows:
     """Some training rows: X (n, 1 + p) with ones before it, y (n,), offset (n, K), weight (n,).
 
-    y and offset are in units of scale.
+    y and offset are in units of scale; y of numbers is beyond the null model, without an offset.
     """
 
     X: np.ndarray
@@ -199,12 +200,14 @@ def joint_refit(batch, family, settings, learners, log):
     if max(1, int(tiles.varies(X).sum())) > batch.n:
         rotation = Rotation.from_batch(batch)
         X, expand, start = rotation.X, rotation.expand, rotation.project(start)
-    p, spans = max(1, int(tiles.varies(batch.X).sum())), _spans(X, batch, learners)
+    null, p = _null(batch, family), max(1, int(tiles.varies(batch.X).sum()))
+    spans, level = _spans(X, batch, learners, null), np.zeros_like(start)
+    level[0, 0] = 0.0 if null is None else null / learners.scale
     ridge = penalize(settings, X.shape[1], p).ridge
     objective = JointObjective(spans, replace(learners, theta=start), ridge, family.name)
     tolerances = {k: v for k in ("tol", "ftol") if (v := getattr(settings, k)) is not None}
-    end = newton(objective, start.ravel(), max_iter=settings.max_iter, **tolerances)
-    theta = end.theta.reshape(start.shape)
+    end = newton(objective, (start - level).ravel(), max_iter=settings.max_iter, **tolerances)
+    theta = end.theta.reshape(start.shape) + level
     refitted = replace(learners, theta=theta if expand is None else expand(theta))
     names = ("value", "grad_norm", "n_iter", "converged")
     ended = {name: getattr(end, name)[0].item() for name in names} | {"n_eval": end.n_eval}
@@ -235,21 +238,20 @@ def _gaining(learners, log):
 class Span:
     """The blocks of Rows of a span, made when they are asked for where rows are many.
 
-    Of up to SPAN_ROWS rows they are kept.
+    Of up to SPAN_ROWS rows they are kept. X are tiles, columns the response, offset and weight.
     """
 
     X: np.ndarray
-    y: np.ndarray
-    offset: np.ndarray
-    weight: np.ndarray
+    columns: tuple
     scale: float
 
     def __iter__(self):
-        for lo in range(0, len(self.y), ROWS):
-            i = slice(lo, min(len(self.y), lo + ROWS))
+        y, offset, weight = self.columns
+        for lo in range(0, len(y), ROWS):
+            i = slice(lo, min(len(y), lo + ROWS))
             X = tiles.unpack(self.X[tiles.of_rows(i)], i.stop - lo).astype(np.float64)
             X = np.column_stack([np.ones(len(X)), X])
-            yield Rows(X, self.y[i] / self.scale, self.offset[i] / self.scale, self.weight[i])
+            yield Rows(X, y[i] / self.scale, offset[i] / self.scale, weight[i])
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ class WorkerSpans:
 
 def _method_of_span(rows, X, y, offset, weight, scale, objective, name, args):
     K = objective.adds_to.shape[1]
-    span = Span(X, *_columns(rows, K, y, offset, weight), scale)
+    span = Span(X, _columns(rows, K, y, offset, weight), scale)
     return getattr(objective, name)(span, rows.start == 0, *args)
 
 
@@ -286,14 +288,26 @@ def _worker_columns(batch):
     return X.column(batch.y), offset, row_weights(batch)
 
 
-def _spans(X, batch, learners):
-    """The rows of a batch in spans, each an iterable of Rows."""
+def _null(batch, family):
+    """What a numeric response is taken beyond, beside its offset; None of classes."""
+    if family.name != "gaussian":
+        return None
+    return family.null_intercept(batch.y, batch.weight, batch.offsets(1)).item()
+
+
+def _spans(X, batch, learners, null):
+    """The rows of a batch in spans, each an iterable of Rows; of numbers beyond the null model."""
     if isinstance(X, WorkerTiles):
-        return WorkerSpans(X, _worker_columns(batch), learners.scale)
-    offset = batch.offsets(learners.n_scores)
-    columns = batch.y, offset, batch.weight
+        y, offset, weight = _worker_columns(batch)
+        if null is not None:
+            y, offset = y.map(beyond_null, offset, null), X.constant(0.0)
+        return WorkerSpans(X, (y, offset, weight), learners.scale)
+    y, offset = batch.y, batch.offsets(learners.n_scores)
+    if null is not None:
+        y, offset = beyond_null(y, offset[:, 0], null), np.broadcast_to(0.0, offset.shape)
+    columns = y, offset, batch.weight
     spans = [
-        Span(X[tiles.of_rows(i)], *(v[i] for v in columns), learners.scale)
+        Span(X[tiles.of_rows(i)], tuple(v[i] for v in columns), learners.scale)
         for i in row_spans(batch.n)
     ]
     return spans if len(spans) > 1 else [list(spans[0])]

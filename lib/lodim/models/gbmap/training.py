@@ -11,7 +11,7 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.starts import derivatives
-from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
+from lodim.models.gbmap.worker_rows import WorkerRows, beyond_null, margin_score
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
@@ -55,10 +55,11 @@ class BoostState:
     """The training rows, and their scores under the learners so far.
 
     X : tiles of the features, or of their rotation, where their passes run
-    y, weight : (n,), y in units of scale; weights sum to one
-    score : tiles (n_tiles, K, 64) of the offset, the null model and the learners so far, in units
-        of scale; updated in place. Where X is on a GPU it stays as it began, and `device` has
-        what becomes of it; None of rows on workers
+    y, weight : (n,), y a class, or what a numeric response is beyond its offset and the null model,
+        in units of scale, so that its distance from zero costs no digits; weights sum to one
+    score : tiles (n_tiles, K, 64) of the learners so far in units of scale, of classes beside the
+        offset and the null model; updated in place. Where X is on a GPU it stays as it began, and
+        `device` has what becomes of it; None of rows on workers
     intercept : (K,), what the null model adds to the offset, in units of scale
     scale : standard deviation of a numeric response beside its offset, else 1
     p : number of features that vary
@@ -94,10 +95,11 @@ class BoostState:
     def from_batch(cls, batch, family, settings):
         """The rows of a batch before the first stage."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
-        scale = _scale(batch.y, base[:, 0], weight) if family.name == "gaussian" else 1.0
-        null = family.null_intercept(batch.y, weight, base)
-        intercept = (base[0] + null - base[0]) / scale
-        y = batch.y if scale == 1.0 else batch.y / scale
+        null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
+        if family.name == "gaussian":
+            y = beyond_null(y, base[:, 0], null)
+            scale = _scale(y, weight)
+            y /= scale
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
@@ -109,14 +111,14 @@ class BoostState:
         if not on_host(host):
             device = WorkerRows.from_batch(batch, family, null, scale, sample)
         else:
-            score = _null_scores(base, null, scale)
+            score = _null_scores(base, null, family)
         if on_host(host) and not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
             from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
-        rows = X, y, weight, score, intercept, scale, p, sample, sample_X
+        rows = X, y, weight, score, null / scale, scale, p, sample, sample_X
         return cls(family, settings, *rows, *starts, rotation, device, batch.runs)
 
     @property
@@ -290,17 +292,17 @@ def _class_order(X, weight, code, K):
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
-def _scale(y, offset, weight):
-    """Standard deviation of the response beside the offset, one if there is none."""
-    mean = sum_rows(lambda i: dot(weight[i], y[i] - offset[i]), len(y))
-    variance = sum_rows(lambda i: dot(weight[i], (y[i] - offset[i] - mean) ** 2), len(y))
+def _scale(rest, weight):
+    """Standard deviation of a response beyond the null model, one if there is none."""
+    variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
-def _null_scores(offset, null, scale):
-    """Tiles (n_tiles, K, 64) of the null model's scores, in units of scale."""
+def _null_scores(offset, null, family):
+    """Tiles (n_tiles, K, 64) of the scores that the rows begin with."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
-    for i in row_spans(n):
-        score[tiles.of_rows(i)] = tiles.pack((offset[i] + null) / scale)
+    if family.name != "gaussian":
+        for i in row_spans(n):
+            score[tiles.of_rows(i)] = tiles.pack(offset[i] + null)
     return score

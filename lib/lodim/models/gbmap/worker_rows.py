@@ -33,12 +33,14 @@ class WorkerRows:
     @classmethod
     def from_batch(cls, batch, family, null, scale, sample):
         """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
-        X, K = batch.X, family.n_scores
-        y = X.column(batch.y).map(divided, scale)
-        weight, axes = row_weights(batch), (K, tiles.TILE)
+        X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
-        score = offset.map(_null_score, null, scale, shape=axes)
-        return cls(family, X, y, weight, score, sample)
+        if family.name == "gaussian":
+            y = y.map(beyond_null, offset, null).map(divided, scale)
+            score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
+        else:
+            score = offset.map(_null_score, null, shape=axes)
+        return cls(family, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
         """Response and score of the one-score problem for score k, WorkerTiles (n_tiles, 64)."""
@@ -76,10 +78,16 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
-def _null_score(offset, null, scale):
+def beyond_null(y, offset, null):
+    """What a numeric response is beyond its offset and the null model, like y."""
+    rest = y - offset
+    rest -= null
+    return rest
+
+
+def _null_score(offset, null):
     """Scores (n_tiles, K, 64) of the null model: offset (n_tiles, 64) or (n_tiles, K, 64)."""
-    offset = offset[:, None] if offset.ndim == 2 else offset
-    return (offset + null[:, None]) / scale
+    return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
 def _response(y, n_scores, k, dtype):

@@ -7,8 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
-from lodim.engine.blocks import row_spans
-from lodim.engine.spans import over_spans
+from lodim.engine.spans import rows_of_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one
@@ -54,11 +53,7 @@ class Estimates:
 
     def scores_of(self, batch, family):
         """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
-        out = np.zeros((batch.n, family.n_scores))
-        each = over_spans(partial(_scores, self, family), batch.X, batch.n)
-        for part, own in zip(row_spans(batch.n), each, strict=True):
-            out[part] = own[: part.stop - part.start]
-        return out
+        return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
         """Standard errors (n,) of the scores of a family that has one, of a design matrix.

@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import on_host
-from lodim.engine.spans import over_spans
+from lodim.engine.spans import over_spans, rows_of_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.costnet.worker_rows import rows_beside
 
@@ -73,12 +73,12 @@ class SearchData:
 
         work : a function of a module, and args arrays: they may go to where the rows are.
         """
-        return reduce(_added, self._each(work, args))
+        return reduce(_added, self._pass(over_spans, work, args))
 
-    def _each(self, work, args):
-        """work(data, *args) of the spans of rows, in order."""
+    def _pass(self, spans, work, args):
+        """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
         of_span = partial(_of_span, work=work, args=args, family=self.family, columns=self.columns)
-        return over_spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
+        return spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
 
     @property
     def df_per_column(self):
@@ -100,7 +100,7 @@ class SearchData:
     def scores(self, intercept, on, coef):
         """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
         if not on_host(self.X):
-            return np.concatenate(list(self._each(SearchData.scores, (intercept, on, coef))))
+            return self._pass(rows_of_spans, SearchData.scores, (intercept, on, coef))
         score = self.offset + intercept
         if len(on):
             for rows, X in self.blocks(on):

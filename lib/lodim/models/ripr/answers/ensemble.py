@@ -89,10 +89,10 @@ class Ensemble:
     def rows(self, batch):
         """Features (m, a) of the rows of a batch.
 
-        Values that differ from one of X by rounding alone are that one.
+        Values that differ by rounding alone from one of X, of a row that counts, are that one.
         """
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
-        return ties.match_close(X[:, self.features], self.X)
+        return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
     @property
     def preferred(self):

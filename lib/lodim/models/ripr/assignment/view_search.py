@@ -51,11 +51,11 @@ class ViewSearch:
     @classmethod
     def from_batch(cls, batch, family, settings):
         """The search among the rows of a batch; a DataError where no feature varies."""
-        X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64))
+        weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
+        X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
         if batch.y is not None:
-            y = ties.merge_close(batch.y[:, None])[:, 0]
-        weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
+            y = ties.merge_close(batch.y[:, None], weight > 0)[:, 0]
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
