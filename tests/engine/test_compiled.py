@@ -1,5 +1,6 @@
 """compiled: kernels run where nothing can be written, and no one else's code is loaded."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -107,6 +108,41 @@ def test_functions_of_no_module_are_compiled_beside():
     assert numba.njit(function)(1) == 2
 
 
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_not_collected_while_a_kernel_is_compiled(collects):
+    """And afterwards as before, where the kernel cannot be compiled too."""
+    during = []
+
+    class Listener(numba.core.event.Listener):
+        def on_start(self, event):
+            during.append(gc.isenabled())
+
+        def on_end(self, event):
+            during.append(gc.isenabled())
+
+    @numba.njit
+    def called(x):
+        return x + 1.0
+
+    def kernel(x):
+        return called(x)
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        for module, expected in (("lodim.some", False), ("other", collects)):
+            kernel.__module__ = module
+            with numba.core.event.install_listener("numba:run_pass", Listener()):
+                compiled.njit()(kernel)(1.0)
+            assert set(during) == {expected} and gc.isenabled() == collects
+            with pytest.raises(numba.core.errors.TypingError):
+                compiled.njit()(kernel)("text")
+            assert gc.isenabled() == collects
+            during.clear()
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
 @pytest.mark.parametrize(
     "module",
     ["gbmap.kernels.cpu", "glm.passes", "costnet.penalty.passes"],
@@ -122,4 +158,9 @@ def test_functions_that_kernels_call_are_inlined_by_force(module):
         if name in compiled
     }
     assert called
-    assert not [name for name in called if not compiled[name].targetoptions.get("forceinline")]
+    options = {name: compiled[name].targetoptions for name in called}
+    assert not [
+        name
+        for name, how in options.items()
+        if not (how.get("forceinline") or how.get("inline") == "always")
+    ]

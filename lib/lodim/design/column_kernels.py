@@ -71,25 +71,24 @@ def moments(x, rows, weights):
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf
-    value, weight = np.empty(BLOCK), np.ones(BLOCK)
     for start in range(0, n, BLOCK):
         size = min(BLOCK, n - start)
         block_total, block_sum = 0.0, 0.0
-        for j in range(size):
-            value[j] = x[rows[start + j]] if rows.size else x[start + j]
-            if weights.size:
-                weight[j] = weights[start + j]
-            if weight[j] > 0.0:
-                least = min(least, value[j])
-                greatest = max(greatest, value[j])
-                block_total += weight[j]
-                block_sum += weight[j] * value[j]
+        for j in range(start, start + size):
+            value = x[rows[j]] if rows.size else x[j]
+            weight = weights[j] if weights.size else 1.0
+            if weight > 0.0:
+                least = min(least, value)
+                greatest = max(greatest, value)
+                block_total += weight
+                block_sum += weight * value
         if block_total == 0.0:
             continue
         center = block_sum / block_total
         block_spread = 0.0
-        for j in range(size):
-            block_spread += weight[j] * (value[j] - center) ** 2
+        for j in range(start, start + size):
+            apart = (x[rows[j]] if rows.size else x[j]) - center
+            block_spread += (weights[j] if weights.size else 1.0) * (apart * apart)
         delta = center - mean
         total += block_total
         mean += delta * (block_total / total)

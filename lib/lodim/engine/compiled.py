@@ -5,6 +5,7 @@ and raises where it can write to none of them, as in a container with read-only 
 """
 
 import contextlib
+import gc
 import logging
 import os
 import stat
@@ -16,25 +17,43 @@ from numba import config
 from numba.core import event
 
 
-class _FirstCompilation(event.Listener):
-    """Says, once in a process, that kernels of lodim are being compiled; none is that is cached."""
+class _Compilation(event.Listener):
+    """What goes with compilation: a word, once in a process, and no collection of garbage.
+
+    Numba makes and drops a million small objects, and looking through them for cycles takes a sixth
+    of the time that kernels take to compile. It compiles one kernel at a time, under a lock; those
+    that a kernel calls are compiled within.
+    """
 
     said = False
+    depth = 0
+    collects = False
 
     def on_start(self, event):
+        """Say that kernels of lodim are being compiled; none is that is cached."""
         module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
-        if self.said or module.split(".")[0] != "lodim":
+        is_own = module.split(".")[0] == "lodim"
+        if not self.depth and not is_own:
             return
-        self.said = True
-        logging.getLogger("lodim").warning(
-            "compiling kernels, which takes up to a minute where they are not cached yet"
-        )
+        if not self.depth:
+            self.collects = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+        if not self.said and is_own:
+            self.said = True
+            logging.getLogger("lodim").warning(
+                "compiling kernels, which takes up to a minute where they are not cached yet"
+            )
 
     def on_end(self, event):
-        """Nothing is left to say."""
+        """Collect garbage again as before, also after an error."""
+        if self.depth:
+            self.depth -= 1
+            if not self.depth and self.collects:
+                gc.enable()
 
 
-event.register("numba:compile", _FirstCompilation())
+event.register("numba:compile", _Compilation())
 
 
 def njit(*signatures, **options):

@@ -11,8 +11,9 @@ import lodim as ld
 KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
     "lodim.models.gbmap.kernels.cpu": {"forward"},
-    "lodim.models.gbmap.kernels.few_rows": {"fit_learner", "take_margin"},
-    "lodim.models.gbmap.kernels.starts": {"draw_starts"},
+    "lodim.models.gbmap.kernels.few_rows": {"take_margin"},
+    "lodim.models.gbmap.kernels.newton": {"newton"},
+    "lodim.models.gbmap.kernels.starts": {"find_directions", "place_hinges"},
 }
 PROGRAM = """
 import json, sys

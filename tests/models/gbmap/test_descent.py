@@ -7,8 +7,8 @@ import lodim as ld
 from lodim.engine import tiles
 from lodim.models.gbmap import boost
 from lodim.models.gbmap import objective as objectives
+from lodim.models.gbmap.kernels import few_rows
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
-from lodim.models.gbmap.kernels.newton import newton
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned
@@ -36,12 +36,11 @@ def by_python(objective):
 
 def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
-    ends, (beta, _, loss) = starts.copy(), objective._shape
-    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol, ftol, False
-    rows = objective._X, *objective._columns
-    said = [newton(*rows, b, *rest, end) for b, end in zip(objective._sign, ends, strict=True)]
-    value, grad_norm, n_iter, converged, passes = map(np.array, zip(*said, strict=True))
-    return Minimum(ends, value, grad_norm, n_iter, converged, passes.max())
+    theta, (beta, _, loss) = starts.copy(), objective._shape
+    rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
+    follow = few_rows._follower(objective._X, *objective._columns, *rest)
+    value, grad_norm, n_iter, passes, converged = follow(theta, objective._sign, ftol, False).T
+    return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())
 
 
 STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}

@@ -58,7 +58,7 @@ def test_directions_are_those_of_a_subspace_that_bends():
 
 @njit
 def _eigen(A, V):
-    kernels._eigenvectors(A, V)
+    kernels._eigenvectors(A, V, len(A))
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e-9])

@@ -20,7 +20,8 @@ from lodim.engine.row_keys import draw_waves
 from lodim.engine.spans import rows_of_spans
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
-from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, LOG, TIED, fit_learner, take_margin
+from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, take_margin
+from lodim.models.gbmap.kernels.newton import LOG
 from lodim.models.gbmap.kernels.starts import MIXTURES, draw_starts
 from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
@@ -113,16 +114,18 @@ def _fit_few(state, stage, rng, warm_start):
     y, score, weight, start_at, start_X, key = state.few_rows
     own, rest = np.empty(y.shape), np.empty(y.shape)
     slope, curvature = np.empty(start_at.size), np.empty(start_at.size)
+    room = np.empty((2, tiles.TILE))
     theta, sign, ends = np.empty((K, ridge.size)), np.empty(K), np.empty((K, len(LOG)))
     for i, k in enumerate(order):
         near, near_sign = _neighbours(warm_start, stage, k, state)
         n_starts = settings.n_starts if len(near) == 0 else 1
-        take_margin(y, score, weight, k, loss, start_at, own, rest, slope, curvature)
+        margin = own, rest, slope, curvature
+        null_value = take_margin(y, score, weight, k, loss, start_at, *margin, room)
         found = draw_starts(start_X, slope, curvature, key, *waves[i], ridge[-1], True, n_starts)
         if len(near):
             found = (np.concatenate(pair) for pair in zip(found, (near, near_sign), strict=True))
         compare = n_starts > 1 or len(near) > 0
-        rows = state.X, own, rest, weight, score, k, *found, compare
+        rows = state.X, own, rest, weight, score, k, *found, compare, null_value
         sign[i] = fit_learner(*rows, theta[i], ends[i], *shape, *stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)

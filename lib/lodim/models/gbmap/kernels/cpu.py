@@ -5,7 +5,8 @@ block; `lodim.engine.blocks` shares the blocks among threads and adds the partia
 Within a tile numbers have the precision of X, sums over tiles are in float64.
 
 Functions of a tile are inlined by force: else the process that compiles a kernel may run another
-compilation of them than one that loads the kernel from the cache, with other rounding.
+compilation of them than one that loads the kernel from the cache, with other rounding. Those made
+of others are inlined before they are compiled, so that each is translated with its kernels only.
 """
 
 import numpy as np
@@ -107,7 +108,7 @@ def loss_slope(y, f, weight, loss, value, r):
         value[i] = weight[i] * (max(f[i], zero) + log1p_unit(e) - y[i] * f[i])
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
     z[:] = v[1]
@@ -117,7 +118,7 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
         score[i] = f[i] + v[0] + b * score[i]
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(
     tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
 ):  # fmt: skip
@@ -195,7 +196,7 @@ def loss_curvature(score, weight, loss, out):
             out[i] = weight[i] * e / ((one + e) * (one + e))
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(
     tile, y, f, weight, v, b, beta, activation, loss, convex,
     z, score, slope, value, r, c, column, H,

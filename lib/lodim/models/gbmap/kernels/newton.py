@@ -1,14 +1,17 @@
 """Newton's method for learners of few rows and columns, compiled with its passes."""
 
+import math
+
 import numpy as np
 
 from lodim.engine.compiled import njit
-from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, add_hessian, add_loss_gradient
 from lodim.solve.objective import solve_lower, solve_upper
 
 CONVEX_UNTIL = 1e-3  # share of the value that a step gains, below which the whole Hessian is taken
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-10, 1e8
+OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of what is said of ends
+LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
 ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step, as share of what the model promises
 
 
@@ -31,109 +34,113 @@ def _factor(H, damping, L):
                 rest += shift
                 if not rest > 1e-14 * largest:
                     return False
-                L[i, i] = np.sqrt(rest)
+                L[i, i] = math.sqrt(rest)
     return True
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def newton(
-    X, y, f, weight, b, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, theta
+    X, y, f, weight, sign, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, theta, ends,
+    tiles, v, vectors, column, sums, matrices,
 ):  # fmt: skip
-    """Minimize one learner theta (d,) on one block of tiles by damped Newton steps, in place.
+    """Minimize learners theta (r, d) on one block of tiles by damped Newton steps, in place.
 
     As `solve.newton`: steps solve (H + mu max(diag H) I) step = -gradient; mu falls where the
     quadratic model holds and rises where it does not, or where the matrix is not positive definite
     (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is Gauss-Newton's and what is convex of the rest
     until a step gains less than a thousandth of the value, then the Hessian itself.
 
-    X, y, f, weight, beta, loss as of `kernels.cpu.loss_gradient`, b the learner's sign; ridge (d,)
-    and precision of the objective. A learner ends where no gradient is above tol, where two steps
-    in a row lower its value by no more than the share ftol (`of_one`: of a value below one, which
-    near zero has no share that counts, by ftol itself), or where a step that raises it, or three in
-    a row, promise no more than rounding; max_iter bounds its passes, those for Hessians among them.
-
-    Returns
-    -------
-    value, largest gradient, steps, whether it has converged, passes
+    X, y, f, weight, beta, loss as of `kernels.cpu.loss_gradient`, sign (r,) of the learners; ridge
+    (d,) and precision of the objective. A learner ends where no gradient is above tol, where two
+    steps in a row lower its value by no more than the share ftol (`of_one`: of a value below one,
+    which near zero has no share that counts, by ftol itself), or where a step that raises it, or
+    three in a row, promise no more than rounding; max_iter bounds its passes, those for Hessians
+    among them. ends (r, 5) are filled with the columns of LOG. The rest is room to work in: tiles
+    (6, 64) and v (d,) of X's dtype, vectors (3, d), column (d - 2,), sums (1 + d,) and matrices
+    (2, d, d).
     """
-    d = theta.size
-    softness, side = X.dtype.type(beta), X.dtype.type(b)
-    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    per_row, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    sums, H, L, v = np.empty(1 + d), np.empty((d, d)), np.zeros((d, d)), np.empty(d, X.dtype)
-    gradient, step, trial, column = np.empty(d), np.empty(d), theta.copy(), np.empty(d - 2)
-    damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
-    value, promised, started, moved = np.inf, 0.0, False, False
-    largest, converged = np.inf, False
-    while True:
+    d = ridge.size
+    softness = X.dtype.type(beta)
+    activation = np.int64(SOFTPLUS)  # as a literal it would have functions of its own
+    z, score, slope, per_row, r, c = tiles[0], tiles[1], tiles[2], tiles[3], tiles[4], tiles[5]
+    gradient, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
+    for m in range(sign.size):
+        b = X.dtype.type(sign[m])
         for k in range(d):
-            v[k] = trial[k]
-            sums[1 + k] = 0.0
-        sums[0] = 0.0
-        for t in range(X.shape[0]):
-            add_loss_gradient(
-                X[t], y[t], f[t], weight[t], v, side, softness, SOFTPLUS, loss,
-                z, score, slope, per_row, r, sums,
-            )  # fmt: skip
-        passes += 1
-        new = sums[0]
-        for k in range(d):
-            new += ridge[k] * trial[k] * trial[k]
-        gain = value - new
-        if not started or gain > ACCEPTED * promised:
-            if started:
-                if gain > GOOD * promised:
-                    damping = max(0.1 * damping, LEAST_DAMPING)
-                elif gain < POOR * promised:
-                    damping *= 2.0
-                share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
-                flat = flat + 1 if gain * share <= ftol * abs(new) else 0
-                convex = convex and gain > CONVEX_UNTIL * abs(new)
-            started, value, moved = True, new, True
-            largest = 0.0
+            trial[k] = theta[m, k]
+        damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
+        value, promised, started, moved = np.inf, 0.0, False, False
+        largest, converged = np.inf, False
+        while True:
             for k in range(d):
-                theta[k] = trial[k]
-                gradient[k] = sums[1 + k] + 2.0 * ridge[k] * trial[k]
-                largest = max(largest, abs(gradient[k]))
-            if largest <= tol or flat == 2:
-                converged = True
-                break
-        else:
-            damping *= 4.0
-            if promised <= 100.0 * precision * abs(value):
-                converged = True
-                break
-        if moved:
-            for i in range(d):
-                for k in range(d):
-                    H[i, k] = 0.0
-                v[i] = theta[i]
+                v[k] = trial[k]
+                sums[1 + k] = 0.0
+            sums[0] = 0.0
             for t in range(X.shape[0]):
-                add_hessian(
-                    X[t], y[t], f[t], weight[t], v, side, softness, SOFTPLUS, loss, convex,
-                    z, score, slope, per_row, r, c, column, H,
+                add_loss_gradient(
+                    X[t], y[t], f[t], weight[t], v, b, softness, activation, loss,
+                    z, score, slope, per_row, r, sums,
                 )  # fmt: skip
+            passes += 1
+            new = sums[0]
             for k in range(d):
-                H[k, k] += 2.0 * ridge[k]
-            passes, moved = passes + 1, False
-        if passes >= max_iter:
-            break
-        while damping <= MOST_DAMPING and not _factor(H, damping, L):
-            damping *= 4.0
-        if damping > MOST_DAMPING:
-            break
-        n_iter += 1
-        for k in range(d):
-            step[k] = gradient[k]
-        solve_lower(L, step)
-        promised = 0.0
-        for k in range(d):
-            promised += 0.5 * step[k] * step[k]
-        idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
-        if idle == 3:
-            converged = True
-            break
-        solve_upper(L, step)
-        for k in range(d):
-            trial[k] = theta[k] - step[k]
-    return value, largest, n_iter, converged, passes
+                new += ridge[k] * trial[k] * trial[k]
+            gain = value - new
+            if not started or gain > ACCEPTED * promised:
+                if started:
+                    if gain > GOOD * promised:
+                        damping = max(0.1 * damping, LEAST_DAMPING)
+                    elif gain < POOR * promised:
+                        damping *= 2.0
+                    share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
+                    flat = flat + 1 if gain * share <= ftol * abs(new) else 0
+                    convex = convex and gain > CONVEX_UNTIL * abs(new)
+                started, value, moved = True, new, True
+                largest = 0.0
+                for k in range(d):
+                    theta[m, k] = trial[k]
+                    gradient[k] = sums[1 + k] + 2.0 * ridge[k] * trial[k]
+                    largest = max(largest, abs(gradient[k]))
+                if largest <= tol or flat == 2:
+                    converged = True
+                    break
+            else:
+                damping *= 4.0
+                if promised <= 100.0 * precision * abs(value):
+                    converged = True
+                    break
+            if moved:
+                for i in range(d):
+                    for k in range(d):
+                        H[i, k] = 0.0
+                    v[i] = theta[m, i]
+                for t in range(X.shape[0]):
+                    add_hessian(
+                        X[t], y[t], f[t], weight[t], v, b, softness, activation, loss, convex,
+                        z, score, slope, per_row, r, c, column, H,
+                    )  # fmt: skip
+                for k in range(d):
+                    H[k, k] += 2.0 * ridge[k]
+                passes, moved = passes + 1, False
+            if passes >= max_iter:
+                break
+            while damping <= MOST_DAMPING and not _factor(H, damping, L):
+                damping *= 4.0
+            if damping > MOST_DAMPING:
+                break
+            n_iter += 1
+            for k in range(d):
+                step[k] = gradient[k]
+            solve_lower(L, step)
+            promised = 0.0
+            for k in range(d):
+                promised += 0.5 * step[k] * step[k]
+            idle = idle + 1 if promised <= 10.0 * precision * abs(value) else 0
+            if idle == 3:
+                converged = True
+                break
+            solve_upper(L, step)
+            for k in range(d):
+                trial[k] = theta[m, k] - step[k]
+        ends[m, OBJECTIVE], ends[m, GRAD_NORM], ends[m, N_ITER] = value, largest, n_iter
+        ends[m, N_EVAL], ends[m, CONVERGED] = passes, converged

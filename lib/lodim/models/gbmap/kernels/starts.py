@@ -1,8 +1,11 @@
 """Hinges that promise most, compiled: along directions in which the loss of some rows has a slope.
 
 What is used once is inlined before it is compiled, which saves to compile it by itself; the rest
-by force, as in `kernels.cpu`.
+by force, as in `kernels.cpu`. Room to work in is made outside: each kind of allocation is a
+function more to compile.
 """
+
+import math
 
 import numpy as np
 
@@ -35,15 +38,15 @@ def _add(out, a, u):
 
 
 @njit(**OPTIONS, inline="always")
-def _orthonormal(Q):
-    """Make the rows of Q (k, p) orthonormal, in place and in order; the number that remain."""
+def _orthonormal(Q, k):
+    """Make the first k rows of Q orthonormal, in place and in order; the number that remain."""
     kept = 0
-    for j in range(Q.shape[0]):
-        size = np.sqrt(_dot(Q[j], Q[j]))
+    for j in range(k):
+        size = math.sqrt(_dot(Q[j], Q[j]))
         for _ in range(2):
             for i in range(kept):
                 _add(Q[j], -_dot(Q[i], Q[j]), Q[i])
-        rest = np.sqrt(_dot(Q[j], Q[j]))
+        rest = math.sqrt(_dot(Q[j], Q[j]))
         if rest > DEPENDENT * size:
             for i in range(Q.shape[1]):
                 Q[kept, i] = Q[j, i] / rest
@@ -52,9 +55,8 @@ def _orthonormal(Q):
 
 
 @njit(**OPTIONS, inline="always")
-def _eigenvectors(A, V):
-    """Eigenvectors of the symmetric A (k, k) as columns of V, by Jacobi's method; A is spent."""
-    k = A.shape[0]
+def _eigenvectors(A, V, k):
+    """Eigenvectors of the symmetric A[:k, :k] as columns of V, by Jacobi's method; A is spent."""
     for i in range(k):
         for j in range(k):
             V[i, j] = 1.0 if i == j else 0.0
@@ -71,9 +73,9 @@ def _eigenvectors(A, V):
                 if A[p, q] == 0.0:
                     continue
                 half = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
-                t = 1.0 / (abs(half) + np.sqrt(half * half + 1.0))
+                t = 1.0 / (abs(half) + math.sqrt(half * half + 1.0))
                 t = t if half >= 0.0 else -t
-                c = 1.0 / np.sqrt(t * t + 1.0)
+                c = 1.0 / math.sqrt(t * t + 1.0)
                 s = t * c
                 for i in range(k):
                     a, b = A[i, p], A[i, q]
@@ -86,53 +88,53 @@ def _eigenvectors(A, V):
 
 
 @njit(**OPTIONS, forceinline=True)
-def _project(X, Q, Z):
-    """Fill the first rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
+def _project(X, Q, k, Z):
+    """Fill the first k rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
     for i in range(X.shape[0]):
-        for j in range(Q.shape[0]):
+        for j in range(k):
             Z[j, i] = _dot(Q[j], X[i])
 
 
 @njit(**OPTIONS, inline="always")
-def _bent(X, Z, slope, Q):
-    """Q (k, p) = Z diag(slope) X."""
-    for j in range(Q.shape[0]):
+def _bent(X, Z, slope, k, Q):
+    """The first k rows of Q = Z diag(slope) X."""
+    for j in range(k):
         for i in range(Q.shape[1]):
             Q[j, i] = 0.0
     for i in range(X.shape[0]):
-        for j in range(Q.shape[0]):
+        for j in range(k):
             _add(Q[j], slope[i] * Z[j, i], X[i])
 
 
-@njit(**OPTIONS, inline="always")
-def _directions(X, slope, curvature, key, phase, speed, U):
-    """Fill U (k, p) with directions; their number.
+@njit(**OPTIONS, nogil=True)
+def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A, V):
+    """Fill U (2 f, p), which is zero, as A is, with directions, f = 1 + MIXTURES; their number.
 
     The loss falls fastest along X'slope; eigenvectors of X' diag(slope) X are where its slope bends
-    (Li 1992), here by subspace iteration from that and from mixtures of rows.
+    (Li 1992), here by subspace iteration from that and from mixtures of rows, by their keys (n,)
+    and phase, speed (MIXTURES,). P (f, n), Q (f, p) and A, V (f, f) are room to work in.
     """
-    n, first = X.shape[0], 1 + MIXTURES
-    for j in range(U.shape[0]):
-        for i in range(U.shape[1]):
-            U[j, i] = 0.0
-    for i in range(n):
+    first = 1 + MIXTURES
+    for i in range(X.shape[0]):
         for j in range(first):
-            wave = (
-                slope[i] if j == 0 else curvature[i] * np.cos(key[i] * speed[j - 1] + phase[j - 1])
-            )
+            wave = slope[i]
+            if j > 0:
+                wave = curvature[i] * math.cos(key[i] * speed[j - 1] + phase[j - 1])
             _add(U[j], wave, X[i])
-    Q, P, k = U[:first].copy(), np.empty((first, n)), first
+    for j in range(first):
+        for i in range(X.shape[1]):
+            Q[j, i] = U[j, i]
+    k = first
     for sweep in range(SWEEPS + 1):
-        k = _orthonormal(Q[:k])
-        _project(X, Q[:k], P)
+        k = _orthonormal(Q, k)
+        _project(X, Q, k, P)
         if sweep < SWEEPS:
-            _bent(X, P, slope, Q[:k])
-    A, V = np.zeros((k, k)), np.empty((k, k))
-    for r in range(n):
+            _bent(X, P, slope, k, Q)
+    for r in range(X.shape[0]):
         for i in range(k):
             for j in range(k):
                 A[i, j] += slope[r] * P[i, r] * P[j, r]
-    _eigenvectors(A, V)
+    _eigenvectors(A, V, k)
     for j in range(k):
         for i in range(k):
             _add(U[first + j], V[i, j], Q[i])
@@ -140,20 +142,19 @@ def _directions(X, slope, curvature, key, phase, speed, U):
 
 
 @njit(**OPTIONS, inline="always")
-def _to_unit_variance(U, Z, curvature):
+def _to_unit_variance(U, Z, k, curvature, deviation):
     """Scale directions U (k, p) and projections Z (k, n) so that these have unit variance.
 
-    Constant ones go, unless all are; the number that remain.
+    Constant ones go, unless all are; the number that remain. deviation (k,) is zero.
     """
-    k = U.shape[0]
-    deviation, total = np.zeros(k), 0.0
+    total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
     largest, kept = 0.0, 0
     for j in range(k):
         for i in range(curvature.size):
             deviation[j] += curvature[i] * Z[j, i] * Z[j, i]
-        deviation[j] = np.sqrt(deviation[j] / total)
+        deviation[j] = math.sqrt(deviation[j] / total)
         largest = max(largest, deviation[j])
     for j in range(k):
         if deviation[j] > VARIES * largest:
@@ -187,33 +188,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 
 @njit(**OPTIONS, inline="always")
-def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
-    """Fill theta, sign with the best hinges along +-U (k, p), n_starts of each sign; their number.
-
-    Z (k, n) are the rows' projections, of unit variance; ridge the penalty of w_k^2.
-    """
-    k, n = Z.shape
-    total, level = 0.0, 0.0
-    for i in range(n):
-        total += curvature[i]
-        level += slope[i]
-    level /= total
-    gain = np.full((2, 2 * k), -np.inf)  # of b = 1 and -1
-    knots, steps, centres = np.zeros((3, 2, 2 * k))
-    for j in range(2 * k):
-        side, z = 1.0 if j < k else -1.0, Z[j % k]
-        least = np.inf
-        for i in range(n):
-            least = min(least, side * z[i])
-        bent = 2.0 * ridge * _dot(U[j % k], U[j % k])
-        for at in range(0 if hinges else KNOTS, KNOTS + 1):
-            knot = at - 1.0 if at < KNOTS else least
-            g, c, centre = _hinge(z, side, knot, slope, curvature, level, total, bent)
-            for b in range(2):
-                right = c > 0.0 if b == 0 else c < 0.0
-                signed = g if right else -1.0
-                if signed > gain[b, j]:
-                    gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
+def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
+    """Fill theta, sign with the n_starts hinges of each sign that gain most; their number."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -233,36 +209,59 @@ def _place(U, Z, slope, curvature, ridge, hinges, n_starts, theta, sign):
     return count
 
 
-@njit(**OPTIONS, forceinline=True)
-def find_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, theta, sign):
-    """Fill theta (2 n_starts, 2 + p) and signs with the starts of most promise; their number.
+@njit(**OPTIONS, nogil=True)
+def place_hinges(
+    U, k, X, slope, curvature, ridge, hinges, n_starts, Z, deviation, gain, rest, theta, sign
+):  # fmt: skip
+    """Fill theta, sign with the best hinges along the first k of U and -U; their number.
 
-    X (n, p), slope, curvature, key (n,) are of the rows that starts are drawn from; phase, speed
-    (MIXTURES,) mix them.
+    X (n, p), slope, curvature (n,) are of the rows that starts are drawn from; ridge the penalty of
+    w_k^2. U is scaled. Room to work in are Z (k, n), deviation (k,) and rest (3, 2, 2 k), which are
+    zero, and gain (2, 2 k), of b = 1 and -1, which is -infinity.
     """
-    U = np.empty((2 + 2 * MIXTURES, X.shape[1]))
-    Z = np.empty((2 + 2 * MIXTURES, X.shape[0]))
-    k = _directions(X, slope, curvature, key, phase, speed, U)
-    _project(X, U[:k], Z)
-    k = _to_unit_variance(U[:k], Z[:k], curvature)
-    return _place(U[:k], Z[:k], slope, curvature, ridge, hinges, n_starts, theta, sign)
+    _project(X, U, k, Z)
+    k = _to_unit_variance(U, Z, k, curvature, deviation)
+    knots, steps, centres = rest[0], rest[1], rest[2]
+    total, level = 0.0, 0.0
+    for i in range(slope.size):
+        total += curvature[i]
+        level += slope[i]
+    level /= total
+    for j in range(2 * k):
+        side, z = 1.0 if j < k else -1.0, Z[j % k]
+        least = np.inf
+        for i in range(slope.size):
+            least = min(least, side * z[i])
+        bent = 2.0 * ridge * _dot(U[j % k], U[j % k])
+        for at in range(0 if hinges else KNOTS, KNOTS + 1):
+            knot = at - 1.0 if at < KNOTS else least
+            g, c, centre = _hinge(z, side, knot, slope, curvature, level, total, bent)
+            for b in range(2):
+                right = c > 0.0 if b == 0 else c < 0.0
+                signed = g if right else -1.0
+                if signed > gain[b, j]:
+                    gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
+    return _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign)
 
 
-@njit(**OPTIONS, nogil=True)
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts):
-    """Starts (q, 2 + p) and signs b (q,), as `find_starts` fills them."""
-    theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
-    args = X, slope, curvature, key, phase, speed, ridge, hinges, n_starts
-    count = find_starts(*args, theta, sign)
-    return theta[:count], sign[:count]
+    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (n, p)."""
+    (n, p), first = X.shape, 1 + MIXTURES
+    U, Z, Q = np.zeros((2 * first, p)), np.empty((2 * first, n)), np.empty((first, p))
+    square = np.zeros((first, first)), np.empty((first, first))
+    k = find_directions(X, slope, curvature, key, phase, speed, U, Z, Q, *square)
+    return _along(U, k, X, slope, curvature, ridge, hinges, n_starts, Z)
 
 
-@njit(**OPTIONS, nogil=True)
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Starts (q, 2 + p) and signs b (q,): hinges along directions U (k, p), which it scales."""
+    """The same along directions U (k, p), which it scales."""
+    Z = np.empty((len(U), len(X)))
+    return _along(U, len(U), X, slope, curvature, ridge, True, n_starts, Z)
+
+
+def _along(U, k, X, slope, curvature, ridge, hinges, n_starts, Z):
+    gain, rest = np.full((2, 2 * k), -np.inf), np.zeros((3, 2, 2 * k))
     theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
-    Z = np.empty((U.shape[0], X.shape[0]))
-    _project(X, U, Z)
-    k = _to_unit_variance(U, Z, curvature)
-    count = _place(U[:k], Z[:k], slope, curvature, ridge, True, n_starts, theta, sign)
+    room = Z, np.zeros(k), gain, rest, theta, sign
+    count = place_hinges(U, k, X, slope, curvature, ridge, hinges, n_starts, *room)
     return theta[:count], sign[:count]
