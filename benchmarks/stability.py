@@ -1,6 +1,7 @@
 """How far rounding, orders, names, processors and seeds move the answers of default calls.
 
     python benchmarks/stability.py gbmap [--folder FOLDER] [--data NAME ...] [--noise 2] [--seeds 2]
+                                         [--less 2]
 
 Every model is fitted by its default call to data sets that come with lodim, and to those of FOLDER
 (CSV files, response in the last column). Each row of the table is one data set under one change:
@@ -11,6 +12,7 @@ columns  columns in another order
 names    classes renamed so that their order is reversed
 threads  one thread instead of all
 seed     another seed
+less     one row less, drawn at random: beside it another draw of the folds is to be judged
 cpu      kernels compiled for another set of instructions (NUMBA_CPU_NAME)
 
 `rms`: root mean square of the change of the predictions of all rows, in standard deviations of the
@@ -71,6 +73,8 @@ def changed(frame, response, change, i):
         names = {level: f"{len(levels) - k:03d}" for k, level in enumerate(levels)}
         other = frame.assign(**{response: frame[response].astype(str).map(names)})
         return other, {}, {v: k for k, v in names.items()}
+    if change == "less":
+        return frame.drop(index=rng.integers(len(frame))), {}, None
     return frame, {"seed": 1 + i} if change == "seed" else {"threads": 1}, None
 
 
@@ -152,10 +156,12 @@ def rows(model, name, arguments):
     changes = [("noise", i) for i in range(arguments.noise)] + [("rows", 0), ("columns", 0)]
     changes += [] if numeric else [("names", 0)]
     changes += [("threads", 0)] + [("seed", i) for i in range(arguments.seeds)]
+    changes += [("less", i) for i in range(arguments.less)]
     for change, i in changes:
         other, extra, back = changed(frame, response, change, i)
         fit = default(model, other, response, extra)
-        q, words = predicted(fit, other.sort_index(), back), said(model, fit)
+        asked = frame if change == "less" else other.sort_index()
+        q, words = predicted(fit, asked, back), said(model, fit)
         turned = flips(one, fit, back) if model == "gbmap" else np.nan
         yield name, change, np.sqrt(np.mean((p - q) ** 2)) / sd, said(model, one), words, turned
     for cpu in CPUS if arguments.cpu else ():
@@ -171,6 +177,7 @@ def main():
     parser.add_argument("--rows", type=int, default=50_000, help="at most, drawn at random")
     parser.add_argument("--noise", type=int, default=2, help="draws of noise")
     parser.add_argument("--seeds", type=int, default=2, help="other seeds")
+    parser.add_argument("--less", type=int, default=2, help="draws of a row that is left out")
     parser.add_argument("--cpu", action="store_true", help="other sets of instructions too")
     parser.add_argument("--out", help="CSV file of the table")
     parser.add_argument("--save", help=argparse.SUPPRESS)  # of `elsewhere`
