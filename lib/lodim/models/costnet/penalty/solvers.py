@@ -241,7 +241,7 @@ class NewtonSolver:
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
-        """What the gap lacks where free coefficients are not at their end: twice what they can gain.
+        """What the gap lacks where free coefficients are not at their end, twice what they gain.
 
         And what the slopes of the others, shifted on the way there, would take more of dual
         vectors. Directions in which free columns do not vary say nothing in either.
