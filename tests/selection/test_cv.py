@@ -479,6 +479,22 @@ def test_what_a_call_refuses_is_refused_in_a_grid(model, formula, grid, word):
         ld.cv(model, formula, TWO, grid=grid, folds=2, **given)
 
 
+def test_a_number_of_penalties_is_that_of_the_model_or_refused():
+    fit = ld.cv(ld.costnet, "u ~ a + b + c", TWO, folds=2, n_lambda=7).best
+    same = ld.costnet("u ~ a + b + c", TWO, budget=fit.settings.budget, n_lambda=7)
+    assert fit.settings.n_lambda == 7
+    np.testing.assert_array_equal(fit.estimates.path.lambdas, same.estimates.path.lambdas)
+    for model, given in (
+        (ld.gbmap, {"lambda_": 0.1, "m": 1}),
+        (ld.gbmap, {"grid": {"lambda_": [0.1, 1.0]}, "m": 1}),
+        (ld.glm, {}),
+    ):
+        with pytest.raises(ld.ArgumentError, match="n_lambda says nothing"):
+            ld.cv(model, "u ~ a + b", TWO, folds=2, n_lambda=7, **given)
+    joined = ld.cv(ld.gbmap, "u ~ a + b", TWO, grid={"m": [1]}, folds=2, n_lambda=3, lambda_=None)
+    assert len(joined.tidy()) == 3
+
+
 def test_prices_in_a_grid_are_those_of_the_fit():
     few, many = {"a": 1, "b": 1, "c": 1}, {"a": 5, "b": 7, "c": 1}
     grid = {"costs": [few, many], "budget": [2, 12]}

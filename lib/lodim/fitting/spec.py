@@ -262,10 +262,10 @@ def spec_of(model):
     return module.SPEC
 
 
-def with_seed(model, arguments, seed):
-    """Arguments of a model function with the seed, where it has one."""
+def with_own(model, arguments, **more):
+    """Arguments of a model function with those of some more, such as the seed, that it has."""
     known = {field.name for field in dataclasses.fields(spec_of(model).settings)}
-    return arguments | {"seed": seed} if "seed" in known else arguments
+    return arguments | {name: value for name, value in more.items() if name in known}
 
 
 def prepare(model, formula, data, arguments, which=None, groups=None):

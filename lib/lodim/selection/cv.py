@@ -16,7 +16,7 @@ from lodim.design.frames import as_given
 from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
-from lodim.fitting.spec import prepare, with_seed
+from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import central_count, centre, grid_ends, weights
 from lodim.selection.folds import (
@@ -39,6 +39,7 @@ from lodim.selection.racing import (
     standard_error,
 )
 
+N_LAMBDA = 25  # penalties of a default grid
 FEW_ROWS = 2000  # up to here threads of Python lose more to each other than they gain
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
@@ -218,7 +219,7 @@ def cv(
     groups: Any = None,
     loss: str = "deviance",
     rule: str = "min",
-    n_lambda: int = 25,
+    n_lambda: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -256,8 +257,9 @@ def cv(
     rule : {"min", "1se"}
         Which settings `best` is refitted with: least mean loss, or the simplest within one
         standard error of it.
-    n_lambda : int
-        Number of penalties of the default grid.
+    n_lambda : int, optional
+        Number of penalties of the default grid, 25 if not given; of costnet that of its path.
+        Refused where no penalties are made.
     seed : int
         Of the folds, and of the model where it has one.
     n_jobs : int, optional
@@ -306,17 +308,22 @@ def cv(
     True
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
-    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
+    if n_lambda is not None:
+        arguments = with_own(model, arguments, n_lambda=n_lambda)
     problem = prepare(model, formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.family.name == "gaussian":
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
-    found = None
+    found, given = None, {} if grid is None else grid
+    n = N_LAMBDA if n_lambda is None else n_lambda
     if grid is None:
-        grid, found = (problem.spec.cv_grid or _penalties)(problem, n_lambda)
+        grid, found = (problem.spec.cv_grid or _penalties)(problem, n)
     _check_grid(grid, problem)
-    points = _with_penalties(_points(grid, problem.spec), problem, n_lambda)
+    points = _with_penalties(_points(grid, problem.spec), problem, n)
+    if n_lambda is not None:
+        _check_penalties(given, points, problem)
     settings = _checked_settings(problem, points)
     splits = _splits(problem, folds, seed)
     jobs = n_jobs or side_by_side(problem)
@@ -560,6 +567,13 @@ def _check_grid(grid, problem):
             raise ArgumentError(
                 f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
             )
+
+
+def _check_penalties(given, points, problem):
+    """Raise where a number of penalties is asked for, but neither cv() nor the model makes any."""
+    made = [name for name in problem.spec.penalties if name in points[0] and name not in given]
+    if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
+        raise ArgumentError("n_lambda says nothing here: no grid of penalties is made")
 
 
 def _with_penalties(points, problem, n):

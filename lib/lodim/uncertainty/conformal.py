@@ -14,7 +14,7 @@ from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting import storage
-from lodim.fitting.spec import SPREAD, in_memory, prepare, with_seed
+from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign, count_units
@@ -160,7 +160,7 @@ def conformal(
     one_of("method", method, METHODS)
     flag("reselect", reselect)
     seed = whole("seed", seed, least=0)
-    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("conformal()", problem.batch))
     if problem.design.response is None:

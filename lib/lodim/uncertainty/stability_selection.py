@@ -10,7 +10,7 @@ import pandas as pd
 from lodim.checks import whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting.spec import in_memory, prepare, with_seed
+from lodim.fitting.spec import in_memory, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign_draws, count_units
@@ -104,7 +104,7 @@ def stability(
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), whole("seed", seed, least=0)
-    arguments = with_seed(model, arguments, seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
     spec = problem.spec

@@ -547,7 +547,7 @@ def test_cv_searches_all_rows_once(kind, monkeypatch):
     assert sizes.count(len(df)) == 1 < sizes.count(80)
     best, budget = cv.best, cv.budget_1se
     assert cv.tidy()["budget"].max() > budget == best.limit == best.prices()["cost"].max()
-    whole = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 100})  # cv has an n_lambda of its own
+    whole = ld.costnet("y ~ .", df, **ASKED)
     of_whole = whole.prices().query("cost <= @budget").drop(columns="chosen")
     pd.testing.assert_frame_equal(best.prices().drop(columns="chosen"), of_whole)
     np.testing.assert_array_equal(best.predict(df), whole.predict(df, budget=budget))

@@ -120,6 +120,27 @@ def test_no_penalty_at_all_is_the_same_by_both_solvers(name):
     assert judge.evaluate(judge.state.w, judge.state.b, 0.0, 0.0, 1e-7)[1] > 0.05 * judge.null
 
 
+@pytest.mark.parametrize("apart", [1e-2, 1e-5])
+@pytest.mark.parametrize("name", FAMILIES[1:])
+def test_free_columns_that_are_all_but_one_hold_no_path_up(name, apart):
+    rng = np.random.default_rng(3)
+    X = np.exp(rng.standard_normal((200, 5)))
+    X[:, 1:3] = X[:, :1] + apart * X[:, 1:3]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = response(name, X @ rng.standard_normal(5), rng)
+    groups = Groups.from_network(network_of([()] * 5, np.array([0.0, 0.0, 5.0, 1.0, 0.2])), p=5)
+    paths = [
+        penalty_path(batch_of(X, y), families.make(name, 3), groups, n_lambda=20, tol=tol)
+        for tol in (1e-5, 1e-12)
+    ]
+    for path in paths:
+        assert path.converged.all() and path.n_iter.max() < 50
+    m = min(len(path.lambdas) for path in paths)
+    rough, exact = (path.objective[:m] for path in paths)
+    lacks = rough - exact
+    assert (lacks <= paths[0].gap[:m] + 1e-11).all()
+
+
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_gap_of_any_coefficients_bounds_what_they_lack(name, l1_ratio):

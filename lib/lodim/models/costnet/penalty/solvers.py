@@ -240,15 +240,21 @@ class NewtonSolver:
         shrunk = share * (norms - slack + 0.5 * over / lam * bend)
         return slack + min(shrunk, over * value / lam), left
 
-    def _shift(self):
-        """What is added to the gap by slopes that shift while free coefficients move to their end.
+    def _free_gap(self):
+        """What the gap lacks where free coefficients are not at their end, twice what they gain.
 
-        Columns have unit spread: a slope shifts by no more than a free one has to fall.
+        And what the slopes of the others, shifted on the way there, would take more of dual
+        vectors. Directions in which free columns do not vary say nothing in either.
         """
-        s, layout, free = self.state, self.problem.layout, np.abs(self.state.slope).max()
-        if free <= LEVEL or not len(layout.cost):
-            return 0.0
-        return free / layout.cost.min() * self.problem.penalty(s.w, 1.0)
+        s, reduced = self.state, self._model.reduced
+        *_, cost, owner = self._model.layout.arrays
+        gap = 2.0 * reduced.decrement(s.slope)
+        if not len(cost):
+            return gap
+        shift = reduced.slope(np.zeros((len(s.w), owner.size)), s.slope)
+        square = np.bincount(owner, (shift**2).sum(axis=0), len(cost))
+        over = float((np.sqrt(square) / cost).max())
+        return gap + over * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty: the gap, and iterations."""
@@ -260,7 +266,7 @@ class NewtonSolver:
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
             if self._model is not None:
-                gap += 2.0 * self._model.reduced.decrement(s.slope) + self._shift()
+                gap += self._free_gap()
             if gap <= target:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
