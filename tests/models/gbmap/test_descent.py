@@ -37,9 +37,11 @@ def by_python(objective):
 def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
     theta, (beta, _, loss) = starts.copy(), objective._shape
+    y, score, weight = objective._columns
     rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
-    follow = few_rows._follower(objective._X, *objective._columns, *rest)
-    value, grad_norm, n_iter, passes, converged = follow(theta, objective._sign, ftol, False).T
+    follow = few_rows.follower(objective._X, weight, *rest)
+    ends = np.array(follow(y, score, theta, objective._sign, ftol, False))
+    value, grad_norm, n_iter, passes, converged = ends.T
     return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())
 
 

@@ -1,5 +1,6 @@
 """Boosting: one weak learner after another, each fitted to what the earlier ones left."""
 
+import math
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import count
@@ -19,10 +20,10 @@ from lodim.engine.blocks import (
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.spans import rows_of_spans
 from lodim.engine.tiles import TILES_PER_BLOCK
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SQUARED
-from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, take_margin
+from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, forward
+from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, follower, take_margin
 from lodim.models.gbmap.kernels.newton import LOG
-from lodim.models.gbmap.kernels.starts import MIXTURES, draw_starts
+from lodim.models.gbmap.kernels.starts import MIXTURES, Room, draw_starts
 from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
@@ -57,9 +58,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
+    few = _FewRows(state) if state.few else None
     for stage in count(1):
-        if state.few:
-            learners, log = _fit_few(state, stage, rng, warm_start)
+        if few is not None:
+            learners, log = _fit_few(state, few, stage, rng, warm_start)
         else:
             learners, log = _fit_in_turn(state, stage, rng, warm_start, batch.X)
         if stage == 1:  # the training score has the null model already
@@ -99,39 +101,61 @@ def combine(parts):
     return every.select(keep), log
 
 
-def _fit_few(state, stage, rng, warm_start):
+class _FewRows:
+    """What the boosts of few rows share: their problem, as kernels take it, and room to work in."""
+
+    def __init__(self, state):
+        settings, stop = state.settings, _stop(state)
+        y, self.score, weight, start_at, start_X, self.key = state.few_rows
+        self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
+        self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
+        loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
+        shape = self.beta, loss, self.ridge, precision_of(state.X.dtype)
+        limits = stop["max_iter"], float(stop["tol"])
+        self.follow = follower(state.X, weight, *shape, *limits)
+        self.margin = np.empty(y.shape), np.empty(y.shape)
+        slopes = np.empty(start_at.size), np.empty(start_at.size)
+        self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
+        self.way = loss, start_at, *self.margin, *slopes, np.empty((2, tiles.TILE))
+        self.room = Room(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
+        self.target = np.arange(state.family.n_scores)
+        self.turn = np.argsort(state.class_order)
+
+    def starts(self, k, waves, n_starts):
+        """Starts for score k, their signs, and the loss of a learner that adds nothing."""
+        null_value = take_margin(*self.rows, k, *self.way)
+        shape = self.ridge[-1], True, n_starts, self.room
+        return *draw_starts(*self.start_rows, *waves, *shape), null_value
+
+
+def _fit_few(state, few, stage, rng, warm_start):
     """The learners of a boost of few rows and columns, by Newton's method, and a log of them.
 
     Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
     two starts that rounding has set apart, after dozens of steps, two ends.
     """
-    settings, K, order = state.settings, state.family.n_scores, state.class_order
+    order, n_starts = state.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
-    ridge, stop = penalize(settings, state.X.shape[1], state.p).ridge, _stop(state)
-    loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
-    shape = ridge, float(settings.beta), loss, precision_of(state.X.dtype)
-    stop = stop["max_iter"], float(stop["tol"]), float(stop["ftol"])
-    y, score, weight, start_at, start_X, key = state.few_rows
-    own, rest = np.empty(y.shape), np.empty(y.shape)
-    slope, curvature = np.empty(start_at.size), np.empty(start_at.size)
-    room = np.empty((2, tiles.TILE))
-    theta, sign, ends = np.empty((K, ridge.size)), np.empty(K), np.empty((K, len(LOG)))
-    for i, k in enumerate(order):
-        near, near_sign = _neighbours(warm_start, stage, k, state)
-        n_starts = settings.n_starts if len(near) == 0 else 1
-        margin = own, rest, slope, curvature
-        null_value = take_margin(y, score, weight, k, loss, start_at, *margin, room)
-        found = draw_starts(start_X, slope, curvature, key, *waves[i], ridge[-1], True, n_starts)
-        if len(near):
-            found = (np.concatenate(pair) for pair in zip(found, (near, near_sign), strict=True))
-        compare = n_starts > 1 or len(near) > 0
-        rows = state.X, own, rest, weight, score, k, *found, compare, null_value
-        sign[i] = fit_learner(*rows, theta[i], ends[i], *shape, *stop)
+    theta, sign = np.zeros((len(order), few.ridge.size)), np.empty(len(order))
+    theta[:, 0] = -math.log(2.0) / few.beta
+    logs = []
+    for i, k in enumerate(order.tolist()):
+        near = () if warm_start is None else _neighbours(warm_start, stage, k, state)
+        is_new = not near or len(near[0]) == 0
+        *found, null_value = few.starts(k, waves[i], n_starts if is_new else 1)
+        if not is_new:
+            found = [np.concatenate(pair) for pair in zip(found, near, strict=True)]
+        compare = n_starts > 1 if is_new else True
+        rest = compare, null_value, few.ftol, theta[i]
+        sign[i], log = fit_learner(few.follow, *few.margin, *found, *rest)
+        learner = theta[i : i + 1], sign[i : i + 1], few.beta, SOFTPLUS, False
+        forward(0, 1, state.X, *learner, few.target[k : k + 1], few.score)
+        logs.append(log)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    turn = np.argsort(order)
-    log = {name: column[turn].astype(KINDS[name]) for name, column in zip(LOG, ends.T, strict=True)}
-    return _learners(state, theta[turn], sign[turn], np.arange(K), stage), log
+    columns = zip(*[logs[i] for i in few.turn], strict=True)
+    log = {name: np.array(v, KINDS[name]) for name, v in zip(LOG, columns, strict=True)}
+    return _learners(state, theta[few.turn], sign[few.turn], few.target, stage), log
 
 
 def _fit_in_turn(state, stage, rng, warm_start, X):

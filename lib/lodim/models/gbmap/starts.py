@@ -42,8 +42,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """The learners along the directions U (k, p) that `draw_starts` returns."""
-    U, X = np.ascontiguousarray(U), np.ascontiguousarray(X)
-    return kernels.starts_along(U.copy(), X, slope, curvature, float(ridge), n_starts)
+    X = np.ascontiguousarray(X)
+    return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def derivatives(y, score, weight, squared):

@@ -12,7 +12,7 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, forward, loss_slope, tile_sum
+from lodim.models.gbmap.kernels.cpu import SQUARED, loss_slope, tile_sum
 from lodim.models.gbmap.kernels.newton import (
     CONVERGED,
     LOG,
@@ -88,72 +88,72 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
     return _null_value(own, rest, weight, loss, room[0], room[1])
 
 
-def fit_learner(
-    X, own, rest, weight, score, target, starts, sign, compare, null_value, learner, log,
-    ridge, beta, loss, precision, max_iter, tol, ftol,
-):  # fmt: skip
-    """Fill learner (2 + p,) of one score, and log (5,) of how its fit ended; its sign b.
+def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
+    """Fill learner (2 + p,) of one score; its sign b, and how its fit ended, the columns of LOG.
 
     Starts (r, 2 + p) of both signs are followed until they can be compared, the best of each to its
     end, and the lower end is kept; where it gains nothing, the learner that adds nothing. Without
-    `compare` all are followed to their ends. The score has the learner when this returns.
+    `compare` all are followed to their ends. Starts are changed in place.
 
-    X (n_tiles, p, 64), one block of it; own, rest and null_value as of `take_margin`; ridge
-    (2 + p,); what follows as of `newton`.
+    follow is a `follower`, own, rest and null_value are as of `take_margin`, learner has been
+    filled with the one that adds nothing for b = 1.
     """
-    follow = _follower(X, own, rest, weight, beta, loss, ridge, precision, max_iter, tol)
-    null, n_eval = math.log(2.0) / beta, 1
+    n_eval, signs, null = 1.0, sign.tolist(), learner[0]
     if compare:
-        ends = follow(starts, sign, max(ftol, SCREENING_FTOL), False)
-        n_eval += max(ends[:, N_EVAL].tolist())
-        best = _best_of_each_sign(sign.tolist(), ends[:, OBJECTIVE].tolist())
-        starts, sign = starts[best], sign[best]
-    ends = follow(starts, sign, ftol, True)
-    n_eval += max(ends[:, N_EVAL].tolist())
-    if min(np.inf, *ends[:, OBJECTIVE].tolist()) > null_value:
+        ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
+        n_eval += max(end[N_EVAL] for end in ends)
+        best = _best_of_each_sign(signs, ends)
+        starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
+    ends = follow(own, rest, starts, sign, ftol, True)
+    n_eval += max(end[N_EVAL] for end in ends)
+    lowest = _lowest(ends)
+    if lowest > null_value:
         starts[:] = 0.0
-        starts[:, 0] = -null * sign
-        ends = follow(starts, sign, ftol, True)
-        n_eval += max(ends[:, N_EVAL].tolist())
-    lowest = min(np.inf, *ends[:, OBJECTIVE].tolist())
-    best = _choose(sign.tolist(), ends.tolist(), lowest)
-    b = sign[best]
-    least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
-    gains = null_value - lowest > least * null_value
-    log[:], learner[:] = ends[best], starts[best]
+        starts[:, 0] = null * sign
+        ends = follow(own, rest, starts, sign, ftol, True)
+        n_eval += max(end[N_EVAL] for end in ends)
+        lowest = _lowest(ends)
+    best = _choose(signs, ends, lowest)
+    b, log = signs[best], ends[best]
     log[N_EVAL] = n_eval
-    if not gains:
-        log[CONVERGED], learner[:] = 1.0, 0.0
-        learner[0] = -null * b
-    shape = learner[None], sign[best : best + 1], beta, SOFTPLUS, False, np.array([target])
-    forward(0, 1, X, *shape, score)
-    return b
+    least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
+    if null_value - lowest > least * null_value:
+        learner[:] = starts[best]
+    else:
+        log[CONVERGED], learner[0] = 1.0, null * b
+    return b, log
 
 
-def _follower(X, own, rest, weight, *problem):
-    """`newton` of a problem, with room to work in: (theta, sign, ftol, of_one) -> ends (r, 5)."""
+def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
+    """`newton` on rows, with room to work in: (own, rest, theta, sign, ftol, of_one) -> ends."""
     d, dtype = 2 + X.shape[1], X.dtype
-    rows = [column.astype(dtype, copy=False) for column in (own, rest, weight)]
+    weight = weight.astype(dtype, copy=False)
+    problem = beta, loss, ridge, precision, max_iter, tol
     room = (
         np.empty((6, TILE), dtype), np.empty(d, dtype), np.empty((3, d)), np.empty(d - 2),
         np.empty(1 + d), np.empty((2, d, d)),
     )  # fmt: skip
 
-    def follow(theta, sign, ftol, of_one):
+    def follow(own, rest, theta, sign, ftol, of_one):
+        own, rest = own.astype(dtype, copy=False), rest.astype(dtype, copy=False)
         ends = np.empty((len(sign), len(LOG)))
-        newton(X, *rows, sign, *problem, ftol, of_one, theta, ends, *room)
-        return ends
+        newton(X, own, rest, weight, sign, *problem, ftol, of_one, theta, ends, *room)
+        return ends.tolist()
 
     return follow
 
 
-def _best_of_each_sign(sign, value):
+def _best_of_each_sign(sign, ends):
     """Positions of the lowest of each sign, that of b = 1 first."""
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
-        best += [min(own, key=value.__getitem__)] if own else []
+        best += [min(own, key=lambda m: ends[m][OBJECTIVE])] if own else []
     return best
+
+
+def _lowest(ends):
+    return min(math.inf, *[end[OBJECTIVE] for end in ends])
 
 
 def _choose(sign, ends, lowest):

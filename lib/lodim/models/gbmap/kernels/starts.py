@@ -216,8 +216,8 @@ def place_hinges(
     """Fill theta, sign with the best hinges along the first k of U and -U; their number.
 
     X (n, p), slope, curvature (n,) are of the rows that starts are drawn from; ridge the penalty of
-    w_k^2. U is scaled. Room to work in are Z (k, n), deviation (k,) and rest (3, 2, 2 k), which are
-    zero, and gain (2, 2 k), of b = 1 and -1, which is -infinity.
+    w_k^2. U is scaled. Room to work in, of this size at least: Z (k, n); deviation (k,) and rest
+    (3, 2, 2 k), which are zero; gain (2, 2 k), of b = 1 and -1, which is -infinity.
     """
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
@@ -244,24 +244,53 @@ def place_hinges(
     return _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign)
 
 
-def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts):
-    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (n, p)."""
-    (n, p), first = X.shape, 1 + MIXTURES
-    U, Z, Q = np.zeros((2 * first, p)), np.empty((2 * first, n)), np.empty((first, p))
-    square = np.zeros((first, first)), np.empty((first, first))
-    k = find_directions(X, slope, curvature, key, phase, speed, U, Z, Q, *square)
-    return _along(U, k, X, slope, curvature, ridge, hinges, n_starts, Z)
+class Room:
+    """Arrays in which `find_directions` and `place_hinges` work, for up to `most` directions."""
+
+    def __init__(self, most, n, p, n_starts):
+        first = 1 + MIXTURES
+        sizes = {
+            "U": (most, p),
+            "A": (first, first),
+            "deviation": (most,),
+            "rest": (3, 2, 2 * most),
+        }
+        ends = np.cumsum([0, *map(math.prod, sizes.values())]).tolist()
+        self._zeros = np.zeros(ends[-1])
+        for (name, size), lo, hi in zip(sizes.items(), ends[:-1], ends[1:], strict=True):
+            setattr(self, name, self._zeros[lo:hi].reshape(size))
+        self.Z, self.Q, self.V = np.empty((most, n)), np.empty((first, p)), np.empty((first, first))
+        self.gain = np.empty((2, 2 * most))
+        self.theta, self.sign = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
+
+    def clear(self):
+        """Make it as the kernels want it."""
+        self._zeros.fill(0.0)
+        self.gain.fill(-np.inf)
+
+
+def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
+    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (n, p).
+
+    They stand in the room, which is made for one call if it is not given.
+    """
+    room = room or Room(2 + 2 * MIXTURES, *X.shape, n_starts)
+    room.clear()
+    work = room.U, room.Z, room.Q, room.A, room.V
+    k = find_directions(X, slope, curvature, key, phase, speed, *work)
+    return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """The same along directions U (k, p), which it scales."""
-    Z = np.empty((len(U), len(X)))
-    return _along(U, len(U), X, slope, curvature, ridge, True, n_starts, Z)
+    """The same along directions U (k, p)."""
+    room = Room(len(U), *X.shape, n_starts)
+    room.clear()
+    room.U[:] = U
+    return _along(len(U), X, slope, curvature, ridge, True, n_starts, room)
 
 
-def _along(U, k, X, slope, curvature, ridge, hinges, n_starts, Z):
-    gain, rest = np.full((2, 2 * k), -np.inf), np.zeros((3, 2, 2 * k))
-    theta, sign = np.empty((2 * n_starts, 2 + X.shape[1])), np.empty(2 * n_starts)
-    room = Z, np.zeros(k), gain, rest, theta, sign
-    count = place_hinges(U, k, X, slope, curvature, ridge, hinges, n_starts, *room)
-    return theta[:count], sign[:count]
+def _along(k, X, slope, curvature, ridge, hinges, n_starts, room):
+    found = room.theta, room.sign
+    work = room.Z, room.deviation, room.gain, room.rest, *found
+    count = place_hinges(room.U, k, X, slope, curvature, ridge, hinges, n_starts, *work)
+    return tuple(of_starts[:count] for of_starts in found)
