@@ -490,7 +490,8 @@ def test_a_single_run_is_tested_by_its_test_rows(runs):
 def test_log_loss_wins_when_it_is_lower(runs):
     curves = ld.learning_curves(runs, measure="log_loss")
     lower = curves.values["entropy"].mean(axis=0) < curves.values["random"].mean(axis=0)
-    assert ((curves.wins("entropy")["random"] > 0) == lower)[1:].all()
+    partly = slice(1, -1)  # at first and at last both have learnt from the same rows
+    assert ((curves.wins("entropy")["random"] > 0) == lower)[partly].all()
 
 
 def test_runs_refused(runs):

@@ -245,7 +245,7 @@ def test_many_rows_and_columns(monkeypatch, response):
     """Directions found on the GPU in all rows, and starts in their span."""
     monkeypatch.setattr("lodim.models.gbmap.training.SAMPLE", 14)
     monkeypatch.setattr("lodim.models.gbmap.training.WIDE", 2)
-    here, there = both(f"{response} ~ a + b", frame(), 2, m=2, weights="weight")
+    here, there = both(f"{response} ~ a + b", frame(), 1, m=2, weights="weight")
     assert (here.log["n_eval"] > 4).all()  # passes for directions among them
     for type in ("link", "embedding"):
         np.testing.assert_allclose(

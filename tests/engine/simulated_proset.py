@@ -98,7 +98,10 @@ def test_a_fit(response, loss):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 24))
     data = {"a": a, "b": b, "y": np.sin(a) + 0.1 * b, "kind": np.where(a > 0, "u", "v")}
-    fits, few = [], {"n_candidates": 8, "control": {"max_iter": 2, "precision": "float64"}}
+    fits, few = (
+        [],
+        {"n_candidates": 8, "lambda_v": 0.02, "control": {"max_iter": 2, "precision": "float64"}},
+    )
     for name in blocks.ENGINES[1:]:
         with pytest.warns(ld.ConvergenceWarning):
             fits.append(ld.proset(f"{response} ~ a + b", data, loss=loss, engine=name, **few))

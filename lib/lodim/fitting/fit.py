@@ -33,6 +33,7 @@ from lodim.sources.read import read_source
 OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
 OF_ROWS = {"predict", "augment"}  # of these, those that have a row for each row of data
 ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
+ROUNDING = 1e-12  # of the null deviance: what is explained of it is not known more closely
 
 
 class Fit(Checked, WrittenOut):
@@ -385,7 +386,8 @@ class Fit(Checked, WrittenOut):
     def _explained(self, deviance):
         """Share of the null deviance that is explained, of one model or of several."""
         with np.errstate(over="ignore"):
-            return 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+            share = 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+        return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _answered(self, batch):
         """The part of a batch with known responses and predictions, and their link scores."""

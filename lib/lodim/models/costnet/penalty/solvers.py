@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine.spans import each_tile
-from lodim.models.costnet.penalty import block_descent
+from lodim.models.costnet.penalty import block_descent, curvature
 from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.passes import GAUSSIAN
 from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic
@@ -199,7 +199,7 @@ class NewtonSolver:
         fall = model.reduced.slope((s.c - there[1])[:, model.keep], s.slope - there[2])
         fall += model.ridge * step
         block, H, least = model.layout.block, model.reduced.H, CURVED * self.null
-        block_descent.update_curvature(H, model.lipschitz, step, fall, least, block)
+        curvature.update_curvature(H, model.lipschitz, step, fall, least, block)
 
     def _go_ahead(self, lams, steps, lam, ridge):
         """Start a penalty where a polynomial through the last solutions leads, of groups that stay.
@@ -307,7 +307,7 @@ class NewtonSolver:
         same = self._model is not None and np.array_equal(keep, self._model.keep)
         layout = self._model.layout if same else p.layout.restrict(keep)
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
-        bound = [block_descent.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
+        bound = [curvature.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
         return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
 
     def _minimize_model(self, lam, ridge, target):
