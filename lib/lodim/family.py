@@ -177,6 +177,16 @@ class Gamma(LogLink):
         return np.array([_log_sum(lambda i: np.log(y[i]) - offset[i, 0], weight)])
 
 
+def beyond_null(y, offset, null):
+    """What a numeric response is beyond its offset and the null model's intercept, like y.
+
+    A fit to it loses no digits to how far the response is from zero.
+    """
+    rest = y - offset
+    rest -= null
+    return rest
+
+
 def hits(y, score):
     """Whether the class of the largest score is that of y, (n,); 1/k where k classes are tied."""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)

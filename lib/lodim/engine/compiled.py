@@ -13,8 +13,11 @@ import tempfile
 from functools import lru_cache
 
 import numba
+import numpy as np
 from numba import config
 from numba.core import event
+
+ZERO = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 
 
 class _Compilation(event.Listener):

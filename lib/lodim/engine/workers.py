@@ -124,11 +124,13 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K).
+        """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K); of None zeros.
 
         An array that was read with the rows is not sent: each worker has its part. One that was
         sent is remembered while it lives.
         """
+        if values is None:
+            return self.constant(0.0)
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
         known = [*self.beside.values(), *((here(), there) for here, there in self._sent)]
         for here, there in known:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import ZERO, njit
 from lodim.solve.objective import pseudo_slope
 
 RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
@@ -15,7 +15,6 @@ CURVED = 1e-4  # least cosine of step and change of gradient: below it direction
 OUTLOOK = 10  # steps whose gain is judged by that of as many before
 STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
 SHRINKING = 0.25  # that share
-NONE = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
 
 # Becomes part of what calls it, before types and code are made of both: a compilation less.
@@ -289,7 +288,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
     Only what the steps so far say of the free parameters enters, from pairs that show positive
     curvature there. Returns the largest slope, and whether there were such pairs.
     """
-    memory, kept = S.shape[0], NONE
+    memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):
         slope[k] = gradient[k] if theta[k] > lower[k] or gradient[k] < 0.0 else 0.0
@@ -304,7 +303,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
         kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
     _direction(slope, free_S, free_Y, kept, kept - 1, alpha, direction)
     if _dot(direction, slope) >= 0.0:
-        kept = NONE
+        kept = ZERO
         _set(direction, -1.0, slope)
     return largest, kept > 0
 

@@ -27,7 +27,7 @@ from lodim.models.costnet.search.moves import Proposal, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
-from lodim.models.costnet.worker_rows import beyond_null
+from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.selection.cv import count_draws, fold_splits
 from lodim.selection.folds import check_units, count_units
 
@@ -40,7 +40,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
     Of several budgets, ascending, one search with the largest serves all. A budget that is None is
     the one that the held-out losses of the price list choose.
     """
-    batch, level = beyond_null(batch, family)
+    batch, level = batch_beyond_null(batch, family)
     groups = Groups.from_network(settings.network, settings.closure, batch.X.shape[1])
     path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
     log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}

@@ -12,7 +12,7 @@ from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings, needs
-from lodim.models.costnet.worker_rows import beyond_null
+from lodim.models.costnet.worker_rows import batch_beyond_null
 
 __all__ = ["costnet", "from_state"]
 
@@ -283,7 +283,7 @@ def _prices(frontier):
 def _largest_lambda(batch, family, s):
     """The least lambda_ at which nothing with a price is used."""
     groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
-    rest, _ = beyond_null(batch, family)
+    rest, _ = batch_beyond_null(batch, family)
     # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
     return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
 

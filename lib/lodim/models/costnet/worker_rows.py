@@ -7,6 +7,7 @@ import numpy as np
 
 from lodim.engine.blocks import on_host
 from lodim.engine.tiles import TILE
+from lodim.family import beyond_null
 
 _MADE: WeakKeyDictionary = WeakKeyDictionary()  # the rows of batches whose X is on workers
 
@@ -25,26 +26,20 @@ def rows_beside(batch, n_scores):
     return _MADE[batch]
 
 
-def beyond_null(batch, family):
+def batch_beyond_null(batch, family):
     """A batch whose numeric response is what is beyond its offset and null model; its level (K,).
 
-    So how far the response is from zero costs no digits. The level is the null model's intercept;
-    a batch of classes stays as it is, at zero.
+    The level is the null model's intercept; a batch of classes stays as it is, at zero.
     """
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)
     level = family.null_intercept(batch.y, batch.weight, offset)
-    y = _beyond(batch.y, offset[:, 0], level)
+    y = beyond_null(batch.y, offset[:, 0], level)
     if not on_host(batch.X):
         X = batch.X
-        there = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
-        X.know(y, X.column(batch.y).map(_beyond, there, level))
+        X.know(y, X.column(batch.y).map(beyond_null, X.column(batch.offset), level))
     return replace(batch, y=y, offset=None), level
-
-
-def _beyond(y, offset, level):
-    return y - offset - level
 
 
 def _rows(batch, n_scores):
@@ -61,9 +56,7 @@ def _weight_tiles(batch):
 
 def _offset_tiles(batch, n_scores):
     """`batch.offsets` on the workers, (n_tiles, K, 64)."""
-    X = batch.X
-    offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
-    return offset.map(_of_scores, n_scores, shape=(n_scores, TILE))
+    return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
 
 
 def _of_scores(offset, n_scores):

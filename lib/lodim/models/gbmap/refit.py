@@ -14,10 +14,10 @@ from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, dot, row_spans, single_blas, sum_rows
 from lodim.engine.workers import WorkerTiles
 from lodim.errors import ArgumentError
+from lodim.family import beyond_null
 from lodim.models.gbmap.learners import row_weights
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
-from lodim.models.gbmap.worker_rows import beyond_null
 from lodim.solve.newton import newton
 
 ROWS = 4096  # worked on at a time: bounds the memory
@@ -284,8 +284,7 @@ def _columns(rows, K, y, offset, weight):
 def _worker_columns(batch):
     """Response, offset and weight of rows on workers, as WorkerTiles."""
     X = batch.X
-    offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
-    return X.column(batch.y), offset, row_weights(batch)
+    return X.column(batch.y), X.column(batch.offset), row_weights(batch)
 
 
 def _null(batch, family):

@@ -8,6 +8,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import dot
+from lodim.family import beyond_null
 from lodim.models.gbmap.kernels.cpu import forward
 from lodim.models.gbmap.learners import divided, row_weights
 from lodim.models.gbmap.starts import derivatives
@@ -34,7 +35,7 @@ class WorkerRows:
     def from_batch(cls, batch, family, null, scale, sample):
         """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
-        offset = X.constant(0.0) if batch.offset is None else X.column(batch.offset)
+        offset = X.column(batch.offset)
         if family.name == "gaussian":
             y = y.map(beyond_null, offset, null).map(divided, scale)
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
@@ -76,13 +77,6 @@ class WorkerRows:
     def deviance(self):
         """Weighted mean deviance of the rows, in squares of the response's scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
-
-
-def beyond_null(y, offset, null):
-    """What a numeric response is beyond its offset and the null model, like y."""
-    rest = y - offset
-    rest -= null
-    return rest
 
 
 def _null_score(offset, null):

@@ -8,12 +8,12 @@ some.
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import ZERO, njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 INNER = FAST | {"inline": "always"}  # becomes part of what calls it: a compilation less
 DUAL_PASSES = 200
-FIRST = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
+FIRST = ZERO  # of the coefficients, or of the groups
 
 
 @njit(**INNER)

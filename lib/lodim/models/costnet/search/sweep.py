@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import ZERO, njit
 
-NONE = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
 
 
@@ -52,7 +51,7 @@ def rank(gram, on):
         variance[j] = gram[j, j]
         for k in range(i + 1):
             M[i, k] = gram[j, on[k]]
-    return _eliminate(M, np.empty((on.size, 0)), variance, on, NONE, on.size)[1]
+    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size)[1]
 
 
 @njit(cache=True, error_model="numpy")
@@ -85,7 +84,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     M = np.empty((largest + widest, largest + widest))
     v = np.empty((largest + widest, K))
     for a in range(n_out):
-        going = NONE
+        going = ZERO
         for i in range(out_start[a], out_start[a + 1]):
             if within[out_at[i]]:
                 at[going] = out_at[i]
