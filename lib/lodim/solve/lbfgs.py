@@ -15,6 +15,7 @@ CURVED = 1e-4  # least cosine of step and change of gradient: below it direction
 OUTLOOK = 10  # steps whose gain is judged by that of as many before
 STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
 SHRINKING = 0.25  # that share
+MATURE = 5  # a quadratic model is believed once a fifth of its memory is filled
 HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
 
 # Becomes part of what calls it, before types and code are made of both: a compilation less.
@@ -199,8 +200,9 @@ def advance(
         falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
         outlook[c] = _outlook(falls[c], n_iter[c])
-        # A step that gained so little, and a gradient that promises no more, need no series.
-        steep = not scaled or max(drop, HOPE * promise[c]) > resolution
+        # A step that gained so little, and a model of some steps that promises no more, need none.
+        young = n_iter[c] < S.shape[1] // MATURE
+        steep = not scaled or young or max(drop, HOPE * promise[c]) > resolution
         resolved = resolution > 0.0 and (outlook[c] <= resolution or not steep)
         if (
             resolved
@@ -239,8 +241,9 @@ def lbfgs(
     resolution : float
         Stop too where ten further steps promise to lower the value by no more than this: the last
         ten did, or the last three, which gained at most a quarter of what the three before them
-        did, begin a geometric series with so small a sum. Of a scaled objective also where the last
-        step, and ten times what the quadratic model promises, are no more than this.
+        did, begin a geometric series with so small a sum. Of a scaled objective also where, after a
+        fifth of `memory` steps, the last one and ten times what the quadratic model promises are no
+        more than this.
     memory : int
         Steps that the quasi-Newton matrix is made of.
     best_only : bool

@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.fitting.spec import prepare
+from lodim.models.gbmap.leads import lead_in_span
+from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
 from lodim.models.gbmap.starts import krylov
+from lodim.models.gbmap.training import BoostState
+from lodim.solve.lbfgs import lbfgs
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +179,20 @@ def test_directions_of_lanczos():
     )
     few = krylov(lambda v: np.diag([1.0, 2.0, 0.0]) @ v, np.array([1.0, 1.0, 0.0]))[0]
     assert few.shape == (3, 2)
+
+
+def test_a_boost_may_begin_with_what_the_other_sign_came_to(many, tall):
+    arguments = {"m": 2, "beta": 1.0, "lambda_": 0.01}
+    problem = prepare(ld.gbmap, "two ~ . - y - three", tall, arguments)
+    state = BoostState.from_batch(problem.batch, problem.family, problem.settings)
+    penalty = penalize(state.settings, state.X.shape[1], state.p)
+    objective = stage_objective(state, state.rows(0), penalty)
+    none = np.zeros((0, 2 + P)), np.zeros(0)
+    lead = lead_in_span(objective, penalty, state, 0, *none, None)
+    stop = {"max_iter": 100, "tol": 1e-6, "ftol": 1e-9}
+    end = lbfgs(objective(lead.sign), lead.theta, **stop)
+    for q, sign in enumerate(lead.sign):
+        loser = end.theta[[q]], lead.sign[[q]]
+        again = lead_in_span(objective, penalty, state, 0, *none, loser)
+        assert again.value[again.sign == sign] <= end.value[q] + 1e-9 < lead.value[q] - 1e-4
+        assert again.value[again.sign != sign] == pytest.approx(lead.value[1 - q], abs=1e-3)

@@ -59,11 +59,12 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
     few = _FewRows(state) if state.few else None
+    losers = [None] * family.n_scores
     for stage in count(1):
         if few is not None:
             learners, log = _fit_few(state, few, stage, rng, warm_start)
         else:
-            learners, log = _fit_in_turn(state, stage, rng, warm_start, batch.X)
+            learners, log = _fit_in_turn(state, stage, rng, warm_start, losers, batch.X)
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
         if eval_batch is not None:
@@ -158,28 +159,28 @@ def _fit_few(state, few, stage, rng, warm_start):
     return _learners(state, theta[few.turn], sign[few.turn], few.target, stage), log
 
 
-def _fit_in_turn(state, stage, rng, warm_start, X):
+def _fit_in_turn(state, stage, rng, warm_start, losers, X):
     """The learners of a boost, one score after the other, and a log of them."""
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.class_order:
-        learners[k], logs[k] = _fit_learner(state, stage, k, rng, warm_start)
+        learners[k], logs[k], losers[k] = _fit_learner(state, stage, k, rng, warm_start, losers[k])
         state.add(learners[k], X)
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
     return WeakLearners.concatenate(learners), log
 
 
-def _fit_learner(state, stage, k, rng, warm_start):
-    """The learner of score k in a stage, and how its fit ended."""
+def _fit_learner(state, stage, k, rng, warm_start, loser):
+    """The learner of score k in a stage, how its fit ended, and what the other sign came to."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
     stop = _stop(state)
-    lead = lead_in_span(objective, penalty, state, k, *near) if state.spanned else None
+    lead = lead_in_span(objective, penalty, state, k, *near, loser) if state.spanned else None
     lead = lead or lead_by_sample(objective, penalty, state, k, rng, stop, *near)
-    theta, sign, entry = _minimize(objective, penalty, state, k, lead, stop)
+    theta, sign, entry, loser = _minimize(objective, penalty, state, k, lead, stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry
+    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry, loser
 
 
 def _learners(state, theta, sign, target, stage):
@@ -217,6 +218,8 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, lead, stop):
     """Follow what a sample, or a span, led to over all rows: theta (1, d), b, and how it ended.
 
+    Beside them what the other sign came to, theta (1, d) and b (1,): its gain is hardly less where
+    the loss bends either way, and the next boost may begin with it.
     Where no end lowers the loss, as under a penalty beside which the starts were far out, the
     learner that adds nothing takes their place.
     """
@@ -242,7 +245,8 @@ def _minimize(objective, penalty, state, k, lead, stop):
         "converged": end.converged[best] or not gains,
         "n_eval": lead.n_eval + end.n_eval + (lead.null_value is None),
     } | {name: stop[name] for name in ("resolution",) if name in stop}
-    return (end.theta if gains else null)[[best]], sign[best], entry
+    loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
+    return (end.theta if gains else null)[[best]], sign[best], entry, loser
 
 
 def _enough(state, k, lead, stop):

@@ -10,12 +10,7 @@ from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
-from lodim.models.gbmap.starts import (
-    derivatives,
-    draw_starts,
-    krylov,
-    place_hinges,
-)
+from lodim.models.gbmap.starts import derivatives, draw_starts, krylov, place_hinges
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet
@@ -70,14 +65,18 @@ def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     return _best_of_each_sign(end, sign, end.theta, end.n_eval if exact else 0)
 
 
-def lead_in_span(objective, penalty, state, k, near, near_sign):
+def lead_in_span(objective, penalty, state, k, near, near_sign, loser):
     """The least objective with w in the span of a few directions, or None where it has no slope.
 
-    The span is that of principal Hessian directions, and of the neighbour's w. Rows projected on
+    The span is that of principal Hessian directions, of the neighbour's w, and of the `loser`'s:
+    theta (r, d) and b (r,) that the boost before left for another sign, or None. Rows projected on
     it are read at a fraction of a pass. They are all rows where a sample would show its own noise:
     a fit that begins in it is long in coming back.
     """
     settings, p = state.settings, state.X.shape[1]
+    n_starts = 1 if len(near) else None
+    if loser is not None:
+        near, near_sign = np.concatenate([near, loser[0]]), np.concatenate([near_sign, loser[1]])
     on_sample = p * ROWS_EACH <= len(state.sample)
     X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
     if on_sample:
@@ -93,7 +92,7 @@ def lead_in_span(objective, penalty, state, k, near, near_sign):
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
     at = sampled.astype(np.float64), U
-    theta, sign = _starts(state, k, *at, penalty.ridge[-1], 1 if len(near) else None)
+    theta, sign = _starts(state, k, *at, penalty.ridge[-1], n_starts)
     theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
     sign = np.concatenate([sign, near_sign])
     within = penalize(settings, V.shape[1], state.p)
