@@ -100,7 +100,8 @@ def _fit_features(state, split, features):
     scoring = state.scoring_rows(split)
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
-    with single_blas():
+    # A step too far may overflow: the line search takes it back.
+    with single_blas(), np.errstate(over="ignore"):
         theta, end = minimize(objective, state.loss, features, J, s)
     return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
 
@@ -159,15 +160,14 @@ def minimize(objective, loss, features, J, settings):
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
-    enters = np.concatenate([features, np.ones(J + 1, bool)])
+    enters = _positions(np.concatenate([features, np.ones(J + 1, bool)]))
     l1 = settings.lambda_v * settings.l1_ratio_v
 
     def of_v(t, kept):
         theta = np.zeros(p + J + 1)
         theta[enters] = t * unit
         value, gradient = objective(theta, None if kept is None else kept[D:-1])
-        with np.errstate(over="ignore"):  # of a step too far, which the line search takes back
-            return value, gradient[enters] * unit
+        return value, gradient[enters] * unit
 
     def of_square(t, kept):
         v = np.sqrt(t[:D] if kept is None else t[:D] * kept[:D])
@@ -205,17 +205,17 @@ def _descend(function, t, lower, D, max_iter, stop):
     keep, n_eval, n_iter = np.ones(len(t), bool), 0, 0
     for k in count():
         kept = None if keep.all() else keep
-        t = t.copy()
+        at, t = _positions(keep), t.copy()
 
-        def of_kept(z, t=t, keep=keep, kept=kept):
-            t[keep] = z
+        def of_kept(z, t=t, at=at, kept=kept):
+            t[at] = z
             value, gradient = function(t, kept)
-            return value, gradient[keep]
+            return value, gradient[at]
 
         most = max_iter - n_eval
         most = min(most, ROUNDS[k]) if k < len(ROUNDS) else most
-        end = bounded(of_kept, t[keep], lower[keep], max_iter=most, **stop)
-        t[keep] = end.theta[0]
+        end = bounded(of_kept, t[at], lower[at], max_iter=most, **stop)
+        t[at] = end.theta[0]
         n_eval, n_iter = n_eval + end.n_eval, n_iter + end.n_iter[0]
         if kept is None and (end.converged[0] or k >= len(ROUNDS)):
             break
@@ -228,6 +228,11 @@ def _descend(function, t, lower, D, max_iter, stop):
         keep[-1] = True
         keep[:D] |= k == 0
     return replace(end, theta=t[None], n_eval=n_eval, n_iter=np.array([n_iter]))
+
+
+def _positions(mask):
+    """What a mask takes, as an index that costs little; a slice where that is all."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 # Penalties from which prototype sets are (nearly) the null model ---------------------------------
