@@ -188,12 +188,12 @@ def proset(
     these lower the rows' loss by two standard errors: gains of later batches are small, and else
     noise comes in. Without any feature of weight there are no prototypes. (4) w is optimized in
     units of sqrt(J) for J candidates, 10 sqrt(J) for classes; most evaluations leave out candidates
-    without weight by which the loss would not fall, and at the end these are asked again. (5) A
-    first descent is over v_d^2, with the L1 penalty of v_d rounded off below 0.1: at v_d = 0 the
-    loss has no slope by v_d, so that a feature that one long step cuts off would be lost for good,
-    and which ones are cut would hang on rounding. The descent that is reported goes on from there.
-    (6) Candidates are drawn by
-    what the rows hold: the order of rows and of columns and the names of classes play no part.
+    (and later features) without weight by which the loss would not fall, and at the end these are
+    asked again. (5) A first descent is over v_d^2, with the L1 penalty of v_d rounded off below
+    0.1: at v_d = 0 the loss has no slope by v_d, so that a feature that one long step cuts off
+    would be lost for good, and which ones are cut would hang on rounding. The descent that is
+    reported goes on from there. (6) Candidates are drawn by what the rows hold: the order of rows
+    and of columns and the names of classes play no part.
 
     Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
     frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;
