@@ -197,9 +197,7 @@ def loss_curvature(score, weight, loss, out):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_hessian(
-    tile, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H
-):
+def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H):
     """Add the Hessian of a tile's loss to the lower triangle of H (d, d).
 
     score, slope, r (64,) are what `add_loss_gradient` leaves of the rows: the score, g', and the
