@@ -124,7 +124,7 @@ def preference(problem, name, values, *, most_draws=None):
     return float(-mean / error) if error > 0.0 else np.inf
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
@@ -139,13 +139,14 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
     spread : standard errors by which losses may differ and weigh much the same
     parts : of a step between two penalties, in log: halves by default
     tie : the least s: losses that differ by less are as good as equal
+    runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     settings = [_settings_at(problem, point) for point in points]
-    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws)
+    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]

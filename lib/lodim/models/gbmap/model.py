@@ -234,11 +234,12 @@ def _choose(problem, is_open):
         # The first quarter (in log) of a path is too near the null model to be chosen.
         grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
     draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
-    chosen, selection = choose(tried, grid, most_draws=draws)
+    how = {"most_draws": draws, "runs": {}}
+    chosen, selection = choose(tried, grid, **how)
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]
         beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
-        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, most_draws=draws)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, **how)
     given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
     return replace(chosen, settings=replace(chosen.settings, **given)), selection
 
