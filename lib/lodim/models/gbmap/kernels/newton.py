@@ -13,6 +13,7 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-10, 1e8
 OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of what is said of ends
 LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
 ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step, as share of what the model promises
+EXPONENTIAL = 1.1, 1.4  # of a step down exp(-z) it is 2 (1 - 1 / e), and the step is one
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)
@@ -42,7 +43,7 @@ def _factor(H, damping, L):
 def _promised(H, damping, slope, L, step):
     """Fill step with what solves (H + damping max(diag H) I) step = slope; what it promises.
 
-    Nothing, -1, where the matrix is not positive definite.
+    -1 where the matrix is not positive definite.
     """
     if not _factor(H, damping, L):
         return -1.0
@@ -58,9 +59,9 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def _straighten(H, slope, b, beta, at, convex):
-    """Hessian and gradient, in place, with c = a + b g(intercept) as first parameter for a.
+    """Put c = a + b g(intercept) for the parameter a of a Hessian and gradient, in place.
 
-    at: the intercept. It moves g in all rows, which a makes good: along a curve, of which c knows.
+    at is the intercept. H is that of a function of (a, intercept, w), its lower triangle.
     """
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
@@ -88,7 +89,8 @@ def newton(
     As `solve.newton`: steps solve (H + mu max(diag H) I) step = -gradient; mu falls where the
     quadratic model holds and rises where it does not, or where the matrix is not positive definite
     (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is Gauss-Newton's and what is convex of the rest
-    until a step gains less than a thousandth of the value, then the Hessian itself.
+    until a step gains less than a thousandth of the value, then the Hessian itself. A step that is
+    rejected is followed by one of half its length at most.
 
     Steps are in c = a + b g(intercept), the score at the features' mean, instead of a: the floor of
     the valley in which a makes good what the intercept does is curved in a, and straight in c.
@@ -109,14 +111,14 @@ def newton(
     activation = np.int64(SOFTPLUS)  # as a literal it would have functions of its own
     score, slope, r, z, per_row, c = kept[0], kept[1], kept[2], tiles[0], tiles[1], tiles[2]
     gradient, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
-    downhill = vectors[3]
+    downhill, (least, most) = vectors[3], EXPONENTIAL
     for m in range(sign.size):
         b = X.dtype.type(sign[m])
         for k in range(d):
             trial[k] = theta[m, k]
         damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
         value, promised, started, moved = np.inf, 0.0, False, False
-        largest, converged, enough, size, reach = np.inf, False, 0.0, 0.0, np.inf
+        largest, converged, enough, square, reach = np.inf, False, 0.0, 0.0, np.inf
         ratio, leaps, leapt = 0.0, True, False
         while True:
             for k in range(d):
@@ -157,7 +159,7 @@ def newton(
             elif leapt:
                 leaps = False
             else:
-                damping, reach = 4.0 * damping, 0.25 * size
+                damping, reach = 4.0 * damping, 0.25 * square
                 if promised <= 100.0 * precision * abs(value):
                     converged = True
                     break
@@ -178,10 +180,10 @@ def newton(
                 break
             while damping <= MOST_DAMPING:
                 promised = _promised(H, damping, downhill, L, step)
-                size = 0.0
+                square = 0.0
                 for k in range(d):
-                    size += step[k] * step[k]
-                if promised >= 0.0 and size <= reach:
+                    square += step[k] * step[k]
+                if promised >= 0.0 and square <= reach:
                     break
                 damping *= 4.0
             if damping > MOST_DAMPING:
@@ -192,7 +194,8 @@ def newton(
                 converged = True
                 break
             leapt = False
-            if leaps and abs(beta * step[1] + 1.0) < 0.1 and 1.1 < ratio < 1.4:
+            if leaps and abs(beta * step[1] + 1.0) < 0.1 and least < ratio < most:
+                # Twice what is promised is left; a tenth of what is enough may stay.
                 far = math.log(20.0 * promised / max(enough, 100.0 * precision * abs(value)))
                 if far > 1.0:
                     leapt = True
