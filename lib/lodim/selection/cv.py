@@ -291,9 +291,9 @@ def cv(
     all rows. The mean weighs folds by their rows' weights;
     its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
-    more than two standard errors behind the best goes no further, nor one whose last 15 stages (2
-    of proset) have lowered its loss by no more than a twentieth of a standard error; its row shows
-    the stages it had.
+    more than two standard errors behind the best goes no further, nor one that after any stage is
+    more than four behind and rises, nor one whose last 15 stages (2 of proset) have lowered its
+    loss by no more than a twentieth of a standard error; its row shows the stages it had.
     Of streamed data of more than 65,536 rows whole blocks of 4,096 rows go to the folds, at random.
     Nothing is copied: held-out rows have a weight of zero, features keep the centre and scale of
     all rows, and points and folds follow one another, without a race.
