@@ -39,7 +39,7 @@ def _factor(H, damping, L):
     return True
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _promised(H, damping, slope, L, step):
     """Fill step with what solves (H + damping max(diag H) I) step = slope; what it promises.
 
@@ -57,7 +57,7 @@ def _promised(H, damping, slope, L, step):
     return promised
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
     """Put c = a + b g(intercept) for the parameter a of a Hessian and gradient, in place.
 
@@ -74,7 +74,7 @@ def _straighten(H, slope, b, beta, at, convex):
     slope[1] -= t * slope[0]
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def _softplus(z, beta):
     return max(z, 0.0) + math.log1p(math.exp(-abs(beta * z))) / beta
 
