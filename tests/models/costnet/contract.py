@@ -22,9 +22,12 @@ REFUSED = {
     "n_lambda and lambda_": (
         bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "either lambda_ or n_lambda",
     ),
-    "rules and lambda_": (bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "lambda_ or rules"),
+    "rules and lambda_": (
+        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "lambda_ or rules",
+    ),
     "criterion and lambda_": (
-        bad(lambda_=0.1, budget=None, control={"criterion": "bic"}), ld.ArgumentError, "lambda_ or criterion",
+        bad(lambda_=0.1, budget=None, control={"criterion": "bic"}), ld.ArgumentError,
+        "lambda_ or criterion",
     ),
     "n_lambda and lambdas": (
         bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "either lambdas or n_lambda",

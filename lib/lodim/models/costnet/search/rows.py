@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, on_host
+from lodim.engine.blocks import SPAN_ROWS, each, on_host, row_spans
 from lodim.engine.spans import over_spans, rows_of_spans
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.models.costnet.worker_rows import rows_beside
 
 ALL = slice(None)
@@ -28,6 +28,7 @@ class SearchData:
     n_positive : number of rows of weight above zero
     total_weight : how many rows they stand for: the sum of the weights as given, at least
         `n_positive`, so that weights may be counts, and where they are not, only ratios matter
+    threads : of sums over spans of rows; None: all
     """
 
     X: np.ndarray
@@ -38,15 +39,16 @@ class SearchData:
     columns: np.ndarray
     n_positive: int
     total_weight: float
+    threads: int | None = None
 
     @classmethod
-    def from_batch(cls, batch, family, columns=None):
+    def from_batch(cls, batch, family, columns=None, threads=None):
         """The rows of a batch; all columns, where none are named."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
         rows = rows_beside(batch, family.n_scores)
-        return cls(batch.X, *rows, family, columns, n, total)
+        return cls(batch.X, *rows, family, columns, n, total, threads)
 
     def sample(self):
         """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
@@ -74,9 +76,18 @@ class SearchData:
 
         work : a function of a module, and args arrays: they may go to where the rows are.
         """
-        if on_host(self.X) and len(self.y) <= SPAN_ROWS:
+        if not on_host(self.X):
+            return reduce(_added, self._pass(over_spans, work, args))
+        if len(self.y) <= SPAN_ROWS:
             return work(self, *args)
-        return reduce(_added, self._pass(over_spans, work, args))
+        spans, numbers = row_spans(len(self.y)), self.X.size
+        found = each(lambda rows: work(self._span(rows), *args), spans, numbers, self.threads)
+        return reduce(_added, found)
+
+    def _span(self, rows):
+        """The rows of a span alone."""
+        own = {name: getattr(self, name)[rows] for name in ("y", "weight", "offset")}
+        return replace(self, X=self.X[of_rows(rows)], **own)
 
     def _pass(self, spans, work, args):
         """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
