@@ -10,9 +10,10 @@ import numpy as np
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
+    as_real,
+    column_moments,
     kernel_weights,
     merge_moments,
-    moments,
     read_only,
 )
 from lodim.design.columns import Column, as_float, as_levels, join_kinds, kind_of, take
@@ -99,7 +100,7 @@ def _learn(table, name, wanted):
 
 def _moments(table, column, known):
     """Moments of the numbers that are known; where gaps are to be filled, of those that count."""
-    values, rows, weights = read_only(as_float(column.values)), table.rows, table.weights
+    values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
             known = known & table.positive_weight
@@ -107,7 +108,7 @@ def _moments(table, column, known):
             return np.array(NO_ROWS)
         rows = read_only(rows[known] if rows.size else np.flatnonzero(known))
         weights = None if weights is None else weights[known]
-    return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
+    return np.array(column_moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
 def _extremes(table, column, found):
