@@ -50,13 +50,13 @@ def project_ahead(tile, v, z):
     large one the processor foresees by itself.
     """
     p, step = tile.shape[0], TILE * tile.itemsize
-    if p * step > NEAR:
-        project(tile, v, z)
-        return
-    for k in range(0, p, 4):
-        stop = min(k + 4, p)
-        for line in range((p + k) * step, (p + stop) * step, LINE):
-            ask_for(tile, line)
+    near = p * step <= NEAR
+    width = 4 if near else max(p, 1)
+    for k in range(0, p, width):
+        stop = min(k + width, p)
+        if near:
+            for line in range((p + k) * step, (p + stop) * step, LINE):
+                ask_for(tile, line)
         project(tile[k:stop], v[k:stop], z)
 
 
