@@ -10,8 +10,9 @@ from lodim.design import columns, factors
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
+    as_real,
+    column_moments,
     kernel_weights,
-    moments,
     pack,
     read_only,
 )
@@ -68,7 +69,7 @@ def _known_sources(term, table, prepared):
     """The same for a table where nothing of the term is missing."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
-        yield read_only(columns.as_float(values)), table.rows
+        yield as_real(values), table.rows
         return
     sources = [prepared(part) for part in term]
     for choice in column_choices(term):
@@ -122,7 +123,7 @@ def learn_moments(terms, table, known, prepared=None):
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
-                found[k] = moments(x, rows, weights)
+                found[k] = column_moments(x, rows, weights)
 
     _each(work, terms, table, len(known))
     return found
@@ -163,8 +164,8 @@ def _check_near(largest, term, dtype):
 def _known_moments(x, rows, weights):
     """Moments of the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
-        return moments(x, rows, weights)
+        return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
     if not at.size:
         return NO_ROWS
-    return moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
+    return column_moments(x, read_only(at), read_only(weights[at] if weights.size else weights))

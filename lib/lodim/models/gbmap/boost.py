@@ -230,7 +230,7 @@ def _minimize(objective, penalty, state, k, lead, stop):
     null = null_learners(sign, lead.theta.shape[1], settings)
     null_value = lead.null_value
     if null_value is None:
-        null_value = objective(sign)(null, np.arange(1))[0][0]
+        null_value = objective(sign).null_value(null)
     if end.value.min() > null_value:
         end = lbfgs(objective(sign), null, **stop)
     lowest = end.value.min()

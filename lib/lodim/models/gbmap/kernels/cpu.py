@@ -12,12 +12,14 @@ of others are inlined before they are compiled, so that each is translated with 
 import numpy as np
 
 from lodim.engine.compiled import njit
+from lodim.engine.read_ahead import LINE, ask_for
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 SOFTPLUS, IDENTITY = 0, 1
 SQUARED, LOGISTIC = 0, 1
 
+NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
@@ -38,6 +40,24 @@ def project(tile, v, z):
         for i in range(TILE):
             z[i] += v0 * tile[k, i]
         k += 1
+
+
+@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+def project_ahead(tile, v, z):
+    """`project`, bit for bit, which asks for the next tile in memory on its way.
+
+    Of many rows a tile comes from memory, and a third of the time would go into waiting for it. A
+    large one the processor foresees by itself.
+    """
+    p, step = tile.shape[0], TILE * tile.itemsize
+    near = p * step <= NEAR
+    width = 4 if near else max(p, 1)
+    for k in range(0, p, width):
+        stop = min(k + width, p)
+        if near:
+            for line in range((p + k) * step, (p + stop) * step, LINE):
+                ask_for(tile, line)
+        project(tile[k:stop], v[k:stop], z)
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
@@ -113,6 +133,12 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
     z[:] = v[1]
     project(tile, v[2:], z)
+    add_learner(f, v, b, beta, activation, z, score, slope)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def add_learner(f, v, b, beta, activation, z, score, slope):
+    """Score f + a + b g(z) of a tile under the learner v = (a, ...), and g'."""
     activate(z, beta, activation, score, slope)
     for i in range(TILE):
         score[i] = f[i] + v[0] + b * score[i]
@@ -123,7 +149,19 @@ def add_loss_gradient(
     tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
 ):  # fmt: skip
     """Add the loss of a tile under the learner v and its gradient to out (3 + p,)."""
-    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
+    z[:] = v[1]
+    project(tile, v[2:], z)
+    add_projected(
+        tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+    )  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def add_projected(
+    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+):  # fmt: skip
+    """`add_loss_gradient`, given the projections z = w'x~."""
+    add_learner(f, v, b, beta, activation, z, score, slope)
     loss_slope(y, score, weight, loss, value, r)
     out[0] += tile_sum(value)
     out[1] += tile_sum(r)
@@ -149,7 +187,9 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                add_loss_gradient(
+                z[:] = v[c, 1]
+                project_ahead(X[t], v[c, 2:], z)
+                add_projected(
                     X[t], y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
                     z, score, slope, value, r, out[c],
                 )  # fmt: skip
@@ -261,7 +301,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         for j in range(theta.shape[0]):
             z[:] = v[j, 1]
-            project(X[t], v[j, 2:], z)
+            project_ahead(X[t], v[j, 2:], z)
             activate(z, softness, activation, g, slope)
             row = out[t, into[j]]
             if derivative:
@@ -270,3 +310,40 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
             else:
                 for i in range(TILE):
                     row[i] += theta[j, 0] + sign[j] * g[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
+    """Partial sums over rows of what the effects of M learners are averages of.
+
+    partials (n_blocks, 2 M + K p): weighted slopes b_j g', weights of the rows where a learner is
+    active, and weighted sizes of the gradient of each score in each feature. Each place in a tile
+    has a sum of its own, so that no addition waits for another.
+    """
+    M, p = theta.shape[0], X.shape[1]
+    v, softness, half = theta.astype(X.dtype), X.dtype.type(beta), X.dtype.type(0.5)
+    g, slope, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    slopes, gradient = np.empty((M, TILE)), np.empty(TILE)
+    sums = np.empty((partials.shape[1], TILE))
+    for block in range(lo, hi):
+        sums[:] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            for j in range(M):
+                z[:] = v[j, 1]
+                project_ahead(X[t], v[j, 2:], z)
+                activate(z, softness, activation, g, slope)
+                for i in range(TILE):
+                    slopes[j, i] = sign[j] * slope[i]
+                    sums[j, i] += weight[t, i] * slopes[j, i]
+                    sums[M + j, i] += weight[t, i] if slope[i] > half else 0.0
+            for row in range(2 * M, sums.shape[0]):
+                score, k = divmod(row - 2 * M, p)
+                gradient[:] = 0.0
+                for j in range(M):
+                    if target[j] == score:
+                        for i in range(TILE):
+                            gradient[i] += slopes[j, i] * theta[j, 2 + k]
+                for i in range(TILE):
+                    sums[row, i] += weight[t, i] * abs(gradient[i])
+        for row in range(sums.shape[0]):
+            partials[block, row] = sums[row].sum()
