@@ -43,9 +43,9 @@ cars.head()
 # %% [markdown]
 # ## Fit
 #
-# `.` stands for all columns but the response. `origin` is text, so it is a category; rows without
-# `horsepower` are left out and counted. Neither `m` nor `lambda_` is given: both are chosen by
-# five-fold cross-validation.
+# `.` stands for all columns but the response. `origin` is text, so it is a category. Where
+# `horsepower` is missing its mean stands in, beside a feature that says so, and such rows are
+# counted. Neither `m` nor `lambda_` is given: both are chosen by five-fold cross-validation.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)

@@ -133,7 +133,7 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
         largest = max(largest, abs(slope[c, k]))
     _direction(slope[c], S[c], Y[c], pairs, newest, alpha, direction[c])
     for k in range(l1.size):
-        if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+        if l1[k] > 0.0 and theta[c, k] == 0.0 and direction[c, k] * slope[c, k] > 0.0:
             direction[c, k] = 0.0
     if _dot(direction[c], slope[c]) >= 0.0:
         pairs, newest = 0, -1
@@ -182,7 +182,11 @@ def advance(
             v += l1[k] * abs(trial[c, k])
         started = history[c, 0] >= 0
         gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
-        if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
+        if started and not v <= best[c] + ARMIJO * min(gain, 0.0) + precision * abs(best[c]):
+            # Where a whole step across zeros has failed, no parameter goes against its slope.
+            for k in range(l1.size):
+                if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+                    direction[c, k] = 0.0
             step[c] = _shorter(step[c], gain, v - best[c] - gain)
             if step[c] < SMALLEST_STEP:
                 # Where a whole step promises no more than rounding there is nothing left to find.
@@ -218,8 +222,9 @@ def lbfgs(
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
 
     Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
-    Gao 2007). The problems share each pass over the data but nothing else: each has its own step
-    and history, and leaves when it is done.
+    Gao 2007), but for the direction: parameters that are not zero may go against their own slope as
+    long as whole steps lower the value. The problems share each pass over the data but nothing
+    else: each has its own step and history, and leaves when it is done.
 
     Parameters
     ----------
