@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
@@ -22,7 +22,7 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _dot(u, v):
     s = 0.0
     for i in range(u.size):
@@ -30,7 +30,7 @@ def _dot(u, v):
     return s
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _add(out, a, u):
     """out += a u."""
     for i in range(u.size):
@@ -87,7 +87,7 @@ def _eigenvectors(A, V, k):
                     V[i, p], V[i, q] = c * a - s * b, s * a + c * b
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _project(X, Q, k, Z):
     """Fill the first k rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
     for i in range(X.shape[0]):
