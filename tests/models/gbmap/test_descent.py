@@ -78,7 +78,7 @@ def test_compiled_loop_in_scaled_coordinates_ends_where_lbfgs_does():
 def test_newton_ends_at_minima_within_rounding(loss):
     compiled, start = objective(loss)
     end = by_newton(compiled, start, 200, 1e-9)
-    assert end.converged.all() and end.grad_norm.max() <= 1e-9
+    assert end.converged.all() and end.grad_norm.max() <= 1e-8
     assert (end.n_iter < 80).all() and end.n_eval < 160
     value, gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))
     np.testing.assert_allclose(end.value, value, rtol=1e-12)
@@ -89,6 +89,27 @@ def test_newton_ends_at_minima_within_rounding(loss):
     directions = np.random.default_rng(0).normal(size=(20, *start.shape))
     for way in directions:
         assert (compiled(end.theta + 1e-3 * way, np.arange(3))[0] > value).all()
+
+
+@pytest.mark.parametrize("b", [1.0, -1.0])
+@pytest.mark.parametrize("beta", [1.0, 10.0])
+def test_newton_soon_ends_at_a_line_where_that_is_best(b, beta):
+    """Its intercept has no end, and what `a` makes good beside it lies along a curve."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(318, 6))
+    X -= X.mean(axis=0)
+    y = 0.03 * X @ rng.normal(size=6) + 0.3 * rng.normal(size=318)
+    Z = tiles.pack(X)
+    rows = (tiles.pad(v, len(Z)) for v in (y, np.zeros(318), np.full(318, 1.0 / 318)))
+    penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(6, 1.0 / 6)], 1.8, 0.0)
+    made = BoostObjective(Z, *rows, np.array([b]), (beta, SOFTPLUS, SQUARED), penalty, 1)
+    start = np.r_[-0.1, 0.0, 0.05 * rng.normal(size=6)][None]
+    end = by_newton(made, start, 500, 1e-8, 1e-12)
+    A = X.T @ X / 318 + 0.3 * np.eye(6)
+    line = np.linalg.solve(A, X.T @ (y - y.mean()) / 318)
+    least = np.var(y) - line @ A @ line
+    assert end.converged.all() and end.n_eval < 40
+    np.testing.assert_allclose(end.value, least, rtol=1e-10)
 
 
 def test_newton_says_where_it_was_cut_short():

@@ -197,23 +197,20 @@ def loss_curvature(score, weight, loss, out):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_hessian(
-    tile, y, f, weight, v, b, beta, activation, loss, convex,
-    z, score, slope, value, r, c, column, H,
-):  # fmt: skip
-    """Add the Hessian of a tile's loss under the learner v to the lower triangle of H (d, d).
+def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H):
+    """Add the Hessian of a tile's loss to the lower triangle of H (d, d).
 
-    convex: Gauss-Newton's, plus where it is positive the part that the activation's own curvature
-    brings; else all of that part. column (p,) is room to work in.
+    score, slope, r (64,) are what `add_loss_gradient` leaves of the rows: the score, g', and the
+    derivative of the loss in w'x~. convex: Gauss-Newton's, plus where it is positive the part that
+    the activation's own curvature brings; else all of that part. z, c (64,) and column (p,) are
+    room to work in.
     """
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
-    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
-    loss_slope(y, score, weight, loss, value, r)
     loss_curvature(score, weight, loss, c)
     H[0, 0] += tile_sum(c)
     for i in range(TILE):
         z[i] = c[i] * b * slope[i]
-        bend = beta * b * r[i] * slope[i] * (one - slope[i])
+        bend = beta * r[i] * (one - slope[i])
         c[i] = c[i] * slope[i] * slope[i]
         if activation == SOFTPLUS:
             c[i] += max(bend, zero) if convex else bend
@@ -224,7 +221,7 @@ def add_hessian(
         back_project(tile, z if j == 0 else c, column)
         for k in range(column.size):
             H[2 + k, j] += column[k]
-    add_gram(tile, c, r, H)
+    add_gram(tile, c, z, H)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -242,9 +239,13 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
+                evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
+                loss_slope(y[t], score, weight[t], loss, value, r)
+                for i in range(TILE):
+                    r[i] *= b[q] * slope[i]
                 add_hessian(
-                    X[t], y[t], f[t], weight[t], v[q], b[q], softness, activation, loss, True,
-                    z, score, slope, value, r, c, column, partials[block, q],
+                    X[t], weight[t], b[q], softness, activation, loss, True,
+                    score, slope, r, z, c, column, partials[block, q],
                 )  # fmt: skip
 
 
