@@ -165,9 +165,14 @@ def merge_moments(parts):
 
 
 @njit(**_OPTIONS)
-def pack(x, rows, mean, scale, tiles, k):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
-    size = np.zeros(TILE)  # of each place in a tile: one number alone would not vectorize
+def pack(x, rows, mean, scale, tiles, k, size):
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64).
+
+    size (64,) of float64 takes the largest size at each place in a tile, where one number alone
+    would not vectorize; it is made outside, as NumPy's functions in a kernel are compiled with it.
+    """
+    for j in range(TILE):
+        size[j] = 0.0
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
         start, out = tile * TILE, tiles[tile, k]
@@ -183,4 +188,3 @@ def pack(x, rows, mean, scale, tiles, k):
             value = (value - mean) / scale
             size[j] = max(size[j], abs(value))
             out[j] = value
-    return size.max()

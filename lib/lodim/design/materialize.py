@@ -18,6 +18,7 @@ from lodim.design.column_kernels import (
 )
 from lodim.design.table import expand_rows, known_rows
 from lodim.engine.blocks import each
+from lodim.engine.tiles import TILE
 from lodim.errors import DataError
 
 FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
@@ -98,9 +99,11 @@ def write(terms, table, X, mean, scale, flat, prepared=None):
     prepared = prepared or Prepared(terms, table)
 
     def work(term, first):
+        size = np.empty(TILE)
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+                pack(x, rows, mean[k], scale[k], X, k, size)
+                _check_near(size.max(), term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 

@@ -118,7 +118,7 @@ class _FewRows:
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
-        self.way = loss, start_at, *self.margin, *slopes, np.empty((2, tiles.TILE))
+        self.way = loss, start_at, *self.margin, *slopes
         self.room = Room(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.class_order)

@@ -11,7 +11,7 @@ of others are inlined before they are compiled, so that each is translated with 
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 from lodim.engine.read_ahead import LINE, ask_for
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
@@ -23,7 +23,7 @@ NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in t
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
     """z += tile' v, (p, 64), (p,) -> (64,)."""
     p = tile.shape[0]
@@ -42,7 +42,7 @@ def project(tile, v, z):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
     """`project`, bit for bit, which asks for the next tile in memory on its way.
 
@@ -60,7 +60,7 @@ def project_ahead(tile, v, z):
         project(tile[k:stop], v[k:stop], z)
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
     """out += tile r, (p, 64), (64,) -> (p,)."""
     p = tile.shape[0]
@@ -86,7 +86,7 @@ def back_project(tile, r, out):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
     """Sum of 64 numbers; a function because additions may be reordered here alone."""
     s = v.dtype.type(0)
@@ -95,7 +95,7 @@ def tile_sum(v):
     return s
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inlined(cache=True, error_model="numpy")
 def activate(z, beta, activation, g, slope):
     """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
@@ -195,7 +195,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
                 )  # fmt: skip
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
     """Lower triangle of out[2:, 2:] += tile diag(c) tile', (p, 64) -> (2 + p, 2 + p)."""
     p = tile.shape[0]
@@ -224,7 +224,7 @@ def add_gram(tile, c, scaled, out):
             j += 1
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inlined(cache=True, error_model="numpy")
 def loss_curvature(score, weight, loss, out):
     """Weighted second derivative of the loss in the score, of each row of a tile."""
     one = score.dtype.type(1)

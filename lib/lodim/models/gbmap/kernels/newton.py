@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, add_hessian, add_loss_gradient
 from lodim.solve.objective import solve_lower, solve_upper
 
@@ -16,7 +16,7 @@ ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step, as share of what the mo
 EXPONENTIAL = 1.1, 1.4  # of a step down exp(-z) it is 2 (1 - 1 / e), and the step is one
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)
+@inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _factor(H, damping, L):
     """L of L L' = H + damping max(diag H) I, in L; whether there is one."""
     largest = 0.0

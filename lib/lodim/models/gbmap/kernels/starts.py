@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
@@ -25,7 +25,7 @@ COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _dot(u, v):
     s = 0.0
     for i in range(u.size):
@@ -33,14 +33,14 @@ def _dot(u, v):
     return s
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _add(out, a, u):
     """out += a u."""
     for i in range(u.size):
         out[i] += a * u[i]
 
 
-@njit(cache=True, fastmath=False, error_model="numpy", forceinline=True)
+@inlined(cache=True, fastmath=False, error_model="numpy")
 def _cosine(x):
     """cos(x) of moderate x, without a branch: cos(k pi + r) = (-1)^k cos(r), Taylor's to r^20.
 
@@ -62,11 +62,14 @@ def _orthonormal(Q, k):
     """Make the first k rows of Q orthonormal, in place and in order; the number that remain."""
     kept = 0
     for j in range(k):
-        size = math.sqrt(_dot(Q[j], Q[j]))
-        for _ in range(2):
-            for i in range(kept):
-                _add(Q[j], -_dot(Q[i], Q[j]), Q[i])
-        rest = math.sqrt(_dot(Q[j], Q[j]))
+        size, rest = 0.0, 0.0
+        for step in range(2 * kept + 2):  # its length, twice its parts along the others, its length
+            i = (step - 1) % kept if 0 < step <= 2 * kept else j
+            along = _dot(Q[i], Q[j])
+            if i < j:
+                _add(Q[j], -along, Q[i])
+            else:
+                size, rest = rest, math.sqrt(along)
         if rest > DEPENDENT * size:
             for i in range(Q.shape[1]):
                 Q[kept, i] = Q[j, i] / rest
@@ -75,11 +78,11 @@ def _orthonormal(Q, k):
 
 
 @njit(**OPTIONS, inline="always")
-def _eigenvectors(A, V, k):
-    """Eigenvectors of the symmetric A[:k, :k] as columns of V, by Jacobi's method; A is spent."""
+def _eigenvectors(A, k):
+    """Eigenvectors of the symmetric A[:k, :k], by Jacobi's method, as columns of A[k : 2 k]."""
     for i in range(k):
         for j in range(k):
-            V[i, j] = 1.0 if i == j else 0.0
+            A[k + i, j] = 1.0 if i == j else 0.0
     for _ in range(TURNS):
         off, all_ = 0.0, 0.0
         for i in range(k):
@@ -97,17 +100,15 @@ def _eigenvectors(A, V, k):
                 t = t if half >= 0.0 else -t
                 c = 1.0 / math.sqrt(t * t + 1.0)
                 s = t * c
-                for i in range(k):
+                for i in range(2 * k):
                     a, b = A[i, p], A[i, q]
                     A[i, p], A[i, q] = c * a - s * b, s * a + c * b
                 for i in range(k):
                     a, b = A[p, i], A[q, i]
                     A[p, i], A[q, i] = c * a - s * b, s * a + c * b
-                    a, b = V[i, p], V[i, q]
-                    V[i, p], V[i, q] = c * a - s * b, s * a + c * b
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _project(X, Q, k, Z):
     """Fill the first k rows of Z with Q X, of directions Q (k, p) and columns X (p, n)."""
     for j in range(k):
@@ -126,44 +127,44 @@ def _combine(X, Z, k, Q):
 
 
 @njit(**OPTIONS, nogil=True)
-def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A, V):
+def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
     """Fill U (2 f, p) with directions, f = 1 + MIXTURES; their number.
 
     The loss falls fastest along X slope, X (p, n); eigenvectors of X diag(slope) X' are where its
     slope bends (Li 1992), here by subspace iteration from that and from mixtures of rows, by their
-    keys (n,) and phase, speed (MIXTURES,). U is zero; P (f, n), Q (f, p) and A, V (f, f) are room
-    to work in.
+    keys (n,) and phase, speed (MIXTURES,). U is zero; P (f, n), Q (f, p) and A (2 f, f) are room to
+    work in.
     """
-    first = 1 + MIXTURES
+    first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
             if j == 0:
                 P[j, i] = slope[i]
             else:
                 P[j, i] = curvature[i] * _cosine(key[i] * speed[j - 1] + phase[j - 1])
-    _combine(X, P, first, U)
-    for j in range(first):
-        for i in range(U.shape[1]):
-            Q[j, i] = U[j, i]
     k = first
     for sweep in range(SWEEPS + 1):
+        _combine(X, P, k, Q)
+        if sweep == 0:
+            for j in range(k):
+                for i in range(U.shape[1]):
+                    U[j, i] = Q[j, i]
         k = _orthonormal(Q, k)
         _project(X, Q, k, P)
         if sweep < SWEEPS:
             for j in range(k):
                 for i in range(slope.size):
                     P[j, i] *= slope[i]
-            _combine(X, P, k, Q)
     for i in range(k):
         for j in range(k):
             bend = 0.0
             for r in range(slope.size):
                 bend += slope[r] * P[i, r] * P[j, r]
             A[i, j] = bend
-    _eigenvectors(A, V, k)
+    _eigenvectors(A, k)
     for j in range(k):
         for i in range(k):
-            _add(U[first + j], V[i, j], Q[i])
+            _add(U[first + j], A[k + i, j], Q[i])
     return first + k
 
 
@@ -285,7 +286,7 @@ class Room:
         for (name, size), lo, hi in zip(sizes.items(), ends[:-1], ends[1:], strict=True):
             setattr(self, name, self._zeros[lo:hi].reshape(size))
         self.Z, self.Q = np.empty((most, n)), np.empty((first, p))
-        self.A, self.V = np.empty((2, first, first))
+        self.A = np.empty((2 * first, first))
         self.gain = np.empty((2, 2 * most))
         self.theta, self.sign = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
 
@@ -302,7 +303,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """
     room = room or Room(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
-    work = room.U, room.Z, room.Q, room.A, room.V
+    work = room.U, room.Z, room.Q, room.A
     k = find_directions(X, slope, curvature, key, phase, speed, *work)
     return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
 
