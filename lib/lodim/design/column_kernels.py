@@ -118,7 +118,8 @@ def merge_moments(parts):
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, tiles, k):
     """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
-    size = np.zeros(TILE)  # of each place in a tile: one number alone would not vectorize
+    size = np.empty(TILE)  # of each place in a tile: one number alone would not vectorize
+    size[:] = 0.0
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
         start = tile * TILE
@@ -127,4 +128,7 @@ def pack(x, rows, mean, scale, tiles, k):
             value = (value - mean) / scale
             size[j] = max(size[j], abs(value))
             tiles[tile, k, j] = value
-    return size.max()
+    largest = 0.0
+    for j in range(TILE):  # `size.max()` would take as long to compile as all the rest
+        largest = max(largest, size[j])
+    return largest
