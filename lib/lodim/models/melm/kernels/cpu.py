@@ -232,8 +232,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
 
     Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, over
     ordered pairs with the rows themselves; forces (units, C, k, n): of row i with all partners in
-    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes. `general` is None
-    where k is two, else True: numba leaves out what the one or the other does not need.
+    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes. `general` is
+    None where k is two, else True: numba leaves out what the one or the other does not need.
     """
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
