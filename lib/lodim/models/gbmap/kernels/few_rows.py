@@ -117,7 +117,7 @@ def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
     problem = beta, loss, ridge, precision, max_iter, tol
     room = (
         np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype),
-        np.empty((4, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d)),
+        np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d)),
     )  # fmt: skip
 
     def follow(own, rest, theta, sign, ftol, of_one):

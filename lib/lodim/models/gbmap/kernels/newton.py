@@ -100,18 +100,18 @@ def newton(
     X, y, f, weight, beta, loss as of `kernels.cpu.loss_gradient`, sign (r,) of the learners; ridge
     (d,) and precision of the objective. A learner ends where no gradient is above tol, where two
     steps in a row lower its value by no more than the share ftol (`of_one`: of a value below one,
-    which near zero has no share that counts, by ftol itself), or where a step that raises it, or
-    three in a row, promise no more than rounding; max_iter bounds its passes, those for Hessians
-    among them. ends (r, 5) are filled with the columns of LOG. The rest is room to work in: kept
-    (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors (4, d), column (d - 2,), sums
-    (1 + d,) and matrices (2, d, d).
+    which near zero has no share that counts, by ftol itself), or where three steps in a row promise
+    no more than rounding, or one that brings the gradient no nearer to zero either; max_iter bounds
+    its passes, those for Hessians among them. ends (r, 5) are filled with the columns of LOG. The
+    rest is room to work in: kept (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors
+    (3, d), column (d - 2,), sums (1 + d,) and matrices (2, d, d).
     """
     d = ridge.size
     softness = X.dtype.type(beta)
     activation = np.int64(SOFTPLUS)  # as a literal it would have functions of its own
     score, slope, r, z, per_row, c = kept[0], kept[1], kept[2], tiles[0], tiles[1], tiles[2]
-    gradient, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
-    downhill, (least, most) = vectors[3], EXPONENTIAL
+    downhill, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
+    least, most = EXPONENTIAL
     for m in range(sign.size):
         b = X.dtype.type(sign[m])
         for k in range(d):
@@ -131,11 +131,14 @@ def newton(
                     z, score[t], slope[t], per_row, r[t], sums,
                 )  # fmt: skip
             passes += 1
-            new = sums[0]
+            new, steepest = sums[0], 0.0
             for k in range(d):
                 new += ridge[k] * trial[k] * trial[k]
-            gain = value - new
-            if not started or gain > ACCEPTED * promised:
+                sums[1 + k] += 2.0 * ridge[k] * trial[k]
+                steepest = max(steepest, abs(sums[1 + k]))
+            gain, rounding = value - new, 100.0 * precision * abs(value)
+            nearer = promised <= rounding and abs(gain) <= rounding and steepest < 0.5 * largest
+            if not started or gain > ACCEPTED * promised or nearer:
                 share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
                 enough = ftol * abs(new) / share
                 if started:
@@ -147,12 +150,10 @@ def newton(
                     flat = flat + 1 if gain <= enough else 0
                     convex = convex and gain > CONVEX_UNTIL * abs(new)
                 started, value, moved, reach = True, new, True, np.inf
-                largest = 0.0
+                largest = steepest
                 for k in range(d):
                     theta[m, k] = trial[k]
-                    gradient[k] = sums[1 + k] + 2.0 * ridge[k] * trial[k]
-                    downhill[k] = gradient[k]
-                    largest = max(largest, abs(gradient[k]))
+                    downhill[k] = sums[1 + k]
                 if largest <= tol or flat == 2:
                     converged = True
                     break
@@ -160,7 +161,7 @@ def newton(
                 leaps = False
             else:
                 damping, reach = 4.0 * damping, 0.25 * square
-                if promised <= 100.0 * precision * abs(value):
+                if promised <= rounding:
                     converged = True
                     break
             if moved:
@@ -196,7 +197,7 @@ def newton(
             leapt = False
             if leaps and abs(beta * step[1] + 1.0) < 0.1 and least < ratio < most:
                 # Twice what is promised is left; a tenth of what is enough may stay.
-                far = math.log(20.0 * promised / max(enough, 100.0 * precision * abs(value)))
+                far = math.log(20.0 * promised / max(enough, rounding))
                 if far > 1.0:
                     leapt = True
                     step[1] *= far
