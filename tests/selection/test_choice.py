@@ -95,3 +95,40 @@ def test_stages_that_lower_the_loss_by_a_twentieth_of_an_error_have_gained_nothi
     assert stages_of(slow) == [16]  # 0.015 in 15 stages, and 0.025 would count
     assert stages_of(fast) == [100]
     assert stages_of(fast, most=40) == [40]
+
+
+def test_the_bar_of_a_race_ends_full(monkeypatch):
+    """A step for each fold of a run, of one that serves several values too; none for old runs."""
+    bars = []
+
+    class Bar:
+        def __init__(self, total, what):
+            self.total, self.done = total, 0
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return False
+
+        def update(self, n):
+            self.done += n
+
+    def curves(train, family, settings, eval_batch):
+        for loss in settings.curve:
+            yield None, None, np.full((4, 1), loss)
+
+    test = SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=np.full(4, 0.25), units=None)
+    monkeypatch.setattr(racing.progress, "bar", Bar)
+    for staged in ("m", None):
+        spec = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
+        problem = SimpleNamespace(spec=spec, family=Gaussian())
+        settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
+        runs = [
+            racing.StageLosses(problem, [(None, test)] * 2, s, 3, racing.deviance, 1)
+            for s in settings
+        ]
+        racing._race(runs[:1], 1)
+        racing._race(runs, 1)
+    assert [(bar.done, bar.total) for bar in bars] == [(2, 2)] * 4

@@ -191,6 +191,12 @@ def test_lasso(alpha, seed):
     assert end.value[0] == pytest.approx(f(peer.coef_)[0] + alpha * np.abs(peer.coef_).sum())
 
 
+def test_curvature_whose_square_vanishes_says_nothing():
+    """A loss that perfect separation has all but ended: 1e-170 squared is zero."""
+    end = alone(lambda x: (1e-170 * x @ x, 2e-170 * x), np.ones(1), l1=np.full(1, 0.1))
+    assert end.converged[0] and end.theta[0, 0] == 0.0
+
+
 @pytest.mark.parametrize("common", [0.0, 0.9])
 def test_an_elastic_net_of_more_columns_than_rows(common):
     """Within the 500 evaluations that a fit has, and with the zeros of the optimum."""

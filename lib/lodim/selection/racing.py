@@ -96,14 +96,14 @@ def _race(runs, n_jobs):
     lowest of all by then; or after any stage more than four, if it is rising.
     """
     heat = min(HEAT, runs[0].patience)
-    folds = sum(len(run.splits) for run in runs)
+    running = [run for run in runs if not run.finished]
+    folds = sum(len(run.splits) for run in running)
     with (
         single_blas(),
         progress.bar(folds, "cross-validation") as bar,
         ThreadPoolExecutor(n_jobs) as pool,
     ):
         for_each = pool.map if n_jobs > 1 else map
-        running = [run for run in runs if not run.finished]
         while running:
             # The last penalties are the smallest, whose fits take longest.
             tasks = [(run, part, bar) for run in reversed(running) for part in run.parts(n_jobs)]
@@ -182,7 +182,7 @@ class StageLosses:
         """
         for k in folds:
             self.row[k] = self._advance_fold(k)
-            if not self.staged:
+            if not (self.staged or self.rows):
                 bar.update(1)
 
     def close_stage(self):

@@ -97,7 +97,8 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     j = (newest + 1) % memory
     for k in range(at.size):
         S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
-    if _dot(S[j], Y[j]) <= 1e-10 * _dot(Y[j], Y[j]):
+    size = _dot(Y[j], Y[j])
+    if size == 0.0 or _dot(S[j], Y[j]) <= 1e-10 * size:  # squares may vanish where Y does not
         return min(pairs, memory - 1), newest
     return min(pairs + 1, memory), j
 
