@@ -153,6 +153,19 @@ def test_binomial_refits_agree_with_statsmodels():
     assert fit.deviance == pytest.approx(peer.deviance / weights.sum(), rel=1e-8)
 
 
+def test_refits_that_start_close_to_their_end_go_there():
+    rng = np.random.default_rng(7)
+    X = np.exp(1.5 * rng.normal(size=(400, 40)))  # rows of high leverage: slopes bend fast
+    y = (rng.random(400) < 1.0 / (1.0 + np.exp(1.0 - 0.4 * X[:, 0]))).astype(float)
+    data = SearchData.from_batch(batch_of(X, y), Binomial())
+    refits = Refits.from_data(data)
+    refits(np.arange(4))
+    for j in range(4, 40):  # columns of noise move the others a little
+        on = np.array([0, 1, 2, 3, j])
+        fit, alone = refits(on), Refits.from_data(data)(on)
+        np.testing.assert_allclose(fit.coef, alone.coef, rtol=0.0, atol=1e-8)
+
+
 def test_multinomial_refits_agree_with_statsmodels():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 4))

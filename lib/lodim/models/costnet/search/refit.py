@@ -145,7 +145,7 @@ def _newton(refits, on, cold=False):
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
-    last = 1.0
+    last = LEFT  # of the first step no step before it tells how much it leaves
     for _ in range(MAX_ITER):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
         promise, size = 0.5 * float((step * slope).sum()), 1.0
