@@ -1,6 +1,8 @@
 """Refits: the unpenalized model of a support, for as many supports as are asked for."""
 
+from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +15,7 @@ RIDGE_LIKELIHOOD = 1e-7  # of IRLS: ends separated classes near probabilities of
 MAX_ITER = 50
 OTHERS = 0.4  # columns that a model lacks or has more, of those of a refit that starts from it
 SATURATED = 0.1  # share of the null deviance below which no other refit starts from a model
+RECENT = 300  # refits that others may start from: to look through all takes longer than a pass
 LEFT = 1e-16  # fall of half the mean deviance that the last Newton step may leave
 
 
@@ -72,7 +75,7 @@ class Refits:
     gives every refit from one Gram matrix
     known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
     near : Refits of a sample of the rows, whose coefficients are near; or None
-    likely : of refits that others may start from their columns, as bits of a number, `on`, and they
+    likely : of the newest refits that others may start from: bits of a number, `on`, and the Refit
     """
 
     data: SearchData
@@ -81,7 +84,7 @@ class Refits:
     known: dict
     ranks: dict
     near: "Refits | None" = None
-    likely: list = field(default_factory=list)
+    likely: deque = field(default_factory=partial(deque, maxlen=RECENT))
 
     @classmethod
     def from_data(cls, data, near=None):
@@ -145,7 +148,7 @@ def _newton(refits, on, cold=False):
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
-    last = 1.0
+    last = LEFT  # of the first step no step before it tells how much it leaves
     for _ in range(MAX_ITER):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
         promise, size = 0.5 * float((step * slope).sum()), 1.0
