@@ -89,8 +89,7 @@ print(fit.summary())
 #   constant on it. The notes list these.
 # - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far; of a
 #   joint refit before it, while `a`, `|w|` and `Active %` are of the refitted learners.
-# - `Iter.`: iterations of the optimizer after starts have been compared; 0 where the best had come
-#   to its end by then.
+# - `Iter.`: iterations of the optimizer, from the start that led lowest.
 #
 # **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
 # differs from row to row. `Mean` averages it over the training rows, `Mean |.|` averages its size;
