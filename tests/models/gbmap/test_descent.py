@@ -119,6 +119,13 @@ def test_newton_says_where_it_was_cut_short():
     assert (end.value <= compiled(start, np.arange(3))[0]).all()
 
 
+def test_iterations_count_from_the_start():
+    """Those before starts are compared too: a boost that has come to its end by then says so."""
+    log = ld.gbmap("mpg ~ .", ld.data("autompg"), m=3, lambda_=0.1).log
+    assert log["converged"].all() and (log["n_iter"] > 1).all()
+    assert (log["n_iter"] < log["n_eval"]).all()
+
+
 def test_a_deep_fit_holds_still_under_rounding():
     """Forty boosts of 1,030 rows: by L-BFGS single predictions moved by a residual sd and more."""
     concrete = ld.data("concrete")

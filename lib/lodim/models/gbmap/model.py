@@ -120,11 +120,11 @@ def gbmap(
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        max_iter (500, iterations of a boost at most), tol and ftol (a boost ends where no gradient
-        is above tol, or where it can lower the objective by no more than the share ftol, as two
-        steps in a row and the curvature say; 1e-8 and 1e-12 up to 65,536 rows, ftol 1e-8 there with
-        an L1 penalty or over 510 features; of more rows see Notes, with an L1 penalty 1e-5 and
-        1e-6; 1e-8 and 1e-13 with the identity activation),
+        max_iter (500, most evaluations of a learner after its starts have been compared), tol and
+        ftol (a boost ends where no gradient is above tol, or where it can lower the objective by no
+        more than the share ftol, as two steps in a row and the curvature say; 1e-8 and 1e-12 up to
+        65,536 rows, ftol 1e-8 there with an L1 penalty or over 510 features; of more rows see
+        Notes, with an L1 penalty 1e-5 and 1e-6; 1e-8 and 1e-13 with the identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),

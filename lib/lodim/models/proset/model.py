@@ -82,13 +82,12 @@ def proset(
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
         among 100, 30, 10, 3 and 1 over n, with two to eight draws of the folds, as many as it takes
-        until the choice is clear (but not with loss="density", nor beside lambda_w=None or
+        to know what all would choose (but not with loss="density", nor beside lambda_w=None or
         n_batches=None); where no value is better held out than the null model by two standard
         errors of the difference, it is so large that the fit is the null model. Beyond, and in
-        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a
-        number 1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The
-        author's are 1e-3 and 1e-8: on small and noisy data the class shares alone then have the
-        better held-out likelihood.)
+        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond
+        1,000 rows. None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and
+        noisy data the class shares alone then have the better held-out likelihood.)
     l1_ratio_v, l1_ratio_w : float in [0, 1]
         Shares of their L1 penalties.
     loss : {"squared", "density"}

@@ -17,6 +17,7 @@ from lodim.models.gbmap.kernels.newton import (
     CONVERGED,
     LOG,
     N_EVAL,
+    N_ITER,
     OBJECTIVE,
     newton,
 )
@@ -84,11 +85,12 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
     follow is a `follower`, own, rest and null_value are as of `take_margin`, learner has been
     filled with the one that adds nothing for b = 1.
     """
-    n_eval, signs, null = 1.0, sign.tolist(), learner[0]
+    n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
         n_eval += max(end[N_EVAL] for end in ends)
         best = _best_of_each_sign(signs, ends)
+        n_iter = [ends[m][N_ITER] for m in best]
         starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
     ends = follow(own, rest, starts, sign, ftol, True)
     n_eval += max(end[N_EVAL] for end in ends)
@@ -101,7 +103,7 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
         lowest = _lowest(ends)
     best = _choose(signs, ends, lowest)
     b, log = signs[best], ends[best]
-    log[N_EVAL] = n_eval
+    log[N_EVAL], log[N_ITER] = n_eval, n_iter[best] + log[N_ITER]
     least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
     if null_value - lowest > least * null_value:
         learner[:] = starts[best]
