@@ -24,18 +24,21 @@ def _factor(H, damping, L):
     for i in range(d):
         largest = max(largest, abs(H[i, i]))
     shift = damping * max(largest, 1e-300)
-    for i in range(d):
-        for j in range(i + 1):
-            rest = H[i, j]
+    scale = 1.0
+    for j in range(d):
+        for i in range(j, d, 2):  # two rows at a time; beyond the last one that once more
+            m = min(i + 1, d - 1)
+            s, t = H[i, j], H[m, j]
             for k in range(j):
-                rest -= L[i, k] * L[j, k]
-            if i > j:
-                L[i, j] = rest / L[j, j]
-            else:
-                rest += shift
-                if not rest > 1e-14 * largest:
+                known = L[j, k]
+                s -= L[i, k] * known
+                t -= L[m, k] * known
+            if i == j:
+                s += shift
+                if not s > 1e-14 * largest:
                     return False
-                L[i, i] = math.sqrt(rest)
+                scale = 1.0 / math.sqrt(s)
+            L[m, j], L[i, j] = t * scale, s * scale
     return True
 
 
