@@ -69,7 +69,8 @@ def with_lodim(train, test, n_batches, seed, search):
         asked = {"folds": 5, "n_lambda": 11, "n_batches": None, "seed": seed}
         fit = ld.cv(ld.proset, "y ~ .", train, **asked).best
     else:
-        fit = ld.proset("y ~ .", train, n_batches=n_batches, seed=seed)
+        penalties = {"lambda_v": 1e-3, "lambda_w": 1e-8}
+        fit = ld.proset("y ~ .", train, n_batches=n_batches, seed=seed, **penalties)
     seconds = time.perf_counter() - start
     loss, accuracy = scores(fit.predict(test, "prob").to_numpy(), fit.levels, test["y"])
     objective, n_eval = fit.log["objective"][0], fit.log["n_eval"].sum()

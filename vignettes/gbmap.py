@@ -43,16 +43,17 @@ cars.head()
 # %% [markdown]
 # ## Fit
 #
-# `.` stands for all columns but the response. `origin` is text, so it is a category; rows without
-# `horsepower` are left out and counted. Neither `m` nor `lambda_` is given: both are chosen by
-# five-fold cross-validation.
+# `.` stands for all columns but the response. `origin` is text, so it is a category. Where
+# `horsepower` is missing its mean stands in, beside a feature that says so, and such rows are
+# counted. Neither `m` nor `lambda_` is given: both are chosen by five-fold cross-validation.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# What the print says, in the manner of R's `glmnet`, with a row for each boost:
+# What the print says, in the manner of R's `glmnet`, with a row for each boost (one that
+# adds nothing is left out, as the notes of the summary say):
 #
 # - `Df`: the number of nonzero weights w of the boosts up to this one. It counts what was
 #   estimated; it is no estimate of the effective degrees of freedom, which the penalty makes fewer.
@@ -88,7 +89,7 @@ print(fit.summary())
 #   constant on it. The notes list these.
 # - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far; of a
 #   joint refit before it, while `a`, `|w|` and `Active %` are of the refitted learners.
-# - `Iter.`: iterations of the optimizer.
+# - `Iter.`: iterations of the optimizer, from the start that led lowest.
 #
 # **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
 # differs from row to row. `Mean` averages it over the training rows, `Mean |.|` averages its size;
@@ -296,7 +297,8 @@ pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplev
 # %% [markdown]
 # The ROC curve in the corner is of the indicator as a detector of large losses. An indicator below
 # the threshold is no proof: the relation of response and features can change where the features
-# stay, and no indicator without responses sees that.
+# stay, and no indicator without responses sees that. So it is here: cars of later years go farther
+# with the same weight, and those below the threshold are off by as much as those above it.
 #
 # ## Difference of two models
 #

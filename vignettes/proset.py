@@ -64,9 +64,11 @@ print(fit)
 # ## Selection
 #
 # Up to 1,000 rows `lambda_v` is chosen by cross-validation where nothing is said, as the print
-# says, among 100 / n, 30 / n, ..., 1 / n, and is 10 / n beyond; the folds are drawn until the draws
-# agree. `lambda_w` is Ruf's 1e-8. Where no value does better than the class shares by two standard
-# errors, the fit is these alone: of noise nothing is learnt. The paths show what penalties do. As `lambda_v` falls, features enter, and leave again where another does better:
+# says, among 100 / n, 30 / n, ..., 1 / n, and is 10 / n beyond; the folds are drawn again until it
+# is known what all draws would choose. `lambda_w` is Ruf's 1e-8. Where no value does better than
+# the class shares by two standard errors, the fit is these alone: of noise nothing is learnt. The
+# paths show what penalties do. As `lambda_v` falls, features enter, and leave again where another
+# does better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
@@ -307,8 +309,9 @@ both = {1: fit, 3: more}
 pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"]).droplevel(1)
 
 # %% [markdown]
-# Later batches bring little here, and many prototypes to look at: one batch is the default. The
-# count can be chosen by cross-validation too: `n_batches=None`.
+# Here the first batch leaves nothing to the later ones, which keep no prototype. Mostly they bring
+# little, and many prototypes to look at: one batch is the default. The count can be chosen by
+# cross-validation too: `n_batches=None`.
 #
 # ## Numbers instead of classes
 #
@@ -419,7 +422,8 @@ for ax, loss in zip(axes, ("squared", "density"), strict=True):
 observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 
 # %% [markdown]
-# Where they are wrong they are mostly too wide, so that they hold somewhat more than they promise.
+# On abalone and wine_red they hold what they promise. On autompg they hold a little more, by no
+# more than chance does, and on concrete a little less: 86 % of the new rows instead of 90 %.
 
 # %% [markdown]
 # ### Two modes

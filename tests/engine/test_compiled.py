@@ -1,5 +1,6 @@
 """compiled: kernels run where nothing can be written, and no one else's code is loaded."""
 
+import ast
 import gc
 import os
 import shutil
@@ -164,3 +165,39 @@ def test_functions_that_kernels_call_are_inlined_by_force(module):
         for name, how in options.items()
         if not (how.get("forceinline") or how.get("inline") == "always")
     ]
+
+
+def test_python_calls_no_function_that_has_no_entry_for_it():
+    """Numba would jump to nowhere: such functions are named in kernels alone."""
+
+    def decorated(node):
+        decorators = getattr(node, "decorator_list", ())
+        return {part.id for d in decorators for part in ast.walk(d) if isinstance(part, ast.Name)}
+
+    def outside(node):
+        """What is named outside of kernels."""
+        for child in ast.iter_child_nodes(node):
+            if not {"njit", "inlined", "overload"} & decorated(child):
+                yield child
+                yield from outside(child)
+
+    root = Path(ld.__file__).parent
+    trees = {path: ast.parse(path.read_text()) for path in root.rglob("*.py")}
+    inner = {
+        (".".join(path.relative_to(root.parent).with_suffix("").parts), node.name)
+        for path, tree in trees.items()
+        for node in tree.body
+        if "inlined" in decorated(node)
+    }
+    assert inner
+    for path, tree in trees.items():
+        module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if (node.module, alias.name) in inner
+        }
+        own = imported | {name for where, name in inner if where == module}
+        assert not own & {node.id for node in outside(tree) if isinstance(node, ast.Name)}, path

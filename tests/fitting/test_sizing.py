@@ -81,6 +81,16 @@ def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp
         assert expected.source_passes == passes.count(passes[0]), formula
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_memory_of_rows_that_are_all_keyed(rows, dtype):
+    how = {"m": 1, "lambda_": 0.01, "dtype": dtype}
+    few = rows[:40_000]
+    ld.gbmap("y ~ . - c", few[:1000], **how)
+    expected = ld.estimate(ld.gbmap, "y ~ . - c", few, **how)
+    peak = peak_of(lambda: ld.gbmap("y ~ . - c", few, **how))
+    assert expected.memory_bytes == pytest.approx(peak, rel=0.2)
+
+
 def test_passes_over_the_features_lie_between_those_that_are_told(rows):
     fit = ld.gbmap("y ~ . - c", rows[:70_000], m=4, lambda_=0.01)
     least, most = ld.estimate(ld.gbmap, "y ~ . - c", rows, m=4, lambda_=0.01).tile_passes

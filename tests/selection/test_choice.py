@@ -56,18 +56,38 @@ def runs(*curves, patience=15, most=100):
     return [racing.StageLosses(problem, splits, s, None, racing.deviance, 1) for s in settings]
 
 
-def stages_of(*curves, **options):
+def stages_of(*curves, n_jobs=1, **options):
     """How many stages each run goes through, where the standard error is 0.5."""
     made = runs(*curves, **options)
-    racing._race(made, 1)
+    racing._race(made, n_jobs)
     return [len(run.rows) for run in made]
 
 
 def test_a_run_that_has_turned_and_is_far_behind_leaves():
-    level = np.full(100, 5.0)
-    rising = 5.0 + 0.3 * np.arange(100)  # best at first; 2.7 behind, 5.4 errors, after ten
-    assert stages_of(level, rising) == [16, 10]
-    assert stages_of(level, 5.0 + 0.05 * np.arange(100)) == [16, 16]
+    level, stage = np.full(100, 5.0), np.arange(100)
+    assert stages_of(level, 5.0 + 0.3 * stage) == [16, 8]  # 2.1 behind, over four errors
+    assert stages_of(level, 5.0 + 0.15 * stage) == [16, 10]  # 1.35, over two, after ten stages
+    assert stages_of(level, 5.0 + 0.05 * stage) == [16, 16]
+    assert stages_of(level, 15.0 - 0.1 * stage) == [16, 10]  # far behind, but it falls
+    assert stages_of(level, np.maximum(15.0 - 1.2 * stage, 4.9)) == [16, 25]
+    assert stages_of(level, *[5.0 + 0.3 * stage] * 3, n_jobs=2) == [16, 8, 8, 8]
+
+
+def test_a_second_choice_keeps_what_the_first_has_fitted():
+    made = runs(np.full(100, 5.0), 5.0 + 0.3 * np.arange(100))
+    racing._race(made, 1)
+    rows = [list(run.rows) for run in made]
+    other = runs(np.linspace(8.0, 4.5, 100))
+    racing._race([*made, *other], 1)
+    assert [run.rows for run in made] == rows  # neither goes on
+    assert len(other[0].rows) == 10
+
+
+def test_a_run_is_judged_beside_the_stages_that_others_had_by_then():
+    first, second = runs(np.linspace(8.0, 3.0, 100)), runs(np.linspace(8.5, 3.0, 100))
+    racing._race(first, 1)
+    racing._race([*first, *second], 1)
+    assert len(second[0].rows) == 100  # after ten stages 11 errors behind what the first ends with
 
 
 def test_stages_that_lower_the_loss_by_a_twentieth_of_an_error_have_gained_nothing():
@@ -75,3 +95,40 @@ def test_stages_that_lower_the_loss_by_a_twentieth_of_an_error_have_gained_nothi
     assert stages_of(slow) == [16]  # 0.015 in 15 stages, and 0.025 would count
     assert stages_of(fast) == [100]
     assert stages_of(fast, most=40) == [40]
+
+
+def test_the_bar_of_a_race_ends_full(monkeypatch):
+    """A step for each fold of a run, of one that serves several values too; none for old runs."""
+    bars = []
+
+    class Bar:
+        def __init__(self, total, what):
+            self.total, self.done = total, 0
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return False
+
+        def update(self, n):
+            self.done += n
+
+    def curves(train, family, settings, eval_batch):
+        for loss in settings.curve:
+            yield None, None, np.full((4, 1), loss)
+
+    test = SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=np.full(4, 0.25), units=None)
+    monkeypatch.setattr(racing.progress, "bar", Bar)
+    for staged in ("m", None):
+        spec = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
+        problem = SimpleNamespace(spec=spec, family=Gaussian())
+        settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
+        runs = [
+            racing.StageLosses(problem, [(None, test)] * 2, s, 3, racing.deviance, 1)
+            for s in settings
+        ]
+        racing._race(runs[:1], 1)
+        racing._race(runs, 1)
+    assert [(bar.done, bar.total) for bar in bars] == [(2, 2)] * 4

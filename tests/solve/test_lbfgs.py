@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
+from sklearn.linear_model import ElasticNet as CoordinateDescent
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from lodim.solve.lbfgs import lbfgs
@@ -188,6 +189,33 @@ def test_lasso(alpha, seed):
     np.testing.assert_allclose(end.theta[0], peer.coef_, atol=1e-6)
     assert ((end.theta[0] == 0) == (peer.coef_ == 0)).all()
     assert end.value[0] == pytest.approx(f(peer.coef_)[0] + alpha * np.abs(peer.coef_).sum())
+
+
+def test_curvature_whose_square_vanishes_says_nothing():
+    """A loss that perfect separation has all but ended: 1e-170 squared is zero."""
+    end = alone(lambda x: (1e-170 * x @ x, 2e-170 * x), np.ones(1), l1=np.full(1, 0.1))
+    assert end.converged[0] and end.theta[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("common", [0.0, 0.9])
+def test_an_elastic_net_of_more_columns_than_rows(common):
+    """Within the 500 evaluations that a fit has, and with the zeros of the optimum."""
+    rng, n, p, l1, ridge = np.random.default_rng(2), 60, 100, 0.01, 0.01
+    X = rng.normal(size=(n, p)) + common * rng.normal(size=(n, 1))
+    y = X[:, :5] @ rng.normal(size=5) + 0.5 * rng.normal(size=n)
+    X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+
+    def f(w):
+        r = X @ w - y
+        return r @ r / n + ridge * w @ w, 2 * X.T @ r / n + 2 * ridge * w
+
+    one = alone(f, np.zeros(p), l1=np.full(p, l1), max_iter=500, tol=1e-8, ftol=1e-13)
+    alpha = 0.5 * l1 + ridge
+    how = {"fit_intercept": False, "tol": 1e-14, "max_iter": 100_000}
+    reference = CoordinateDescent(alpha=alpha, l1_ratio=0.5 * l1 / alpha, **how).fit(X, y).coef_
+    assert one.converged.all()
+    np.testing.assert_allclose(one.theta[0], reference, atol=1e-5)
+    assert ((one.theta[0] == 0.0) == (reference == 0.0)).all()
 
 
 def test_l1_logistic_with_a_free_intercept():

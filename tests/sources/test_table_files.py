@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import lodim as ld
 from lodim.design.columns import read_column, read_frame
 from lodim.errors import DataError
 from lodim.sources.read import read_source
@@ -124,6 +125,35 @@ def test_levels_are_those_of_all_files_in_the_order_of_the_categories(tmp_path, 
     for chunk in source.chunks(["c"]):
         assert list(chunk.frame["c"].cat.categories) == ["b", "a", "q", "w"]
     assert read_all(source)["c"].tolist()[:3] == ["b", "a", "q"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_categories_of_numbers_are_categories_in_files_too(tmp_path, ending):
+    """In the order of the values in Parquet, which has nothing of the order of the categories."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"whole": pd.Categorical(rng.choice([10, 2, 33, 7], 300))})
+    frame["share"] = pd.Categorical(rng.choice([0.5, 0.25], 300), ordered=True)
+    frame["flag"] = pd.Categorical(rng.random(300) < 0.4)
+    frame["many"] = pd.Categorical(np.arange(300) % 150)
+    frame["gaps"] = frame["whole"].where(rng.random(300) < 0.9)
+    frame["number"], frame["y"] = rng.choice([10, 2, 33], 300), rng.normal(size=300)
+    few = frame[200:].apply(lambda x: x.cat.remove_unused_categories() if x.name == "many" else x)
+    tables = [pa.Table.from_pandas(part) for part in (frame[:200][::-1], few)]
+    got = read_all(read_source(write(tables, tmp_path, ending)))
+    assert got["number"].dtype == np.int64 and got["share"].cat.ordered
+    for name in ("whole", "share", "flag", "many", "gaps"):
+        assert got[name].cat.categories.tolist() == frame[name].cat.categories.tolist()
+    formula = "y ~ whole + share + flag + gaps + number"
+    fits = [ld.glm(formula, data) for data in (frame, str(tmp_path))]
+    assert fits[0].design.names == fits[1].design.names
+    np.testing.assert_allclose(*(fit.coef().to_numpy() for fit in fits), rtol=1e-9)
+    assert ld.glm("whole ~ y", str(tmp_path)).levels == (2, 7, 10, 33)
+
+
+def test_a_category_in_one_file_and_numbers_in_another_are_numbers(tmp_path):
+    tables = [pa.table({"x": [3, 1, 3]}), pa.table({"x": [1, 2]})]
+    tables[1] = tables[1].set_column(0, "x", tables[1]["x"].dictionary_encode())
+    assert read_all(read_source(write(tables, tmp_path)))["x"].tolist() == [3, 1, 3, 1, 2]
 
 
 def test_an_index_that_some_files_have_is_no_column(tmp_path):

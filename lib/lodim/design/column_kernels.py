@@ -12,6 +12,7 @@ from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
 BLOCK = 512
+MANY = 65_536  # numbers of a column from which kernels that read float32 as it is are worth theirs
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
 NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # what `moments` is of none
@@ -32,6 +33,12 @@ def weight_unit(weights):
     return float(weights.max())
 
 
+def as_real(values):
+    """A column as kernels read it: float64; float32 of many rows as it is."""
+    keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= MANY)
+    return read_only(values if keeps else values.astype(np.float64))
+
+
 def kernel_weights(weights, unit=1.0):
     """Weights (n,) as `moments` takes them, None for ones."""
     if weights is None:
@@ -39,24 +46,24 @@ def kernel_weights(weights, unit=1.0):
     return read_only(weights if unit == 1.0 else weights / unit)
 
 
-@njit(**_OPTIONS)
+@njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
 def scan(x, bad):
     """Flag the NaN of x in bad, (n,) bool; return their number and the first infinite row or -1."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
-        stop = min(start + BLOCK, x.size)
+        part = x[start : start + BLOCK]  # a place that is counted from 0 needs no look at its sign
         total = 0.0
-        for i in range(start, stop):
-            total += x[i] * 0.0
+        for i in range(part.size):
+            total += part[i] * 0.0
         if total == 0.0:
             continue
-        for i in range(start, stop):
-            if math.isnan(x[i]):
-                bad[i] = True
+        for i in range(part.size):
+            if math.isnan(part[i]):
+                bad[start + i] = True
                 n_nan += 1
-            elif math.isinf(x[i]) and infinite < 0:
-                infinite = i
+            elif math.isinf(part[i]) and infinite < 0:
+                infinite = start + i
     return n_nan, infinite
 
 
@@ -96,6 +103,48 @@ def moments(x, rows, weights):
     return total, mean, spread, least, greatest
 
 
+def column_moments(x, rows, weights):
+    """`moments` of a column as `as_real` has it, of many whole blocks without weights sooner."""
+    if x.size >= MANY and not (rows.size or weights.size or x.size % (4 * BLOCK)):
+        return moments_of_blocks(x)
+    return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
+
+
+@njit(**_OPTIONS)
+def moments_of_blocks(x):
+    """`moments` of whole blocks, bit for bit: four at a time, whose sums need not wait in turn."""
+    total, mean, spread = 0.0, 0.0, 0.0
+    least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
+    for start in range(0, x.size, 4 * BLOCK):
+        part = x[start : start + 4 * BLOCK]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        four = part.reshape(4, BLOCK)
+        for j in range(BLOCK):
+            s0 += four[0, j]
+            s1 += four[1, j]
+            s2 += four[2, j]
+            s3 += four[3, j]
+        c0, c1, c2, c3 = s0 / BLOCK, s1 / BLOCK, s2 / BLOCK, s3 / BLOCK
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(BLOCK):
+            d0, d1, d2, d3 = four[0, j] - c0, four[1, j] - c1, four[2, j] - c2, four[3, j] - c3
+            s0 += d0 * d0
+            s1 += d1 * d1
+            s2 += d2 * d2
+            s3 += d3 * d3
+        for first in range(0, 4 * BLOCK, TILE):
+            tile = part[first : first + TILE]
+            for i in range(TILE):
+                least[i] = min(least[i], tile[i])
+                greatest[i] = max(greatest[i], tile[i])
+        for center, block_spread in ((c0, s0), (c1, s1), (c2, s2), (c3, s3)):
+            delta = center - mean
+            total += BLOCK
+            mean += delta * (BLOCK / total)
+            spread += block_spread + delta * delta * ((total - BLOCK) * (BLOCK / total))
+    return total, mean, spread, least.min(), greatest.max()
+
+
 def merge_moments(parts):
     """Moments of all rows, (..., 5), from those of parts of them in order, by the same formula."""
     parts = iter(parts)
@@ -116,15 +165,26 @@ def merge_moments(parts):
 
 
 @njit(**_OPTIONS)
-def pack(x, rows, mean, scale, tiles, k):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); the largest size."""
-    size = np.zeros(TILE)  # of each place in a tile: one number alone would not vectorize
+def pack(x, rows, mean, scale, tiles, k, size):
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64).
+
+    size (64,) of float64 takes the largest size at each place in a tile, where one number alone
+    would not vectorize; it is made outside, as NumPy's functions in a kernel are compiled with it.
+    """
+    for j in range(TILE):
+        size[j] = 0.0
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
-        start = tile * TILE
+        start, out = tile * TILE, tiles[tile, k]
+        if not rows.size and start + TILE <= n:
+            part = x[start : start + TILE]
+            for j in range(TILE):
+                value = (part[j] - mean) / scale
+                size[j] = max(size[j], abs(value))
+                out[j] = value
+            continue
         for j in range(min(TILE, n - start)):
             value = x[rows[start + j]] if rows.size else x[start + j]
             value = (value - mean) / scale
             size[j] = max(size[j], abs(value))
-            tiles[tile, k, j] = value
-    return size.max()
+            out[j] = value

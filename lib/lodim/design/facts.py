@@ -10,9 +10,10 @@ import numpy as np
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
+    as_real,
+    column_moments,
     kernel_weights,
     merge_moments,
-    moments,
     read_only,
 )
 from lodim.design.columns import Column, as_float, as_levels, join_kinds, kind_of, take
@@ -99,7 +100,7 @@ def _learn(table, name, wanted):
 
 def _moments(table, column, known):
     """Moments of the numbers that are known; where gaps are to be filled, of those that count."""
-    values, rows, weights = read_only(as_float(column.values)), table.rows, table.weights
+    values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
             known = known & table.positive_weight
@@ -107,7 +108,7 @@ def _moments(table, column, known):
             return np.array(NO_ROWS)
         rows = read_only(rows[known] if rows.size else np.flatnonzero(known))
         weights = None if weights is None else weights[known]
-    return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
+    return np.array(column_moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
 def _extremes(table, column, found):
@@ -143,23 +144,31 @@ def of_values(table, name, values, n):
     return Facts(kind_of(column), n, n - table.n, n_known, **counted)
 
 
-def merge(parts):
-    """Facts of all rows from those of parts in order.
+def merge(columns):
+    """Facts of all rows of some columns, a list, from a list of those of parts in order for each.
 
     Raises
     ------
     DataError
-        The parts do not go together, or there are too many levels.
+        The parts of a column do not go together, or there are too many levels.
     """
-    if len(parts) == 1:
-        return parts[0]
+    if all(len(parts) == 1 for parts in columns):
+        return [parts[0] for parts in columns]
+    summed = [k for k, parts in enumerate(columns) if any(p.moments is not None for p in parts)]
+    found = {}
+    if summed:
+        of_parts = zip(*(columns[k] for k in summed), strict=True)
+        stacks = [[NO_ROWS if p.moments is None else p.moments for p in part] for part in of_parts]
+        found = dict(zip(summed, merge_moments(stacks), strict=True))
+    return [_merge(parts, found.get(k)) for k, parts in enumerate(columns)]
+
+
+def _merge(parts, moments):
     column = join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
     facts = Facts(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
-    summed = [part.moments for part in parts if part.moments is not None]
-    if summed:
-        facts = replace(facts, moments=merge_moments(summed))
-        facts = replace(facts, extremes=_merge_extremes(parts, facts.moments))
+    if moments is not None:
+        facts = replace(facts, moments=moments, extremes=_merge_extremes(parts, moments))
     return replace(facts, **_merge_levels(column, parts))
 
 

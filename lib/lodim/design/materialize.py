@@ -10,13 +10,15 @@ from lodim.design import columns, factors
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
+    as_real,
+    column_moments,
     kernel_weights,
-    moments,
     pack,
     read_only,
 )
 from lodim.design.table import expand_rows, known_rows
 from lodim.engine.blocks import each
+from lodim.engine.tiles import TILE
 from lodim.errors import DataError
 
 FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
@@ -68,7 +70,7 @@ def _known_sources(term, table, prepared):
     """The same for a table where nothing of the term is missing."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
-        yield read_only(columns.as_float(values)), table.rows
+        yield as_real(values), table.rows
         return
     sources = [prepared(part) for part in term]
     for choice in column_choices(term):
@@ -97,9 +99,11 @@ def write(terms, table, X, mean, scale, flat, prepared=None):
     prepared = prepared or Prepared(terms, table)
 
     def work(term, first):
+        size = np.empty(TILE)
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                _check_near(pack(x, rows, mean[k], scale[k], X, k), term, X.dtype)
+                pack(x, rows, mean[k], scale[k], X, k, size)
+                _check_near(size.max(), term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
@@ -122,7 +126,7 @@ def learn_moments(terms, table, known, prepared=None):
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
-                found[k] = moments(x, rows, weights)
+                found[k] = column_moments(x, rows, weights)
 
     _each(work, terms, table, len(known))
     return found
@@ -163,8 +167,8 @@ def _check_near(largest, term, dtype):
 def _known_moments(x, rows, weights):
     """Moments of the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
-        return moments(x, rows, weights)
+        return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
     if not at.size:
         return NO_ROWS
-    return moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
+    return column_moments(x, read_only(at), read_only(weights[at] if weights.size else weights))

@@ -68,7 +68,7 @@ def learn_facts(_, table, wanted):
 
 def merge_facts(found, wanted):
     """Facts of columns by name, from the lists of the parts in order."""
-    merged = map(known_facts.merge, map(list, zip(*found, strict=True)))
+    merged = known_facts.merge(list(zip(*found, strict=True)))
     return dict(zip(wanted.names, merged, strict=True))
 
 

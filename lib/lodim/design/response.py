@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim import forms
 from lodim.design import columns, factors, numeric_text
-from lodim.design.column_kernels import ALL, read_only, scan
+from lodim.design.column_kernels import ALL, as_real, read_only, scan
 from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.engine.blocks import each
@@ -308,7 +308,7 @@ def _flag(column, bad, index):
         return int(missing.sum())
     if column.values.dtype.kind in "iu":
         return 0
-    missing, infinite = scan(read_only(columns.as_float(column.values)), bad)
+    missing, infinite = scan(as_real(column.values), bad)
     if infinite >= 0:
         raise DataError(
             f"column {column.name!r} is infinite in row {index[infinite]!r}; "

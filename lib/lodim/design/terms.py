@@ -101,10 +101,8 @@ def _computed_levels(keys, parts, fills):
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
-    return {
-        (None, code): known_facts.merge(of_parts)
-        for code, of_parts in zip(codes, zip(*found, strict=True), strict=True)
-    }
+    merged = known_facts.merge(list(zip(*found, strict=True)))
+    return {(None, code): facts for code, facts in zip(codes, merged, strict=True)}
 
 
 def _count_computed(_, table, codes, fills):

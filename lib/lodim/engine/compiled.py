@@ -86,6 +86,15 @@ def njit(*signatures, **options):
     return compiled
 
 
+def inlined(**options):
+    """njit for what kernels alone call: inlined by force, without an entry for Python.
+
+    That entry is half of what a small function costs to compile. Python must not call it: numba
+    would jump to nowhere.
+    """
+    return njit(**options, forceinline=True, no_cpython_wrapper=True)
+
+
 @lru_cache(maxsize=1)
 def _folder():
     """A temporary folder for kernels that is the user's alone, or None; says so, once."""

@@ -124,7 +124,7 @@ def preference(problem, name, values, *, most_draws=None):
     return float(-mean / error) if error > 0.0 else np.inf
 
 
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
+def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """The problem with settings chosen by held-out deviance, and the table of points tried.
 
     The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
@@ -139,13 +139,14 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0):
     spread : standard errors by which losses may differ and weigh much the same
     parts : of a step between two penalties, in log: halves by default
     tie : the least s: losses that differ by less are as good as equal
+    runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
     """
     grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
     points = _points(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     settings = [_settings_at(problem, point) for point in points]
-    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws)
+    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
@@ -290,9 +291,9 @@ def cv(
     all rows. The mean weighs folds by their rows' weights;
     its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
-    more than two standard errors behind the best goes no further, nor one whose last 15 stages (2
-    of proset) have lowered its loss by no more than a twentieth of a standard error; its row shows
-    the stages it had.
+    more than two standard errors behind the best goes no further, nor one that after any stage is
+    more than four behind and rises, nor one whose last 15 stages (2 of proset) have lowered its
+    loss by no more than a twentieth of a standard error; its row shows the stages it had.
     Of streamed data of more than 65,536 rows whole blocks of 4,096 rows go to the folds, at random.
     Nothing is copied: held-out rows have a weight of zero, features keep the centre and scale of
     all rows, and points and folds follow one another, without a race.

@@ -114,6 +114,9 @@ def path(
     elif n_lambda is not None or lambda_min_ratio is not None:
         raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
     lambdas = _decreasing(lambdas)
+    if problem.spec.validate:
+        largest = replace(problem.settings, **{penalty: float(lambdas[0])})
+        problem.spec.validate(replace(problem, settings=largest))
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
     with showing(progress):

@@ -1,9 +1,9 @@
 """Racing: held-out losses of settings stage by stage, and which settings go on."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from lodim import progress
 from lodim.design.batch import SplitsInPlace
@@ -11,6 +11,8 @@ from lodim.engine.blocks import single_blas, sum_rows
 
 NO_GAIN = 0.05  # standard errors: stages that lower the loss by no more have gained nothing
 HEAT = 10  # stages between two comparisons of the runs, at most
+BEHIND = 2.0  # standard errors behind the lowest loss: a run leaves after a heat
+FAR_BEHIND = 4.0  # where its loss rises it leaves at once
 
 
 def deviance(family, y, weight, score):
@@ -33,12 +35,14 @@ def absolute(family, y, weight, score):
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
-def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
+def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Held-out losses of each point, a list with a row a stage: see StageLosses.rows.
 
     splits : [(Batch, Batch)], training and held-out rows, the folds of one draw after the other;
     points : settings. Points that differ in their number of
     stages, or in their budget, alone share one run.
+    runs : dict of StageLosses by settings, of the same splits, to which those of the points are
+    added: what was fitted before is not fitted again
     """
     spec = problem.spec
     name = spec.stage_setting or spec.shared_setting
@@ -46,10 +50,11 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1):
     for point in points:
         key, value = _without(point, name)
         served.setdefault(key, set()).add(value)
-    runs = {
-        key: StageLosses(problem, splits, *_run_settings(spec, key, values), loss, draws)
-        for key, values in served.items()
-    }
+    runs = {} if runs is None else runs
+    for key, values in served.items():
+        if key not in runs:
+            how = _run_settings(spec, key, values)
+            runs[key] = StageLosses(problem, splits, *how, loss, draws)
     with progress.showing(problem.progress):
         if isinstance(splits, SplitsInPlace):
             _in_turn(list(runs.values()))
@@ -84,20 +89,34 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 
 
 def _race(runs, n_jobs):
-    """Advance all runs by some stages at a time until none is left.
+    """Fit a stage of all runs at a time until none is left.
 
-    A run that chooses its own number of stages leaves early when its loss is more than two standard
-    errors above the lowest of all: it will not win, and may have a hundred stages to go.
+    A run that chooses its own number of stages leaves early where it will not win, and may have a
+    hundred stages to go: where after a heat its loss is more than two standard errors above the
+    lowest of all by then; or after any stage more than four, if it is rising.
     """
-    running, heat = runs, min(HEAT, runs[0].patience)
-    folds = sum(len(run.splits) for run in runs)
-    with single_blas(), progress.bar(folds, "cross-validation") as bar:
+    heat = min(HEAT, runs[0].patience)
+    running = [run for run in runs if not run.finished]
+    folds = sum(len(run.splits) for run in running)
+    with (
+        single_blas(),
+        progress.bar(folds, "cross-validation") as bar,
+        ThreadPoolExecutor(n_jobs) as pool,
+    ):
+        for_each = pool.map if n_jobs > 1 else map
         while running:
-            work = (delayed(run.advance)(heat, bar) for run in running)
-            Parallel(n_jobs=n_jobs, backend="threading")(work)
-            loss, error = min((run.lowest for run in runs), key=lambda pair: pair[0])
-            limit = loss + 2.0 * error
-            left = [r for r in running if not (r.finished or (r.patient and r.last > limit))]
+            # The last penalties are the smallest, whose fits take longest.
+            tasks = [(run, part, bar) for run in reversed(running) for part in run.parts(n_jobs)]
+            list(for_each(lambda task: StageLosses.advance(*task), tasks))
+            for run in running:
+                run.close_stage()
+            stage = len(running[0].rows)
+            loss, error = min((run.lowest(stage) for run in runs), key=lambda pair: pair[0])
+            for run in running:
+                far = BEHIND if stage % heat == 0 else FAR_BEHIND
+                if run.patient and (stage % heat == 0 or run.rises):
+                    run.behind = run.means[-1] > loss + far * error
+            left = [run for run in running if not run.finished]
             bar.update(sum(len(run.splits) for run in running if run.staged and run not in left))
             running = left
 
@@ -143,28 +162,35 @@ class StageLosses:
         self.patient, self.patience = n_stages is None, problem.spec.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
-        self.of_rows = [np.zeros(0)] * len(splits)
+        self.of_rows, self.row = [np.zeros(0)] * len(splits), [None] * len(splits)
+        self.means, self.errors, self.behind = [], [], False
         self.draws, self.staged = draws, problem.spec.stage_setting is not None
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
         self.begin, self.settings = problem.spec.fit_stages, settings
         self.fits = [None] * len(splits)
 
-    def advance(self, stages, bar):
-        """Fit up to `stages` further stages.
+    def parts(self, n):
+        """Up to n parts of the folds, which may be advanced side by side."""
+        return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
+
+    def advance(self, folds, bar):
+        """Fit a further stage of some folds.
 
         Where a model has no stages, the first one is all of its work, and each fold of it a step
         of the bar.
         """
-        for _ in range(stages):
-            if self.finished:
-                return
-            row = []
-            for k in range(len(self.splits)):
-                row.append(self._advance_fold(k))
-                if not (self.staged or self.rows):
-                    bar.update(1)
-            self.rows.append(row)
+        for k in folds:
+            self.row[k] = self._advance_fold(k)
+            if not (self.staged or self.rows):
+                bar.update(1)
+
+    def close_stage(self):
+        """Note the losses of a stage of which all folds have been advanced."""
+        self.rows.append(list(self.row))
+        mean = fold_means(self.rows[-1:])[0]
+        self.means.append(mean)
+        self.errors.append(standard_error(np.array(self.row), mean, self.draws))
 
     def _advance_fold(self, k):
         """A further stage of a fold, and its row of `rows`."""
@@ -178,7 +204,8 @@ class StageLosses:
     def complete(self, bar):
         """Fit all stages: fold after fold, or side by side where their number is open."""
         while self.patient and not self.finished:
-            self.advance(1, bar)
+            self.advance(range(len(self.splits)), bar)
+            self.close_stage()
         columns = []
         for k in () if self.patient else range(len(self.splits)):
             columns.append([self._advance_fold(k) for _ in range(self.most)])
@@ -190,25 +217,23 @@ class StageLosses:
     @property
     def finished(self):
         """Whether there is nothing more to fit."""
-        if len(self.rows) >= self.most:
+        if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):
             return False
-        loss, error = self.lowest
-        as_low = np.flatnonzero(fold_means(self.rows) <= loss + NO_GAIN * error)[0]
+        loss, error = self.lowest()
+        as_low = np.flatnonzero(np.array(self.means) <= loss + NO_GAIN * error)[0]
         return len(self.rows) - 1 - as_low >= self.patience
 
     @property
-    def last(self):
-        """Mean after the last stage so far."""
-        return fold_means(self.rows[-1:])[0]
+    def rises(self):
+        """Whether the mean after the last stage so far is not the lowest."""
+        return self.means[-1] > min(self.means)
 
-    @property
-    def lowest(self):
-        """Lowest mean so far, and its standard error."""
-        means = fold_means(self.rows)
-        at = int(np.argmin(means))
-        return means[at], standard_error(np.array(self.rows[at]), means[at], self.draws)
+    def lowest(self, stages=None):
+        """Lowest mean so far, or of the first stages, and its standard error."""
+        at = int(np.argmin(self.means[:stages]))
+        return self.means[at], self.errors[at]
 
 
 def fold_row(test, each):

@@ -98,7 +98,8 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     j = (newest + 1) % memory
     for k in range(at.size):
         S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
-    if _dot(S[j], Y[j]) <= 1e-10 * _dot(Y[j], Y[j]):
+    size = _dot(Y[j], Y[j])
+    if size == 0.0 or _dot(S[j], Y[j]) <= 1e-10 * size:  # squares may vanish where Y does not
         return min(pairs, memory - 1), newest
     return min(pairs + 1, memory), j
 
@@ -134,7 +135,7 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
         largest = max(largest, abs(slope[c, k]))
     _direction(slope[c], S[c], Y[c], pairs, newest, alpha, direction[c])
     for k in range(l1.size):
-        if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+        if l1[k] > 0.0 and theta[c, k] == 0.0 and direction[c, k] * slope[c, k] > 0.0:
             direction[c, k] = 0.0
     if _dot(direction[c], slope[c]) >= 0.0:
         pairs, newest = 0, -1
@@ -183,7 +184,11 @@ def advance(
             v += l1[k] * abs(trial[c, k])
         started = history[c, 0] >= 0
         gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
-        if started and not v <= best[c] + ARMIJO * gain + precision * abs(best[c]):
+        if started and not v <= best[c] + ARMIJO * min(gain, 0.0) + precision * abs(best[c]):
+            # Where a whole step across zeros has failed, no parameter goes against its slope.
+            for k in range(l1.size):
+                if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
+                    direction[c, k] = 0.0
             step[c] = _shorter(step[c], gain, v - best[c] - gain)
             if step[c] < SMALLEST_STEP:
                 # Where a whole step promises no more than rounding there is nothing left to find.
@@ -220,8 +225,9 @@ def lbfgs(
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
 
     Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
-    Gao 2007). The problems share each pass over the data but nothing else: each has its own step
-    and history, and leaves when it is done.
+    Gao 2007), but for the direction: parameters that are not zero may go against their own slope as
+    long as whole steps lower the value. The problems share each pass over the data but nothing
+    else: each has its own step and history, and leaves when it is done.
 
     Parameters
     ----------

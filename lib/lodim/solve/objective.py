@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 
 DAMPING = 0.01  # of the largest curvature, added to all: the sample hardly knows the flat ones
 
@@ -121,7 +121,7 @@ def _cholesky(H, damping):
     return L
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)
+@inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def solve_lower(L, x):
     """L^-1 x of (d, d) and (d,), in place of x."""
     for i in range(x.size):
@@ -131,7 +131,7 @@ def solve_lower(L, x):
         x[i] = rest / L[i, i]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)
+@inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def solve_upper(L, x):
     """L'^-1 x of (d, d) and (d,), in place of x."""
     for i in range(x.size - 1, -1, -1):

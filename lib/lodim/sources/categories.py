@@ -9,7 +9,8 @@ from lodim.sources.schemas import arrow
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Levels of each column of categories over all pieces, in the order in which they appear.
 
-    A file's categories come in their order, those that no row has among them.
+    A file's categories come in their order, those that no row has among them. Where it has no more
+    than their values, as Parquet has of numbers, they are in the order of the values.
 
     Parameters
     ----------
@@ -19,13 +20,19 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}
+    without_order = set()
     tables = (table for piece in pieces for table in piece.tables(names)) if names else ()
     for table in tables:
         for name in names:
-            arrays = (one for one in table[name].chunks if is_dictionary(one.type))
-            for array in arrays:
-                levels[name].update(dict.fromkeys(array.dictionary.drop_null().to_pandas()))
-    return {name: list(found) for name, found in levels.items()}
+            for array in table[name].chunks:
+                known = is_dictionary(array.type)
+                values = (array.dictionary if known else array.unique()).drop_null()
+                levels[name].update(dict.fromkeys(values.to_pandas()))
+                without_order |= set() if known or not len(values) else {name}
+    return {
+        name: sorted(found) if name in without_order else list(found)
+        for name, found in levels.items()
+    }
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:

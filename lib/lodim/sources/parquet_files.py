@@ -1,5 +1,6 @@
 """Parquet files: a piece is a run of row groups of one file."""
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,4 +41,21 @@ def _outline(file: FileState) -> tuple[Any, list[int]]:
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
-        return opened.schema_arrow, counts
+        return _as_written(opened.schema_arrow, footer.metadata or {}), counts
+
+
+def _as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
+    """The schema with the categories that were written, of numbers too.
+
+    Parquet has the values of categories, and pyarrow makes categories of texts alone again; the
+    types that were written are among the notes of a file.
+    """
+    pa = arrow()
+    if b"ARROW:schema" not in notes:
+        return schema
+    written = pa.ipc.read_schema(pa.py_buffer(b64decode(notes[b"ARROW:schema"])))
+    for i, (now, then) in enumerate(zip(schema, written, strict=True)):
+        if pa.types.is_dictionary(then.type) and then.type.value_type == now.type:
+            levels = pa.dictionary(pa.int32(), now.type, then.type.ordered)
+            schema = schema.set(i, now.with_type(levels))
+    return schema

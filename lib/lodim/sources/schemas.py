@@ -136,7 +136,11 @@ def _pandas_metadata(schema: Any) -> dict[str, Any]:
 
 def cast_table(table: Any, schema: Any) -> Any:
     """The table with the types of a schema, its columns in their order."""
-    table = table.select(schema.names)
+    table, is_dictionary = table.select(schema.names), arrow().types.is_dictionary
+    for i, (now, wanted) in enumerate(zip(table.schema, schema, strict=True)):
+        if is_dictionary(wanted.type) and not is_dictionary(now.type):
+            values = table[i].cast(wanted.type.value_type)
+            table = table.set_column(i, now.name, values.dictionary_encode())
     if table.schema.types != schema.types:
         return table.cast(schema, safe=False)
     return table.replace_schema_metadata(schema.metadata)

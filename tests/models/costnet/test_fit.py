@@ -23,7 +23,8 @@ DEPENDS = {
     "glucose": ["blood draw"], "lactate": ["blood draw"],
 }  # fmt: skip
 SERIES = {"bp": ["bp_inv", "bp_cuff"]}
-ASKED = {"costs": COSTS, "depends_on": DEPENDS, "alternatives": SERIES, "n_lambda": 30}
+ALONE = {"costs": COSTS, "depends_on": DEPENDS, "alternatives": SERIES}
+ASKED = ALONE | {"n_lambda": 30}
 KINDS = ("gaussian", "binomial", "multinomial")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -56,7 +57,9 @@ _fits: dict = {}
 def fit_of(kind, **changes):
     key = kind, tuple(sorted(changes.items()))
     if key not in _fits:
-        _fits[key] = ld.costnet("y ~ .", patients(kind), **ASKED | changes)
+        _fits[key] = ld.costnet(
+            "y ~ .", patients(kind), **(ALONE if "lambda_" in changes else ASKED) | changes
+        )
     return _fits[key]
 
 
@@ -254,7 +257,7 @@ def test_lambda_picks_a_penalized_model(kind):
         assert one.at(3.1).settings.lambda_ is None
         assert one.cost == path["cost"][k] and one.dev_ratio == pytest.approx(path["dev_ratio"][k])
         assert "not refitted" in str(one) and "shrunken" in str(one.summary())
-    alone = ld.costnet("y ~ .", patients(kind), **ASKED, lambda_=float(path["lambda_"][10]))
+    alone = ld.costnet("y ~ .", patients(kind), **ALONE, lambda_=float(path["lambda_"][10]))
     np.testing.assert_allclose(
         alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
     )
@@ -276,7 +279,7 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
     ]:
         with pytest.raises(ld.ArgumentError, match=words):
             call()
-    alone = ld.costnet("y ~ .", df, **ASKED, lambda_=0.1)
+    alone = ld.costnet("y ~ .", df, **ALONE, lambda_=0.1)
     for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph"),
                  alone.prices, lambda: alone.staged(df)):  # fmt: skip
         with pytest.raises(ld.ArgumentError, match="no price list"):
@@ -555,13 +558,13 @@ def test_cv_searches_all_rows_once(kind, monkeypatch):
 
 def test_cv_over_other_settings():
     df = patients(n=120)
-    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, grid={"lambda_": [1.0, 0.1, 0.01]})
+    cv = ld.cv(ld.costnet, "y ~ .", df, **ALONE, folds=3, grid={"lambda_": [1.0, 0.1, 0.01]})
     assert list(cv.tidy()["lambda_"]) == [1.0, 0.1, 0.01] and cv.best.step.rule == "penalized"
     both = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3,
                  grid={"rules": ["lasso", "greedy"], "budget": [1.1, 8]})  # fmt: skip
     assert list(both.tidy()["rules"]) == ["lasso", "lasso", "greedy", "greedy"]
     with pytest.raises(ld.ArgumentError, match="either a budget or lambda_"):
-        ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, grid={"lambda_": [1.0], "budget": [1.0]})
+        ld.cv(ld.costnet, "y ~ .", df, **ALONE, folds=3, grid={"lambda_": [1.0], "budget": [1.0]})
 
 
 def test_path():
@@ -570,8 +573,30 @@ def test_path():
     frame = path.glance()
     assert len(path.fits) == 8 and (np.diff(frame["dev_ratio"]) >= -1e-9).all()
     assert path.fits[0].cost == 0 and path.fits[-1].cost > 10
-    whole = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 8}, lambdas=path.lambdas, budget=1)
+    whole = ld.costnet("y ~ .", df, **ALONE, lambdas=path.lambdas, budget=1)
     np.testing.assert_allclose(whole.path()["dev_ratio"], frame["dev_ratio"], atol=1e-5)
+
+
+def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
+    df = patients(n=120)
+    grid = {"lambda_": [1.0, 0.1]}
+    for call, words in (
+        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "lambda_ or rules"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5), "or n_lambda"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "or relax"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "or n_lambda"),
+    ):
+        with pytest.raises(ld.ArgumentError, match=words):
+            call()
+    fit = ld.costnet("y ~ .", df, **ALONE, n_lambda=9, relax=1.0, control={"criterion": "bic"})
+    one = fit.at(lambda_=0.3).update(df)
+    assert one.arguments["n_lambda"] == 100 and one.arguments["control"] is None
+    assert one.predict(df).equals(
+        ld.costnet("y ~ .", df, **ALONE, lambda_=one.step.lambda_).predict(df)
+    )
+    assert fit.update(df, lambda_=1.0).settings.lambda_ == 1.0
+    with pytest.raises(ld.ArgumentError, match="either lambda_ or n_lambda"):
+        fit.update(df, lambda_=1.0, n_lambda=7)
 
 
 def test_cvxpy_solves_the_same_path():

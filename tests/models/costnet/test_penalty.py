@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.special
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
@@ -139,6 +140,44 @@ def test_free_columns_that_are_all_but_one_hold_no_path_up(name, apart):
     rough, exact = (path.objective[:m] for path in paths)
     lacks = rough - exact
     assert (lacks <= paths[0].gap[:m] + 1e-11).all()
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize("name", FAMILIES[:2])
+def test_a_free_column_that_differs_by_little_is_kept(name, apart):
+    rng = np.random.default_rng(5)
+    one, other, priced = rng.standard_normal((3, 300))
+    X = np.column_stack([one, one + apart * other, priced])
+    y = response(name, one + other, rng)
+    groups = Groups.from_network(network_of([()] * 3, np.array([0.0, 0.0, 1.0])), p=3)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    path = penalty_path(batch_of(X, y), families.make(name, 2), groups, n_lambda=5)
+    assert path.converged.all() and not path.coef[0, 2].any()
+    Q = np.linalg.qr(np.column_stack([np.ones(300), X[:, :2]]))[0][:, : 3 if apart else 2]
+    if name == "gaussian":
+        least = np.mean((y - Q @ np.linalg.lstsq(Q, y)[0]) ** 2)
+    else:
+        least = sm.GLM(y, Q, family=sm.families.Binomial()).fit(tol=1e-13).deviance / 300
+    assert path.null_deviance == pytest.approx(least, rel=1e-7)
+    assert path.deviance[0] == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_priced_columns_that_free_ones_determine_are_zero_at_once(name):
+    rng = np.random.default_rng(6)
+    one, other, third = rng.standard_normal((3, 200))
+    X = np.column_stack([one, other, one - 2.0 * other, one + other + 1.0, third])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = response(name, one - other + 0.3 * third, rng)
+    cost = np.array([0.0, 0.0, 1.0, 2.0, 1.0])
+    for columns in ([0, 1, 2, 3], [0, 1, 2, 3, 4]):
+        groups = Groups.from_network(network_of([()] * len(columns), cost[columns]), p=len(columns))
+        path = penalty_path(batch_of(X[:, columns], y), families.make(name, 3), groups)
+        assert path.converged.all() and np.abs(path.coef[:, 2:4]).max() == 0.0
+        assert path.coef[-1, 4:].all() and path.n_iter.max() < 50
+        if len(columns) == 4:
+            assert path.n_iter.max() <= 2
+            np.testing.assert_allclose(path.deviance, path.null_deviance, rtol=1e-12)
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])

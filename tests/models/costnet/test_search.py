@@ -1,7 +1,7 @@
 """The price list of costnet: refits, rules, bounds and budgets against naive references."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,7 +32,7 @@ from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
 from lodim.models.costnet.search.moves import local_search
-from lodim.models.costnet.search.refit import Quadratic, Refits
+from lodim.models.costnet.search.refit import RECENT, Quadratic, Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
 
@@ -151,6 +151,30 @@ def test_binomial_refits_agree_with_statsmodels():
     fit = refits(on)
     np.testing.assert_allclose(np.append(fit.intercept, fit.coef), peer.params, atol=2e-5)
     assert fit.deviance == pytest.approx(peer.deviance / weights.sum(), rel=1e-8)
+
+
+def test_refits_that_start_close_to_their_end_go_there():
+    rng = np.random.default_rng(7)
+    X = np.exp(1.5 * rng.normal(size=(400, 40)))  # rows of high leverage: slopes bend fast
+    y = (rng.random(400) < 1.0 / (1.0 + np.exp(1.0 - 0.4 * X[:, 0]))).astype(float)
+    data = SearchData.from_batch(batch_of(X, y), Binomial())
+    refits = Refits.from_data(data)
+    refits(np.arange(4))
+    for j in range(4, 40):  # columns of noise move the others a little
+        on = np.array([0, 1, 2, 3, j])
+        fit, alone = refits(on), Refits.from_data(data)(on)
+        np.testing.assert_allclose(fit.coef, alone.coef, rtol=0.0, atol=1e-8)
+
+
+def test_a_refit_looks_for_its_start_among_the_newest_alone():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(64, 12))
+    y = (X[:, 0] + rng.normal(size=64) > 0).astype(float)
+    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), Binomial()))
+    supports = [np.array(on) for on in combinations(range(12), 4)]
+    made = [refits(on) for on in supports]
+    assert len(made) > len(refits.likely) == RECENT
+    assert refits.likely[-1][2] is made[-1]
 
 
 def test_multinomial_refits_agree_with_statsmodels():

@@ -91,11 +91,39 @@ def test_newton_ends_at_minima_within_rounding(loss):
         assert (compiled(end.theta + 1e-3 * way, np.arange(3))[0] > value).all()
 
 
+@pytest.mark.parametrize("b", [1.0, -1.0])
+@pytest.mark.parametrize("beta", [1.0, 10.0])
+def test_newton_soon_ends_at_a_line_where_that_is_best(b, beta):
+    """Its intercept has no end, and what `a` makes good beside it lies along a curve."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(318, 6))
+    X -= X.mean(axis=0)
+    y = 0.03 * X @ rng.normal(size=6) + 0.3 * rng.normal(size=318)
+    Z = tiles.pack(X)
+    rows = (tiles.pad(v, len(Z)) for v in (y, np.zeros(318), np.full(318, 1.0 / 318)))
+    penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(6, 1.0 / 6)], 1.8, 0.0)
+    made = BoostObjective(Z, *rows, np.array([b]), (beta, SOFTPLUS, SQUARED), penalty, 1)
+    start = np.r_[-0.1, 0.0, 0.05 * rng.normal(size=6)][None]
+    end = by_newton(made, start, 500, 1e-8, 1e-12)
+    A = X.T @ X / 318 + 0.3 * np.eye(6)
+    line = np.linalg.solve(A, X.T @ (y - y.mean()) / 318)
+    least = np.var(y) - line @ A @ line
+    assert end.converged.all() and end.n_eval < 40
+    np.testing.assert_allclose(end.value, least, rtol=1e-10)
+
+
 def test_newton_says_where_it_was_cut_short():
     compiled, start = objective(LOGISTIC)
     end = by_newton(compiled, start, 4, 1e-12)
     assert not end.converged.any() and end.n_eval <= 5
     assert (end.value <= compiled(start, np.arange(3))[0]).all()
+
+
+def test_iterations_count_from_the_start():
+    """Those before starts are compared too: a boost that has come to its end by then says so."""
+    log = ld.gbmap("mpg ~ .", ld.data("autompg"), m=3, lambda_=0.1).log
+    assert log["converged"].all() and (log["n_iter"] > 1).all()
+    assert (log["n_iter"] < log["n_eval"]).all()
 
 
 def test_a_deep_fit_holds_still_under_rounding():

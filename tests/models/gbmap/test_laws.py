@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
 import lodim as ld
 
@@ -106,6 +106,19 @@ def test_identity_with_l1_is_the_lasso():
     peer = Lasso(alpha=0.8 / (2 * P), tol=1e-12, max_iter=10**6).fit(standardized(), y / scale)
     np.testing.assert_allclose(one.tidy()["std_estimate"], scale * peer.coef_, atol=1e-5)
     assert one.df == np.count_nonzero(peer.coef_) < P
+
+
+def test_identity_of_more_columns_than_rows_converges_by_default():
+    few = make(n=40, p=90)
+    one = ld.gbmap("y ~ . - c - k", few, activation="identity", l1_ratio=0.5, lambda_=1.0, m=1)
+    y, X = few["y"].to_numpy(), few.drop(columns=["y", "c", "k"]).to_numpy()
+    Z, alpha = (
+        (X - X.mean(axis=0)) / X.std(axis=0),
+        0.75 / 90,
+    )  # as above; the ridge's is lambda / p
+    peer = ElasticNet(alpha=alpha, l1_ratio=1 / 3, tol=1e-14, max_iter=10**6).fit(Z, y / y.std())
+    assert one.converged and one.df == np.count_nonzero(peer.coef_) < 90
+    np.testing.assert_allclose(one.tidy()["std_estimate"] / y.std(), peer.coef_, atol=2e-5)
 
 
 @pytest.mark.parametrize("response", ["y", "c"])

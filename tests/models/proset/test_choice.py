@@ -35,11 +35,26 @@ def test_folds_are_drawn_until_the_choice_is_clear():
     """Not clear: a centre between two values, draws that disagree, a doubtful null model."""
     inside, between = [9.0, 9.0, 1.0, 9.0, 9.0], [9.0, 9.0, 1.0, 1.0, 9.0]
     left, right = [9.0, 1.0, 1.02, 9.0, 9.0], [9.0, 9.0, 1.0, 9.0, 9.0]
-    assert choice._is_clear(*of_draws(draw(inside), draw(inside)))
-    assert not choice._is_clear(*of_draws(draw(between), draw(between)))
-    assert not choice._is_clear(*of_draws(draw(left), draw(right)))
-    assert not choice._is_clear(*of_draws(*[draw(inside, 0.012)] * 2))
-    assert choice._is_clear(*of_draws(*[draw(inside, 0.012)] * 200))
+    assert choice._is_clear(*of_draws(draw(inside), draw(inside)), 8)
+    assert not choice._is_clear(*of_draws(draw(between), draw(between)), 8)
+    assert not choice._is_clear(*of_draws(draw(left), draw(right)), 8)
+    doubtful = draw(inside, 0.012)
+    assert not choice._is_clear(*of_draws(*[doubtful] * 2), 8)
+    assert choice._is_clear(*of_draws(*[doubtful] * 200), 1000)
+
+
+def test_draws_that_could_not_change_the_choice_are_left_out():
+    """The centre is a tenth of a step from where the next value is nearer: little, of five draws
+    of very many, and enough where five are nearly all.
+    """
+    losses, gains = of_draws(*[draw([9.0, 9.0, 1.0, 1.0143, 9.0])] * 5)
+    assert choice._centre(losses) == pytest.approx(2.4, abs=0.01)
+    assert [choice._is_clear(losses, gains, most) for most in (5, 6, 8, 100)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_draws_are_two_at_least_and_hold_out_few_rows():

@@ -172,28 +172,32 @@ def test_pandas_order_does_not_matter_for_prototypes():
 # Candidates that are left out for a while --------------------------------------------------------
 
 
+@pytest.mark.parametrize("D", [1, 12])
 @pytest.mark.parametrize("rounds", [(), (2, 3), (6,)])
-def test_candidates_left_out_come_back(rounds, monkeypatch):
-    """Whatever is left out on the way, the end is that of SciPy's least squares with w >= 0."""
+def test_what_is_left_out_comes_back(rounds, D, monkeypatch):
+    """Whatever is left out on the way, the end is that of SciPy's least squares with theta >= 0."""
     rng = np.random.default_rng(4)
     A = rng.normal(size=(30, 42))
     y = A[:, 1:-1] @ np.where(rng.random(40) < 0.3, rng.random(40), 0.0) + rng.normal(size=30)
     asked = []
 
-    def function(t, among):
-        kept = np.ones(40, bool) if among is None else among
-        asked.append(kept.sum())
-        assert not t[1:-1][~kept].any()
+    def function(t, kept):
+        kept = np.ones(42, bool) if kept is None else kept
+        asked.append(kept)
+        assert not t[~kept].any()
         r = A @ t - y
         gradient = A.T @ r + 1e-3 * t
-        gradient[1:-1] *= kept  # what is left out has no part of the loss's gradient
+        gradient *= kept  # what is left out has no part of the loss's gradient
         return 0.5 * r @ r + 5e-4 * t @ t, gradient
 
     monkeypatch.setattr(estimate, "ROUNDS", rounds)
     stop = {"tol": 1e-9, "ftol": 0.0, "patience": 5, "precision": 0.0}
-    end = estimate._descend(function, np.ones(42), np.zeros(42), 1, 3000, stop)
+    end = estimate._descend(function, np.ones(42), np.zeros(42), D, 3000, stop)
     ridge = np.vstack([A, np.sqrt(1e-3) * np.eye(42)])
     expected, _ = nnls(ridge, np.append(y, np.zeros(42)))
     assert end.converged[0]
     np.testing.assert_allclose(end.theta[0], expected, atol=1e-6)
-    assert (min(asked) < 40) == bool(rounds)
+    left_out = ~np.array(asked)
+    assert left_out[:, D:].any() == bool(rounds)  # candidates
+    assert left_out[:, :D].any() == (len(rounds) > 1)  # features
+    assert not left_out[:, -1].any()

@@ -199,20 +199,31 @@ def test_values_that_differ_by_rounding_are_one():
 
 
 @pytest.mark.parametrize(
-    "response, arguments", [("y", {}), ("k", {}), ("y", {"serve": "ratio", "lambda_": 0.1})]
+    "response, arguments",
+    [
+        ("y", {}),
+        ("k", {}),
+        ("y", {"serve": "ratio", "lambda_": 0.1}),
+        ("k", {"serve": "ratio"}),
+        ("k", {"lambda_": 0.3, "order": "t"}),
+        ("k", {"lambda_": 0.3, "limits": {"hard": True}, "max_dim": 1}),
+        ("k + y", {"lambda_": 0.3}),
+        ("", {"n_clusters": 3}),
+    ],
 )
-def test_rows_of_weight_zero_do_not_say_what_rounding_is(response, arguments):
+def test_rows_of_weight_zero_say_nothing_wherever_they_lie(response, arguments):
+    """Neither what rounding is, nor the unit of distances, the penalty, or which rows follow."""
     rng = np.random.default_rng(3)
     df = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(w=1.0)
     df["y"] = df["a"] + np.tanh(2 * df["b"]) + 0.3 * rng.normal(size=60)
-    df["k"] = np.where(df["y"] > 0, "p", "q")
-    far = df.assign(a=1e6 * (1.0 + df["a"] ** 2), y=1e5, w=0.0)
+    df["k"], df["t"] = np.where(df["y"] > 0, "p", "q"), rng.permutation(60)
+    far = df.assign(a=1e6 * (1.0 + df["a"] ** 2), y=1e5, w=0.0, t=df["t"] + 0.5)
+    near = df.assign(a=df["a"] - 1e-9, w=0.0, t=60.0)
     one, other = (
-        ld.ripr(f"{response} ~ a + b + c", data, weights="w", **arguments)
-        for data in (df, pd.concat([df, far], ignore_index=True))
+        ld.ripr(f"{response} ~ a + b + c", data, weights="w", threads=1, **arguments)
+        for data in (df, pd.concat([near, df, far], ignore_index=True))
     )
-    kind = "prob" if response == "k" else "response"
-    np.testing.assert_allclose(other.predict(df, kind), one.predict(df, kind), rtol=1e-12)
+    assert (other.predict(df) == one.predict(df)).all(axis=None)
 
 
 def test_a_scaled_copy_makes_no_view_with_its_original():

@@ -192,7 +192,8 @@ def _pool(batch, family, settings, path=None, lambdas=None):
         raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
     criterion = "deviance" if "exact" in settings.rules else settings.criterion
     budget = max(limits, default=np.inf)
-    search = make_search(batch, family, network, budget, criterion, paths["group"])
+    how = criterion, paths["group"], settings.threads
+    search = make_search(batch, family, network, budget, *how)
     asked = {
         rule: settled(paths.get(rule, paths["group"]), search)
         for rule in ("group", "lasso")
@@ -234,10 +235,10 @@ def _limits(settings):
     return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 
-def make_search(batch, family, network, budget, criterion, path=None):
+def make_search(batch, family, network, budget, criterion, path=None, threads=None):
     """The Search that the rules share; nodes that `path` uses are kept of a wide problem."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
-    data = SearchData.from_batch(batch, family, space.columns)
+    data = SearchData.from_batch(batch, family, space.columns, threads)
     sample = data.sample()
     refits = final = Refits.from_data(sample)
     if sample is not data:

@@ -14,6 +14,7 @@ from lodim.fitting.fit import Fit
 from lodim.models.costnet import equation, page, price_list, report, state
 from lodim.models.costnet.price_list import ListedModel
 from lodim.models.costnet.search.candidates import affordable
+from lodim.models.costnet.settings import OF_PRICE_LIST, UNUSED
 
 
 class CostnetFit(Fit):
@@ -624,6 +625,16 @@ class CostnetFit(Fit):
         refitted = self.levels is not None and self.step.df > 0 and self.step.relax == 1.0
         # A row that gives its class less has this deviance or more by itself.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
+
+    def _call_arguments(self, changes):
+        """As of every fit, without what a lambda_ or lambdas leave without effect."""
+        arguments = super()._call_arguments(changes)
+        for other, names in UNUSED.items():
+            if arguments[other] is not None:
+                usual = {name: OF_PRICE_LIST[name] for name in names if name in arguments}
+                control = {k: v for k, v in (arguments["control"] or {}).items() if k not in names}
+                arguments |= usual | {"control": control}
+        return arguments | changes
 
     def _needs(self):
         return {"features": self.df, "price": self.cost}

@@ -11,7 +11,7 @@ from lodim.models.costnet.graph.build import make_network
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
-from lodim.models.costnet.settings import Settings, needs
+from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.models.costnet.worker_rows import batch_beyond_null
 
 __all__ = ["costnet", "from_state"]
@@ -104,10 +104,12 @@ def costnet(
         Deviance (y - f)^2; -2 log-likelihood of two classes; of K classes, whose coefficients of a
         feature are one group. Default: by the response.
     lambda_ : float, optional
-        Fit the group-penalized model of this lambda alone, not refitted, without a price list.
+        Fit the group-penalized model of this lambda alone, not refitted, without a price list:
+        what says how a path or a list is made (`lambdas`, `n_lambda`, `lambda_min_ratio`, `rules`,
+        `relax`, `criterion`) is refused beside it.
     lambdas : array, optional
         Penalties of the path. Default: `n_lambda` of them from lambda_max, where all that has a
-        price is zero, down to lambda_min_ratio lambda_max.
+        price is zero, down to lambda_min_ratio lambda_max; both are refused beside it.
     n_lambda : int
         Number of penalties.
     lambda_min_ratio : float, optional
@@ -256,6 +258,7 @@ def costnet(
 def with_network(problem):
     """The problem with the network of its design; prices and dependencies as plain dicts."""
     s = problem.settings
+    check_used(s)
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
     for name in ("depends_on", "alternatives"):
         if problem.arguments[name] is not None:

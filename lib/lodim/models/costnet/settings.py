@@ -16,6 +16,15 @@ from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 RULES = ("group", "reweighted", "lasso", "greedy", "exact")
 CLOSURES = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
+OF_PRICE_LIST = {  # settings of a path and its price list, as they are by default
+    "lambdas": None,
+    "n_lambda": 100,
+    "lambda_min_ratio": None,
+    "relax": None,
+    "rules": ("group", "lasso", "greedy"),
+    "criterion": DEFAULT,
+}
+UNUSED = {"lambda_": tuple(OF_PRICE_LIST), "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,14 @@ def _decreasing(lambdas):
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values < INFINITY)).all():
         raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas!r}")
     return tuple(np.unique(values)[::-1].tolist())
+
+
+def check_used(settings):
+    """Raise an ArgumentError where a setting is given that another leaves without effect."""
+    for other, names in UNUSED.items():
+        given = [name for name in names if getattr(settings, name) != OF_PRICE_LIST[name]]
+        if given and getattr(settings, other) is not None:
+            raise ArgumentError(f"give either {other} or {given[0]}, which says nothing beside it")
 
 
 def needs(problem, n):

@@ -53,7 +53,8 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     Stage j minimizes Eq. 3 of Patron et al. (2024) for b = -1 and b = +1 side by side and keeps
     the lower objective. With K > 2 classes a boost has one learner a class, fitted in turn: given
     the other scores, the softmax likelihood of one score is a logistic one with an offset.
-    `warm_start` are WeakLearners that are tried as starts of the same stage.
+    `warm_start` are WeakLearners that are tried as starts of the same stage. The log has the
+    deviance of the training rows where there is no `eval_batch` to judge by.
     """
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -67,9 +68,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
             learners, log = _fit_in_turn(state, stage, rng, warm_start, losers, batch.X)
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
-        if eval_batch is not None:
+        if eval_batch is None:
+            log["deviance"] = np.full(family.n_scores, state.deviance())
+        else:
             eval_score = _with_scores(eval_score, learners, eval_batch, threads)
-        log["deviance"] = np.full(family.n_scores, state.deviance())
         yield learners, log, eval_score
 
 
@@ -117,7 +119,7 @@ class _FewRows:
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
-        self.way = loss, start_at, *self.margin, *slopes, np.empty((2, tiles.TILE))
+        self.way = loss, start_at, *self.margin, *slopes
         self.room = Room(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.class_order)
@@ -231,7 +233,7 @@ def _minimize(objective, penalty, state, k, lead, stop):
     null = null_learners(sign, lead.theta.shape[1], settings)
     null_value = lead.null_value
     if null_value is None:
-        null_value = objective(sign)(null, np.arange(1))[0][0]
+        null_value = objective(sign).null_value(null)
     if end.value.min() > null_value:
         end = lbfgs(objective(sign), null, **stop)
     lowest = end.value.min()

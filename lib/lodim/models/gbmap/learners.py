@@ -5,10 +5,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows
+from lodim.engine.blocks import (
+    SPAN_ROWS,
+    each,
+    over_rows,
+    place,
+    row_spans,
+    single_blas,
+    sum_blocks,
+)
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows, pad
 from lodim.engine.workers import WorkerTiles
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, effects, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
 BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with an entry a learner
@@ -136,14 +144,16 @@ class Effects:
         """Weighted averages over the rows of a batch."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
-        remote = isinstance(X, WorkerTiles)
+        remote, find = isinstance(X, WorkerTiles), effect_sums
+        if batch.n > SPAN_ROWS:
+            find = effect_sums_of_many
 
         def span(rows):
-            return effect_sums(learners, X[of_rows(rows)], weight[rows])
+            return find(learners, X[of_rows(rows)], weight[rows])
 
         with single_blas():
             if remote:
-                parts = X.spans(_effects, row_weights(batch), learners)
+                parts = X.spans(_effects, row_weights(batch), learners, find)
             else:
                 parts = each(span, row_spans(batch.n), batch.n * width, threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
@@ -164,8 +174,8 @@ def divided(v, by):
     return v / by
 
 
-def _effects(rows, X, weight, learners):
-    return effect_sums(learners, X, by_row(weight, rows.stop - rows.start))
+def _effects(rows, X, weight, learners, find):
+    return find(learners, X, by_row(weight, rows.stop - rows.start))
 
 
 def effect_sums(learners, tiles, weight):
@@ -180,6 +190,15 @@ def effect_sums(learners, tiles, weight):
 
     parts = [sums(*chunk) for chunk in _chunks(tiles, len(weight), width)]
     return tuple(sum(part) for part in zip(*parts, strict=True))
+
+
+def effect_sums_of_many(learners, tiles, weight):
+    """`effect_sums` of one of many spans, by a pass of a kernel: worth its compilation there."""
+    M, K, p = len(learners), learners.n_scores, tiles.shape[1]
+    shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
+    rows = pad(weight, len(tiles)), *shape
+    sums = learners.scale * sum_blocks(effects, tiles, (2 * M + K * p,), *rows)
+    return sums[:M], sums[M : 2 * M] / learners.scale, sums[2 * M :].reshape(K, p)
 
 
 def _chunks(tiles, n, width=1):

@@ -120,11 +120,11 @@ def gbmap(
     progress : bool
         Show progress bars (needs tqdm).
     control : dict, optional
-        max_iter (500, iterations of a boost at most), tol and ftol (a boost ends where no gradient
-        is above tol, or where it can lower the objective by no more than the share ftol, as two
-        steps in a row and the curvature say; 1e-8 and 1e-12 up to 65,536 rows, ftol 1e-8 there with
-        an L1 penalty or over 510 features; of more rows see Notes, with an L1 penalty 1e-5 and
-        1e-6; 1e-8 and 1e-13 with the identity activation),
+        max_iter (500, most evaluations of a learner after its starts have been compared), tol and
+        ftol (a boost ends where no gradient is above tol, or where it can lower the objective by no
+        more than the share ftol, as two steps in a row and the curvature say; 1e-8 and 1e-12 up to
+        65,536 rows, ftol 1e-8 there with an L1 penalty or over 510 features; of more rows see
+        Notes, with an L1 penalty 1e-5 and 1e-6; 1e-8 and 1e-13 with the identity activation),
         penalize_intercept (False; the authors' code penalizes the weight of the constant too,
         which makes the fit depend on the features' origin), max_stages (100, most boosts tried
         where m is chosen), path_stages (10, boosts of `path` where m is not given),
@@ -152,15 +152,16 @@ def gbmap(
     Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds,
     drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on at most
     20,000 rows drawn at random. Nine penalties race: every 10 boosts those leave that are over two
-    standard errors behind. Boosts are added until 15 have lowered the loss by no more than a
-    twentieth of its standard error, or `max_stages` are tried. What is taken is the centre of the
-    settings that cannot be told apart: each weighs exp(-2 (loss - least loss) / standard error),
-    lambda_ is the weighted mean in log, to half a step of the grid, and m that of the boosts there,
-    to the nearest of 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100. The least loss itself
-    lies, by the draw of the folds, now here and now there. `fit.selection` has the curve. Where the
-    least penalty does best, four smaller ones are tried too; `summary` says where a choice stands
-    at the edge. Fits of folds follow one start for each sign; from 64 columns (and rows) on the
-    folds are drawn once, and their fits end at tol 1e-5 and ftol 1e-6.
+    standard errors behind, and after any boost those that are over four behind and rise. Boosts are
+    added until 15 have lowered the loss by no more than a twentieth of its standard error, or
+    `max_stages` are tried. What is taken is the centre of the settings that cannot be told apart:
+    each weighs exp(-2 (loss - least loss) / standard error), lambda_ is the weighted mean in log,
+    to half a step of the grid, and m that of the boosts there, to the nearest of 1, 2, ..., 10, 12,
+    15, 20, 25, 30, 40, 50, 60, 80, 100. The least loss itself lies, by the draw of the folds, now
+    here and now there. `fit.selection` has the curve. Where the least penalty does best, four
+    smaller ones are tried too; `summary` says where a choice stands at the edge. Fits of folds
+    follow one start for each sign; from 64 columns (and rows) on the folds are drawn once, and
+    their fits end at tol 1e-5 and ftol 1e-6.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -234,11 +235,12 @@ def _choose(problem, is_open):
         # The first quarter (in log) of a path is too near the null model to be chosen.
         grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
     draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
-    chosen, selection = choose(tried, grid, most_draws=draws)
+    how = {"most_draws": draws, "runs": {}}
+    chosen, selection = choose(tried, grid, **how)
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]
         beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
-        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, most_draws=draws)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, **how)
     given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
     return replace(chosen, settings=replace(chosen.settings, **given)), selection
 

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import count_blocks, on_host, sum_blocks
+from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
 from lodim.solve.objective import ElasticNet, add_ridge
@@ -47,6 +48,14 @@ class BoostObjective:
         value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
+
+    def null_value(self, theta):
+        """The value of a learner theta (1, d) with w = 0; where X is on the host it is not read."""
+        if not on_host(self._X):
+            return self(theta, np.arange(1))[0][0]
+        without = np.empty((len(self._X), 0, TILE), self._X.dtype)
+        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self._sign, *self._shape
+        return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
         """`lbfgs` with passes over one block of rows, compiled."""

@@ -144,8 +144,11 @@ def needs(problem, n):
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.name == "gaussian") + 8 * K + 3 * number
-    row += 9 * number * (p > 128)
-    fixed = 3_500_000 + 250_000 * p + 5 * 8 * SPAN_ROWS * K
+    fixed = 1_000_000 + 5 * 8 * SPAN_ROWS * K * (K > 1)
+    if n <= SPAN_ROWS:
+        row += 3 * 8 * p  # all rows are keyed, not a sample
+    else:
+        row, fixed = row + 9 * number * (p > 128), fixed + 20_000 * number * p
     if settings.m is None or settings.lambda_ is None:
         fixed = max(fixed, 16_000_000 + 500_000 * p)
     least, most = (1, settings.max_stages) if settings.m is None else (settings.m, settings.m)

@@ -36,13 +36,13 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     rng : Generator
         Mixes the rows, by their keys.
     """
-    waves = row_keys.draw_waves(kernels.MIXTURES, rng)
+    waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """The learners along the directions U (k, p) that `draw_starts` returns."""
-    X = np.ascontiguousarray(X)
+    X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 

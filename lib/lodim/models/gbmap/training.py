@@ -143,7 +143,8 @@ class BoostState:
     def few_rows(self):
         """Tiles of response, score and weight, and what starts are drawn from, of few rows."""
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
-        return y, self.score, weight, self.start_at, self._start_X, self.start_key
+        columns = np.ascontiguousarray(self._start_X.T)
+        return y, self.score, weight, self.start_at, columns, self.start_key
 
     @property
     def spanned(self):

@@ -24,7 +24,7 @@ FEWEST_DRAWS, MOST_DRAWS = 2, 8
 MOST_HELD_OUT = 2000  # rows, in all draws
 BETTER = 2.0  # standard errors by which the null model must be beaten
 NEGLIGIBLE = 1e-3  # a value of less weight is not looked at in further draws
-CLEAR = 2.0  # standard errors from where another choice begins
+CLEAR = 2.0  # standard errors, of the mean over all draws, from where another choice begins
 LEAST_SPREAD = 0.25  # of the centres of draws, in steps: two draws may agree by chance
 
 
@@ -33,8 +33,8 @@ def choose_lambda_v(problem):
 
     The centre of the values that held-out deviance cannot tell apart (see `selection.choice`), to
     the nearest of them. Where the best is not better than the null model by two standard errors of
-    the difference, lambda_v is so large that the fit is the null model. Folds are drawn until the
-    choice is clear beside what the draws differ by.
+    the difference, lambda_v is so large that the fit is the null model. Folds are drawn until what
+    all draws would choose is clear beside what the draws differ by.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def choose_lambda_v(problem):
                 kept.append(kept[0].copy() if kept else new)
                 kept[-1][live] = new
             live = _weights(losses) > NEGLIGIBLE
-            if len(losses) >= FEWEST_DRAWS and _is_clear(losses, gains):
+            if len(losses) >= FEWEST_DRAWS and _is_clear(losses, gains, most):
                 break
     null = largest_v(problem.batch, problem.family, problem.settings)
     by_draw = [_choice([a], [b], values, null) for a, b in zip(losses, gains, strict=True)]
@@ -127,9 +127,13 @@ def _lead(losses, gains):
     return float(fold_means(rows[None])[0] - BETTER * error), error
 
 
-def _is_clear(losses, gains):
-    """Whether both answers are some errors, of means over draws, from where others begin."""
-    share, centre = CLEAR / np.sqrt(len(losses)), _centre(losses)
+def _is_clear(losses, gains, most):
+    """Whether both answers are some errors from where others begin.
+
+    Errors of the mean over these draws beside that over the `most` that there may be: more draws
+    than it takes to know what all of them would say bring nothing.
+    """
+    share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _centre(losses)
     lead, error = _lead(losses, gains)
     centres = [_centre([a]) for a in losses]
     leads = [_lead([a], [b])[0] for a, b in zip(losses, gains, strict=True)]

@@ -27,7 +27,7 @@ START_V, START_W, START_U = 10.0, 1.0, 3.0
 HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
 CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
 LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
-ROUNDS = 30, 60, 200  # evaluations after which candidates that bring nothing are left out
+ROUNDS = 30, 60, 200  # evaluations after which what brings nothing is left out, see `_descend`
 LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
 
 
@@ -100,7 +100,8 @@ def _fit_features(state, split, features):
     scoring = state.scoring_rows(split)
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
-    with single_blas():
+    # A step too far may overflow: the line search takes it back.
+    with single_blas(), np.errstate(over="ignore"):
         theta, end = minimize(objective, state.loss, features, J, s)
     return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
 
@@ -159,21 +160,20 @@ def minimize(objective, loss, features, J, settings):
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
-    enters = np.concatenate([features, np.ones(J + 1, bool)])
+    enters = _positions(np.concatenate([features, np.ones(J + 1, bool)]))
     l1 = settings.lambda_v * settings.l1_ratio_v
 
-    def of_v(t, among):
+    def of_v(t, kept):
         theta = np.zeros(p + J + 1)
         theta[enters] = t * unit
-        value, gradient = objective(theta, among)
-        with np.errstate(over="ignore"):  # of a step too far, which the line search takes back
-            return value, gradient[enters] * unit
+        value, gradient = objective(theta, None if kept is None else kept[D:-1])
+        return value, gradient[enters] * unit
 
-    def of_square(t, among):
-        v = np.sqrt(t[:D])
-        value, gradient = of_v(np.concatenate([v, t[D:]]), among)
+    def of_square(t, kept):
+        v = np.sqrt(t[:D] if kept is None else t[:D] * kept[:D])
+        value, gradient = of_v(np.concatenate([v, t[D:]]), kept)
         size = np.hypot(v, CORNER)
-        gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / (2.0 * v)
+        gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / np.maximum(2.0 * v, LEAST_V)
         return value + l1 * (size - CORNER - v).sum(), gradient
 
     start = np.full(D + J + 1, START_W) / unit
@@ -198,25 +198,26 @@ def _descend(function, t, lower, D, max_iter, stop):
     """A Minimum of a function of t = (D parameters, weights of candidates, one), as of `bounded`.
 
     Most candidates soon have no weight, and those by which the loss would not fall are left out of
-    the next evaluations. Where the others have come to their end, those by which it now would fall
-    come back: no candidate is left out for good.
+    the next evaluations; after two rounds features too. Where the others have come to their end,
+    those by which it now would fall come back: nothing is left out for good. `function` takes t and
+    what is kept (d,) bool, None where that is all.
     """
     keep, n_eval, n_iter = np.ones(len(t), bool), 0, 0
     for k in count():
-        others = None if keep.all() else keep[D:-1]
-        t = t.copy()
+        kept = None if keep.all() else keep
+        at, t = _positions(keep), t.copy()
 
-        def of_kept(z, t=t, keep=keep, others=others):
-            t[keep] = z
-            value, gradient = function(t, others)
-            return value, gradient[keep]
+        def of_kept(z, t=t, at=at, kept=kept):
+            t[at] = z
+            value, gradient = function(t, kept)
+            return value, gradient[at]
 
         most = max_iter - n_eval
         most = min(most, ROUNDS[k]) if k < len(ROUNDS) else most
-        end = bounded(of_kept, t[keep], lower[keep], max_iter=most, **stop)
-        t[keep] = end.theta[0]
+        end = bounded(of_kept, t[at], lower[at], max_iter=most, **stop)
+        t[at] = end.theta[0]
         n_eval, n_iter = n_eval + end.n_eval, n_iter + end.n_iter[0]
-        if others is None and (end.converged[0] or k >= len(ROUNDS)):
+        if kept is None and (end.converged[0] or k >= len(ROUNDS)):
             break
         gradient = function(t, None)[1]
         n_eval += 1
@@ -224,8 +225,14 @@ def _descend(function, t, lower, D, max_iter, stop):
         if n_eval >= max_iter or (end.converged[0] and not missed.any()):
             break
         keep = (keep if k >= len(ROUNDS) else (t > lower) | (gradient < 0.0)) | missed
-        keep[:D] = keep[-1] = True
+        keep[-1] = True
+        keep[:D] |= k == 0
     return replace(end, theta=t[None], n_eval=n_eval, n_iter=np.array([n_iter]))
+
+
+def _positions(mask):
+    """What a mask takes, as an index that costs little; a slice where that is all."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 # Penalties from which prototype sets are (nearly) the null model ---------------------------------

@@ -567,8 +567,8 @@ class ProsetFit(Fit):
         >>> import lodim as ld
         >>> iris = ld.data("iris")
         >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.familiarity(iris[:2]).round(1).tolist()
-        [403.5, 403.5]
+        >>> fit.familiarity(iris[:2]).round().tolist()
+        [404.0, 404.0]
         >>> fit.familiarity(iris[:2], quantile=True).round(2).tolist()
         [0.91, 0.91]
         """

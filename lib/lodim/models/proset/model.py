@@ -82,13 +82,12 @@ def proset(
         Penalties of feature weights (for features in standard deviations) and of prototypes'
         weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
         among 100, 30, 10, 3 and 1 over n, with two to eight draws of the folds, as many as it takes
-        until the choice is clear (but not with loss="density", nor beside lambda_w=None or
+        to know what all would choose (but not with loss="density", nor beside lambda_w=None or
         n_batches=None); where no value is better held out than the null model by two standard
         errors of the difference, it is so large that the fit is the null model. Beyond, and in
-        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a
-        number 1e-6, times 1000 / n beyond 1,000 rows. None: chosen by cross-validation. (The
-        author's are 1e-3 and 1e-8: on small and noisy data the class shares alone then have the
-        better held-out likelihood.)
+        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond
+        1,000 rows. None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and
+        noisy data the class shares alone then have the better held-out likelihood.)
     l1_ratio_v, l1_ratio_w : float in [0, 1]
         Shares of their L1 penalties.
     loss : {"squared", "density"}
@@ -188,12 +187,12 @@ def proset(
     these lower the rows' loss by two standard errors: gains of later batches are small, and else
     noise comes in. Without any feature of weight there are no prototypes. (4) w is optimized in
     units of sqrt(J) for J candidates, 10 sqrt(J) for classes; most evaluations leave out candidates
-    without weight by which the loss would not fall, and at the end these are asked again. (5) A
-    first descent is over v_d^2, with the L1 penalty of v_d rounded off below 0.1: at v_d = 0 the
-    loss has no slope by v_d, so that a feature that one long step cuts off would be lost for good,
-    and which ones are cut would hang on rounding. The descent that is reported goes on from there.
-    (6) Candidates are drawn by
-    what the rows hold: the order of rows and of columns and the names of classes play no part.
+    (and later features) without weight by which the loss would not fall, and at the end these are
+    asked again. (5) A first descent is over v_d^2, with the L1 penalty of v_d rounded off below
+    0.1: at v_d = 0 the loss has no slope by v_d, so that a feature that one long step cuts off
+    would be lost for good, and which ones are cut would hang on rounding. The descent that is
+    reported goes on from there. (6) Candidates are drawn by what the rows hold: the order of rows
+    and of columns and the names of classes play no part.
 
     Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
     frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;

@@ -130,7 +130,8 @@ class BatchObjective:
         position = np.full(len(self._x) + 1, -1)
         position[order] = np.arange(len(w))
         data = rows.X, rows.y, rows.a, rows.b, rows.weight, position[rows.own]
-        points = active, small_v, V, small_w, target, runs, kind.type(u), loss
+        width = kind.type(u) if loss == DENSITY else None
+        points = active, small_v, V, small_w, target, runs, width, loss
         arguments = partials, *data, step, *points
         for_blocks(loss_gradient, len(partials), *arguments, threads=self._threads)
         sums = partials.sum(axis=0)

@@ -200,7 +200,8 @@ def batch_kernel(prototypes, c, of):
     """Active features (D,), v (D,) and `scaled` points of the prototypes `of` of batch c."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
-    return prototypes.features[on], v[on], scaled(prototypes.x, v[on], of, on)
+    x = np.ascontiguousarray(prototypes.x)  # of another layout `scaled` would be compiled anew
+    return prototypes.features[on], v[on], scaled(x, v[on], of, on)
 
 
 def run_kernel(kernel, X, threads, *args):

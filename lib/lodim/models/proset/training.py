@@ -124,7 +124,8 @@ class BatchState:
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
-        points = np.arange(len(active)), v, V, part.w, part.y, part.u[0], loss
+        width = part.u[0] if loss == DENSITY else None
+        points = np.arange(len(active)), v, V, part.w, part.y, width, loss
         for lo in range(0, len(X), PART):
             at = slice(lo, lo + PART)
             exact = X[at][:, active].astype(np.float64, order="C")

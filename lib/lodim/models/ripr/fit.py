@@ -216,8 +216,8 @@ class RiprFit(Fit):
         """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
 
         Where views vote, their shares in what speaks for the answer, each row without itself.
-        Zeros in rows that have all features of no view; where ratios serve and the response is
-        numeric, also in rows without it or of weight zero.
+        Zeros in rows that have all features of no view; where ratios serve, also in rows of weight
+        zero, and in those without a numeric response.
 
         See Also
         --------

@@ -29,7 +29,7 @@ def default_k(n):
     return max(1, round(np.sqrt(n)))
 
 
-def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, counts=None, threads=1):
+def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
     """Losses of classification, Eq. 2.5.
 
     L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), nu_k the distance
@@ -50,16 +50,14 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, counts=Non
     balanced : bool
         Multiply ratios by (n_y - 1) / n_other, which Eq. 2.3 has and Eq. 2.5 drops: takes the
         shares of the classes out of the losses.
-    counts : array (n,) of bool, optional
-        Rows that can be neighbours: all.
     threads : int
 
     Returns
     -------
     array (n, d*)
     """
-    groups = ReferenceGroups.from_classes(y, balanced=balanced, counts=counts)
-    k = k or default_k(groups.counts.sum())
+    groups = ReferenceGroups.from_classes(y, balanced=balanced)
+    k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
     return ratio_losses(X, X, groups, y, member, views, k, 1.0 - alpha, threads)
 
@@ -105,9 +103,7 @@ class ReferenceGroups:
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
-def cluster_losses(
-    X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, counts=None, threads=1
-):
+def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Losses of clustering, Sect. 2.2.2: how much denser a row's neighbourhood is than chance.
 
     L_ij = ((nu_k(rows without i) / nu_k(uniform sample))^|view| / v_j)^(1 - alpha); the sample has
@@ -121,17 +117,15 @@ def cluster_losses(
     -------
     array (n, d*)
     """
-    rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
-    k = k or default_k(len(rows))
-    member = np.zeros((len(X), 2), np.int64)
-    member[rows, 0] = 1
+    rows, k = np.arange(len(X)), k or default_k(len(X))
+    member = np.tile([1, 0], (len(X), 1))
     pair, groups = np.zeros(len(X), np.int64), ReferenceGroups.from_sample(len(X), rows)
     L = np.ones((len(X), len(views)))
     for draw in range(n_samples):
         references = uniform_references(X, rows, seed, draw)
         args = references[: len(X)], references, groups, pair, member, views, k
         L *= ratio_losses(*args, (1.0 - alpha) / n_samples, threads)
-    return L / reference_volumes(X[rows], views) ** (1.0 - alpha)
+    return L / reference_volumes(X, views) ** (1.0 - alpha)
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
@@ -147,15 +141,14 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     y : array (n,)
         Finite.
     weight : array (n,), optional
-        Weights of the rows, in predictions and means of errors; ones. Rows of weight zero are
-        nobody's neighbours.
+        Weights of the rows, all positive, in predictions and means of errors; ones.
 
     Returns
     -------
     array (n, d*)
     """
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
-    k = k or default_k(np.count_nonzero(weight))
+    k = k or default_k(len(y))
     rows, refs = single_precision(X, X)
     scale = y.std() or 1.0
     z = np.asarray((y - y.mean()) / scale, np.float64)
@@ -188,12 +181,14 @@ def log_ratios(X, references, groups, member, views, k, threads=1):
 
 def _over_groups(kernel, X, references, groups, member, views, k, more, shape, threads):
     """What a kernel of distances to groups makes of rows, (d*, n, *shape)."""
-    rows, refs = single_precision(X, references)
-    starts = np.cumsum([0, *map(len, groups.members)])
+    among = np.unique(np.concatenate(groups.members))  # the others say nothing, not even the unit
+    rows, refs = single_precision(X, references[among])
+    members = [np.searchsorted(among, m) for m in groups.members]
+    starts = np.cumsum([0, *map(len, members)])
     pairs = (groups.own, groups.other, groups.prior)
 
     def fill(out, some, sizes, base):
-        order = [m[np.argsort(refs[base, m], kind="stable")] for m in groups.members]
+        order = [m[np.argsort(refs[base, m], kind="stable")] for m in members]
         sides = (np.ascontiguousarray(refs[:, np.concatenate(order)]), starts)
         args = (out, some, sizes, rows, member, sides, pairs, k, *more)
         for_blocks(kernel, len(some), *args, threads=threads)

@@ -250,7 +250,7 @@ def ripr(
     - "further": a function (B, views) -> list of CVXPY constraints; B is the variable, n x d*, and
       views are the names of the features of each column. It is called twice, for all views and for
       those that are kept: find columns by their names, not by their numbers. The rows are those of
-      the data; of a numeric response, those that have one and count.
+      the data that count; of a numeric response, those that also have one.
 
     An empty dict sets no limit: the reference for the exact solver that is used without.
 

@@ -16,15 +16,16 @@ DIGITS = 9  # of masses and means, by which views are ordered
 def merge_close(X, counted):
     """Features X (n, p) in which values that differ by rounding alone are one.
 
-    What rounding is, the rows that are counted (n,) bool say alone.
+    What rounding is, the rows that are counted (n,) bool say alone, and theirs are the values.
     """
-    out = X.copy()
-    for x in out.T:
+    own = X[counted]
+    for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
         value = x[order]
-        gap = _tolerance(value, value[counted[order]])
-        new = np.append(True, np.diff(value) > gap[1:])[: len(value)]
+        new = np.append(True, np.diff(value) > _tolerance(value)[1:])[: len(value)]
         x[order] = value[new][np.cumsum(new) - 1]
+    out = X.copy()
+    out[counted], out[~counted] = own, match_close(X[~counted], own)
     return out
 
 
@@ -33,7 +34,7 @@ def match_close(Q, X):
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
-        gap, above = _tolerance(value, value), np.searchsorted(value, q)
+        gap, above = _tolerance(value), np.searchsorted(value, q)
         for side in (1, 0) if len(value) else ():
             at = (above - side).clip(0, len(value) - 1)
             same = np.abs(q - value[at]) <= gap[at]
@@ -41,14 +42,13 @@ def match_close(Q, X):
     return out
 
 
-def _tolerance(value, known):
-    """What values (n,) may differ by from equal ones, by the sizes of some known ones, (n,)."""
-    if not len(known):
-        return np.zeros(len(value))
-    centre = np.median(known)
-    size = np.abs(known - centre)
+def _tolerance(value):
+    """What values (n,) may differ by from equal ones, by the sizes of all, (n,)."""
+    if not len(value):
+        return np.zeros(0)
+    size = np.abs(value - np.median(value))
     large = size[size > FINE * size.max()]
-    return GAP * (np.abs(value - centre) + (np.median(large) if len(large) else 0.0))
+    return GAP * (size + (np.median(large) if len(large) else 0.0))
 
 
 def argmin(values, tolerance=EQUAL):

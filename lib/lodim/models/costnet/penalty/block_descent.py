@@ -80,7 +80,7 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     `position` (hi,) places coefficients in `at`, or is -1. Groups of norm zero are left out.
     """
     K, s = w.shape[0], at.size
-    M, rhs = np.zeros((K * s, K * s)), np.empty(K * s)
+    M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
         for a in range(s):
             rhs[k * s + a] = c[k, at[a]]
@@ -229,7 +229,8 @@ def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alik
 def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     K = w.shape[0]
-    position = np.full(hi, -1)
+    position = np.empty(hi, np.int64)
+    position[:] = -1
     s = 0
     for j in range(lo, hi):
         for k in range(K):
@@ -278,7 +279,8 @@ def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
 @njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
     """Share of a step d at which each group's norm passes through zero, and the least."""
-    out, nearest = np.full(g1 - g0, np.inf), np.inf
+    out, nearest = np.empty(g1 - g0), np.inf
+    out[:] = np.inf
     for g in range(g0, g1):
         square, along = 0.0, 0.0
         for i in range(start[g], start[g + 1]):
@@ -366,7 +368,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     """
     _, first, nested, start, member, cost, _ = layout
     K, A = w.shape
-    u, d, old = np.zeros((K, A)), np.zeros((K, A)), np.zeros((K, A))
+    u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if nested is None else np.inf
     for sweep in range(max_sweeps):
         if first.size > 2:

@@ -28,12 +28,12 @@ def largest_eigenvalue(H, K, lo, hi):
     if hi - lo == 1 and not coupled:
         return H[0, 0, lo, lo]
     rows = K if coupled else 1
-    v, largest = np.ones((rows, hi)), 0.0
+    v, out, largest = np.empty((rows, hi)), np.empty((rows, hi)), 0.0
     for k in range(rows):
         for j in range(lo, hi):
             v[k, j] = 1.0 + 0.37 * ((j * 7 + k * 3) % 11)
     for _ in range(40):
-        out = np.zeros((rows, hi))
+        out[:] = 0.0
         subtract_product(H, v, lo, hi, out, lo, hi)
         norm, before = 0.0, 0.0
         for k in range(rows):
@@ -60,7 +60,8 @@ def update_curvature(H, lipschitz, step, fall, least, block):
     largest eigenvalue rises at most by that of the update.
     """
     K, A = step.shape
-    bent, before, after = np.zeros((K, A)), 0.0, 0.0
+    bent, before, after = np.empty((K, A)), 0.0, 0.0
+    bent[:] = 0.0
     subtract_product(H, step, FIRST, A, bent, FIRST, A)
     for k in range(K):
         for j in range(A):
@@ -68,7 +69,10 @@ def update_curvature(H, lipschitz, step, fall, least, block):
             after += step[k, j] * fall[k, j]
     if min(before, after) <= least:
         return
-    u, v = fall / np.sqrt(after), bent / np.sqrt(before)
+    u, v, root, other_root = np.empty((K, A)), bent, np.sqrt(after), np.sqrt(before)
+    for k in range(K):
+        for j in range(A):
+            u[k, j], v[k, j] = fall[k, j] / root, bent[k, j] / other_root
     for k in range(K):
         for m in range(K):
             for a in range(A):

@@ -46,7 +46,8 @@ def losses(f, y, weight, kind, r, h, threads):
     derivatives; with one number a row, a bound of them. The dual bends by (1 - p) / p of a row, p
     being the probability of its own class; by twice a squared loss.
     """
-    return sum_blocks(_losses, f, (2,), y, weight, kind, r, h, threads=threads)
+    several = True if kind == MULTINOMIAL else None  # numba leaves out what is not needed
+    return sum_blocks(_losses, f, (2,), y, weight, kind, several, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
@@ -152,16 +153,16 @@ def _slopes(lo, hi, partials, X, r):
 
 
 @njit(**FAST)
-def _losses(lo, hi, partials, f, y, weight, kind, r, h):
+def _losses(lo, hi, partials, f, y, weight, kind, several, r, h):
     for block in range(lo, hi):
         total, bend = 0.0, 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
-            if kind == GAUSSIAN:
-                value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
-            elif kind == BINOMIAL:
-                value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
-            else:
+            if several is not None:
                 value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
+            elif kind == GAUSSIAN:
+                value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+            else:
+                value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
             total += value
             bend += curve
         partials[block, 0], partials[block, 1] = total, bend

@@ -13,7 +13,7 @@ from lodim.models.costnet.penalty.prox import penalty
 from lodim.models.costnet.worker_rows import rows_beside
 
 LOSSES = {name: getattr(passes, name.upper()) for name in ("gaussian", "binomial", "multinomial")}
-RANK = 1e-10  # share of the largest eigenvalue below which a direction of free columns is none
+RANK = 1e-13  # share of a column's mean square below which what others leave of it is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,26 +234,33 @@ class ReducedQuadratic:
     H : (J, J, A, A) of the others
     elimination : (J F, J A), a step v of the others moves the free ones by -elimination v
     inverse : (J F, J F) pseudo-inverse of the free coefficients' Hessian
+    alone : (A,) bool, whether a column is more than a sum of free ones; others have zeros in H
+    least : the least share of the largest eigenvalue among the free columns' directions
     """
 
     H: np.ndarray
     elimination: np.ndarray
     inverse: np.ndarray
+    alone: np.ndarray
+    least: float
 
     @classmethod
     def from_moments(cls, G, n_free):
         """Of second moments (J, J, F + A, F + A), the free columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
-        inverse = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F))
+        inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
         cross = flat[:, :F, :, F:].reshape(J * F, J * A)
         elimination = inverse @ cross
         H = flat[:, F:, :, F:] - (cross.T @ elimination).reshape(J, A, J, A)
-        return cls(np.ascontiguousarray(H.transpose(0, 2, 1, 3)), elimination, inverse)
+        left, own = (np.einsum("kaka->ka", M) for M in (H, flat[:, F:, :, F:]))
+        alone = (left > RANK * own).any(axis=0)
+        H = H.transpose(0, 2, 1, 3) * (alone[:, None] & alone)
+        return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
         """Minus the reduced gradient (K, A), of the parts c (K, A) and free (K, F)."""
-        return c - self._multiply(free, self.elimination.T).reshape(c.shape)
+        return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
         """The step (K, F) of the free coefficients beside a step (K, A) of the others."""
@@ -277,8 +284,16 @@ def _spread(y, weight, offset):
     return float(np.sqrt(square)) or 1.0
 
 
-def _pseudo_inverse(M):
-    """Of a positive semidefinite matrix: constant and repeated free columns have no direction."""
-    value, vector = np.linalg.eigh(0.5 * (M + M.T))
-    good = value > RANK * max(value.max(initial=0.0), 1e-300)
-    return (vector[:, good] / value[good]) @ vector[:, good].T
+def _pseudo_inverse(M, J):
+    """Of a positive semidefinite matrix (J F, J F), and its least share of an eigenvalue in use.
+
+    Constant and repeated free columns have no direction. Each column is in a unit of its own, the
+    same in all J scores, so that what these share stays as it is.
+    """
+    unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
+    unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
+    value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
+    share = value / max(value.max(initial=0.0), 1e-300)
+    good = share > RANK
+    vector = vector[:, good] * unit[:, None]
+    return (vector / value[good]) @ vector.T, float(share[good].min(initial=1.0))

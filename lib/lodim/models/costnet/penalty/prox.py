@@ -3,7 +3,7 @@
 Coefficients are (K, A), a row a score; c is minus the gradient of the smooth part. Dual vectors of
 the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None where all
 groups are nested: numba then leaves out what overlapping ones need, and compiles it where there are
-some.
+some. Arrays begin as `np.empty` and are filled: `np.zeros` and `np.full` would be compiled too.
 """
 
 import numpy as np
@@ -176,7 +176,8 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 @njit(**INNER)
 def dual_norm_bound(u, lo, hi, cost, owner):
     """A bound of the dual norm of u over [lo, hi): each number is assigned to its dearest group."""
-    square = np.zeros(cost.size)
+    square = np.empty(cost.size)
+    square[:] = 0.0
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             square[owner[j]] += u[k, j] ** 2
@@ -194,7 +195,8 @@ def dual_norm(layout, c):
     """
     block, first, nested, start, member, cost, owner = layout
     K = c.shape[0]
-    u, dual, largest = np.zeros_like(c), np.zeros((K, member.size)), 0.0
+    u, dual, largest = np.empty(c.shape), np.empty((K, member.size)), 0.0
+    dual[:] = 0.0
     for b in range(first.size - 1):
         g0, g1, lam = first[b], first[b + 1], 0.0
         for _ in range(100):

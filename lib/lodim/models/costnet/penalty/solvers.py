@@ -27,11 +27,13 @@ class MomentSolver:
 
     lambda_max : the least penalty at which nothing with a price is used
     null : objective of the free coefficients alone
+    least : of the free columns' directions, see ReducedQuadratic
     """
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
         self._model = ReducedQuadratic.from_moments(G, len(problem.free_columns))
+        self.least = self._model.least
         self._c = self._model.slope(c, self._free_slope)
         self._layout = problem.layout.arrays
         self.null = loss - 0.5 * self._model.decrement(self._free_slope)

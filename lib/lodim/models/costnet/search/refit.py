@@ -1,6 +1,8 @@
 """Refits: the unpenalized model of a support, for as many supports as are asked for."""
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +13,10 @@ from lodim.models.costnet.search.rows import SearchData
 RIDGE = 1e-9  # of least squares, in units of each column's variance: collinear columns share
 RIDGE_LIKELIHOOD = 1e-7  # of IRLS: ends separated classes near probabilities of 1 - 1e-7
 MAX_ITER = 50
-TOL = 1e-12  # fall of half the mean deviance that a further Newton step promises
+OTHERS = 0.4  # columns that a model lacks or has more, of those of a refit that starts from it
+SATURATED = 0.1  # share of the null deviance below which no other refit starts from a model
+RECENT = 300  # refits that others may start from: to look through all takes longer than a pass
+LEFT = 1e-16  # fall of half the mean deviance that the last Newton step may leave
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +61,8 @@ class Quadratic:
 def _moments(data, intercept, on, coef):
     """`SearchData.moments` of all columns at a model, and sums of curvatures and residuals."""
     score = data.scores(intercept, on, coef)
-    scale, residual = data.curvature(score), data.residual(score)
+    mean = data.family.mean(score)
+    scale, residual = data.curvature(mean), data.residual(mean)
     found = data.moments(np.arange(len(data.columns)), scale, residual)
     return *found, scale.sum(), residual.sum(axis=0)
 
@@ -69,6 +75,7 @@ class Refits:
     gives every refit from one Gram matrix
     known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
     near : Refits of a sample of the rows, whose coefficients are near; or None
+    likely : of the newest refits that others may start from: bits of a number, `on`, and the Refit
     """
 
     data: SearchData
@@ -77,6 +84,7 @@ class Refits:
     known: dict
     ranks: dict
     near: "Refits | None" = None
+    likely: deque = field(default_factory=partial(deque, maxlen=RECENT))
 
     @classmethod
     def from_data(cls, data, near=None):
@@ -97,7 +105,9 @@ class Refits:
         key = on.tobytes()
         if key not in self.known:
             fit = _least_squares if self.data.family.name == "gaussian" else _newton
-            self.known[key] = Refit(*fit(self, on))
+            self.known[key] = made = Refit(*fit(self, on))
+            if made.deviance > SATURATED * self.null.deviance:
+                self.likely.append((_bits(on), on, made))
         return self.known[key]
 
     def rank(self, on):
@@ -131,75 +141,98 @@ def _least_squares(refits, on):
     return null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain)
 
 
-def _newton(refits, on):
-    """The same by Newton's method (IRLS) with step halving, from the null model or a near one."""
-    data, K = refits.data, len(refits.null.intercept)
+def _newton(refits, on, cold=False):
+    """The same by Newton's method (IRLS) with step halving, from the null model if `cold`."""
+    data, theta = refits.data, _start(refits, on, cold)
     ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
-    theta = np.vstack([refits.null.intercept, np.zeros((len(on), K))])
-    value = 0.5 * refits.null.deviance
-    if refits.near is not None:
-        fit = refits.near(on)
-        near = np.vstack([fit.intercept, fit.coef])
-        if K > 1:  # what all classes share changes nothing: it stays that of the null model
-            near += (theta - near).mean(axis=1, keepdims=True)
-        there = _objective(data, on, near, ridge)
-        theta, value = (near, there) if there < value else (theta, value)
+    value, slope, bend = _derivatives_at(data, on, theta, ridge)
+    if not (cold or value <= 0.5 * refits.null.deviance):
+        return _newton(refits, on, cold=True)
+    last = LEFT  # of the first step no step before it tells how much it leaves
     for _ in range(MAX_ITER):
-        gradient, hessian = data.sum(_derivatives, on, theta)
-        gradient = gradient - ridge * theta
-        # A constant added to the scores of all classes changes nothing: its curvature is given.
-        hessian[np.diag_indices_from(hessian)] += np.repeat(ridge[:, 0], K) + 1e-12
-        step = np.linalg.solve(hessian, gradient.ravel()).reshape(theta.shape)
-        promise = 0.5 * float((step * gradient).sum())
-        if promise <= TOL:
-            break
-        size = 1.0
+        step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
+        promise, size = 0.5 * float((step * slope).sum()), 1.0
+        if promise * min(1.0, promise / last) ** 2 <= LEFT:  # the share that steps leave is squared
+            theta = theta + step
+            return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
+        last = promise
         while size > 1e-4:
-            trial = theta + size * step
-            new = _objective(data, on, trial, ridge)
-            if new <= value:
+            there = _derivatives_at(data, on, theta + size * step, ridge)
+            if there[0] <= value:
                 break
             size *= 0.5
         else:
+            if not cold:
+                return _newton(refits, on, cold=True)
             break
-        theta, value = trial, new
+        theta = theta + size * step
+        value, slope, bend = there
     return theta[0], theta[1:], 2.0 * value - float((ridge * theta * theta).sum())
 
 
-def _objective(data, on, theta, ridge):
-    """Half the mean deviance with the ridge (1 + r, 1) on theta (1 + r, K)."""
-    deviance = data.deviance(theta[0], on, theta[1:])
-    return 0.5 * (deviance + float((ridge * theta * theta).sum()))
+def _start(refits, on, cold):
+    """Where Newton's method starts, (1 + r, K): the null model, or what is likely to be near.
+
+    That is the same model of a sample of the rows, a known one of most of the same columns, or the
+    minimum of the quadratic at the null model.
+    """
+    null, at = refits.null.intercept, refits.at_null
+    theta = np.vstack([null, np.zeros((len(on), len(null)))])
+    if cold:
+        return theta
+    if refits.near is not None:
+        fit = refits.near(on)
+        near = np.vstack([fit.intercept, fit.coef])
+        if len(null) > 1:  # what all classes share changes nothing: it stays that of the null model
+            near += (theta - near).mean(axis=1, keepdims=True)
+        return near
+    bits = _bits(on)
+    known = [((one ^ bits).bit_count(), k) for k, (one, *_) in enumerate(refits.likely)]
+    others, k = min(known, default=(len(on), 0))
+    if others < OTHERS * len(on):
+        _, its, fit = refits.likely[k]
+        _, mine, own = np.intersect1d(on, its, return_indices=True)
+        theta[0], theta[1 + mine] = fit.intercept, fit.coef[own]
+        return theta
+    gram = at.gram[np.ix_(on, on)]
+    coef = np.linalg.solve(gram + np.diag(_ridge(gram, RIDGE_LIKELIHOOD)), at.target[on])
+    return np.vstack([null - at.mean[on] @ coef, coef])
+
+
+def _bits(on):
+    """Columns (r,) as the bits of a number."""
+    return sum(1 << j for j in on.tolist())
+
+
+def _derivatives_at(data, on, theta, ridge):
+    """Half the mean deviance at theta with its ridge, minus its gradient, and its Hessian."""
+    value, slope, bend = data.sum(_derivatives, on, theta)
+    # A constant added to the scores of all classes changes nothing: its curvature is given.
+    bend.flat[:: len(bend) + 1] += np.repeat(ridge[:, 0], theta.shape[1]) + 1e-12
+    return value + 0.5 * float((ridge * theta * theta).sum()), slope - ridge * theta, bend
 
 
 def _derivatives(data, on, theta):
-    """What `_gradient` and `_hessian` find at theta (1 + r, K)."""
-    score = data.scores(theta[0], on, theta[1:])
-    return _gradient(data, score, on), _hessian(data, score, on)
+    """Half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
 
-
-def _gradient(data, score, on):
-    """Negative gradient of half the deviance in intercept and coefficients, (1 + r, K)."""
-    residual = data.residual(score)
-    out = np.empty((1 + len(on), residual.shape[1]))
-    out[0], out[1:] = residual.sum(axis=0), 0.0
-    for rows, X in data.blocks(on):
-        out[1:] += X.T @ residual[rows]
-    return out
-
-
-def _hessian(data, score, on):
-    """Hessian of half the deviance in theta (1 + r, K) raveled, (K + K r, K + K r)."""
-    K, q = score.shape[1], 1 + len(on)
-    p = data.family.mean(score) if K > 1 else None
-    curve = data.weight[:, None] * p if K > 1 else data.curvature(score)[:, None]
-    out, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))
-    for rows, X in data.blocks(on):
-        X = np.column_stack([np.ones(len(X)), X])
-        for k in range(K):
-            out[:, k, :, k] += (X * curve[rows, k, None]).T @ X
-        if K > 1:  # what the probabilities of two classes share
-            root = np.sqrt(data.weight[rows])[:, None] * p[rows]
-            Z = (X[:, :, None] * root[:, None, :]).reshape(len(X), -1)
-            crossed += Z.T @ Z
-    return out.reshape(q * K, q * K) - crossed
+    The Hessian is by theta raveled, (K + K r, K + K r).
+    """
+    q, K = theta.shape
+    value, slope = 0.0, np.zeros((q, K))
+    bend, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))
+    for rows, X in data.blocks(on, ones=1):
+        score = data.offset[rows] + (theta.T @ X).T
+        mean, weight = data.family.mean(score), data.weight[rows]
+        value += 0.5 * float(weight @ data.family.deviance(data.y[rows], score))
+        slope += X @ data.residual(mean, rows)
+        if K == 1:
+            rooted = X * np.sqrt(data.curvature(mean, rows))
+            bend[:, 0, :, 0] += rooted @ rooted.T
+            continue
+        for k, root in enumerate(np.sqrt(weight[:, None] * mean).T):
+            rooted = X * root
+            bend[:, k, :, k] += rooted @ rooted.T
+        # What the probabilities of two classes share.
+        shared = (X[:, None] * (np.sqrt(weight)[:, None] * mean).T).reshape(q * K, -1)
+        crossed += shared @ shared.T
+    return value, slope, bend.reshape(q * K, q * K) - crossed

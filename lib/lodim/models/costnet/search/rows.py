@@ -1,17 +1,18 @@
 """The training rows as refits and searches see them, and which nodes of a wide problem they see."""
 
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import on_host
+from lodim.engine.blocks import SPAN_ROWS, each, on_host, row_spans
 from lodim.engine.spans import over_spans, rows_of_spans
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.models.costnet.worker_rows import rows_beside
 
+ALL = slice(None)
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
 MOST_COLUMNS = {"gaussian": 1000, "binomial": 500, "multinomial": 500}  # that a search looks at
 
@@ -27,6 +28,7 @@ class SearchData:
     n_positive : number of rows of weight above zero
     total_weight : how many rows they stand for: the sum of the weights as given, at least
         `n_positive`, so that weights may be counts, and where they are not, only ratios matter
+    threads : of sums over spans of rows; None: all
     """
 
     X: np.ndarray
@@ -37,15 +39,16 @@ class SearchData:
     columns: np.ndarray
     n_positive: int
     total_weight: float
+    threads: int | None = None
 
     @classmethod
-    def from_batch(cls, batch, family, columns=None):
+    def from_batch(cls, batch, family, columns=None, threads=None):
         """The rows of a batch; all columns, where none are named."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
         rows = rows_beside(batch, family.n_scores)
-        return cls(batch.X, *rows, family, columns, n, total)
+        return cls(batch.X, *rows, family, columns, n, total, threads)
 
     def sample(self):
         """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
@@ -73,7 +76,18 @@ class SearchData:
 
         work : a function of a module, and args arrays: they may go to where the rows are.
         """
-        return reduce(_added, self._pass(over_spans, work, args))
+        if not on_host(self.X):
+            return reduce(_added, self._pass(over_spans, work, args))
+        if len(self.y) <= SPAN_ROWS:
+            return work(self, *args)
+        spans, numbers = row_spans(len(self.y)), self.X.size
+        found = each(lambda rows: work(self._span(rows), *args), spans, numbers, self.threads)
+        return reduce(_added, found)
+
+    def _span(self, rows):
+        """The rows of a span alone."""
+        own = {name: getattr(self, name)[rows] for name in ("y", "weight", "offset")}
+        return replace(self, X=self.X[of_rows(rows)], **own)
 
     def _pass(self, spans, work, args):
         """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
@@ -85,17 +99,24 @@ class SearchData:
         """Coefficients that a column brings: K - 1 of K classes, whose sum is free, else one."""
         return max(1, self.family.n_scores - 1)
 
-    def blocks(self, on):
-        """Positions of some rows and their columns (r, |on|) float64, block by block of rows."""
+    def blocks(self, on, ones=0):
+        """Positions of r rows and their columns (ones + |on|, r) float64, block by block of rows.
+
+        ones : how many columns of ones come first
+        """
         at, n = self.columns[on], len(self.y)
+        if len(self.X) <= TILES_PER_BLOCK:
+            yield slice(0, n), self._block[np.append(np.zeros(ones, np.int64), 1 + on)]
+            return
         for start in range(0, len(self.X), TILES_PER_BLOCK):
-            part = self.X[start : start + TILES_PER_BLOCK]
-            # Of most columns a view is cheaper than a choice.
-            part = part if len(at) == part.shape[1] else part[:, at]
             rows = slice(start * TILE, min(n, (start + TILES_PER_BLOCK) * TILE))
-            flat = part.transpose(0, 2, 1).reshape(len(part) * TILE, len(at))
-            flat = flat[: rows.stop - rows.start]
-            yield rows, flat.astype(np.float64, copy=False)
+            flat = _flat(self.X[start : start + TILES_PER_BLOCK], at, ones)
+            yield rows, flat[:, : rows.stop - rows.start]
+
+    @cached_property
+    def _block(self):
+        """All columns (1 + q, n) of rows that are no more than a block, after one of ones."""
+        return _flat(self.X, self.columns, 1)[:, : len(self.y)]
 
     def scores(self, intercept, on, coef):
         """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
@@ -104,7 +125,7 @@ class SearchData:
         score = self.offset + intercept
         if len(on):
             for rows, X in self.blocks(on):
-                score[rows] += X @ coef
+                score[rows] += (coef.T @ X).T
         return score
 
     def moments(self, on, scale, target):
@@ -112,39 +133,50 @@ class SearchData:
         q = len(on)
         XX, Xs = np.zeros((q, q)), np.zeros(q)
         Xt = np.zeros((q, target.shape[1]))
+        root = np.sqrt(scale)
         for rows, X in self.blocks(on):
-            scaled = X * scale[rows, None]
-            XX += scaled.T @ X
-            Xs += scaled.sum(axis=0)
-            Xt += X.T @ target[rows]
+            rooted = X * root[rows]
+            XX += rooted @ rooted.T
+            Xs += X @ scale[rows]
+            Xt += X @ target[rows]
         return XX, Xs, Xt
 
-    def residual(self, score):
-        """Weighted negative gradient of half the deviance in the scores, (n, K)."""
-        weight = self.weight[:, None]
+    def residual(self, mean, rows=ALL):
+        """Weighted negative gradient of half the deviance in the scores of some rows, (r, K).
+
+        mean : of the response, (r,) or (r, K)
+        """
+        weight, y = self.weight[rows, None], self.y[rows]
         if self.family.name != "multinomial":
-            return weight * (self.y - self.family.mean(score))[:, None]
-        out = -self.family.mean(score)
-        out[np.arange(len(self.y)), self.y.astype(np.int64)] += 1.0
+            return weight * (y - mean)[:, None]
+        out = -mean
+        out[np.arange(len(y)), y.astype(np.int64)] += 1.0
         return weight * out
 
-    def curvature(self, score):
-        """Weighted second derivative of half the deviance in the score, (n,); of K classes a mean.
+    def curvature(self, mean, rows=ALL):
+        """Weighted second derivative of half the deviance in the score, (r,); of K classes a mean.
 
         On the scores that sum to zero the curvature of K classes is a matrix of trace
         sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are compared.
         """
         if self.family.name == "gaussian":
-            return self.weight
-        p = self.family.mean(score)
-        spread = p * (1.0 - p)
-        if p.ndim == 2:
-            spread = spread.sum(axis=1) / (p.shape[1] - 1)
-        return self.weight * spread
+            return self.weight[rows]
+        spread = mean * (1.0 - mean)
+        if mean.ndim == 2:
+            spread = spread.sum(axis=1) / (mean.shape[1] - 1)
+        return self.weight[rows] * spread
 
     def deviance(self, intercept, on, coef):
         """Weighted mean deviance of an intercept (K,) and coefficients (|on|, K)."""
         return float(self.sum(_deviance, intercept, on, coef)[0])
+
+
+def _flat(X, columns, ones):
+    """Columns of tiles (t, p, 64) as (ones + |columns|, 64 t) float64, columns of ones first."""
+    part = X if len(columns) == X.shape[1] else X[:, columns]  # of most columns a view is cheaper
+    out = np.ones((ones + len(columns), len(X) * TILE))
+    out[ones:].reshape(len(columns), len(X), TILE)[:] = part.transpose(1, 0, 2)
+    return out
 
 
 def _of_span(X, y, weight, offset, *, work, args, family, columns):
@@ -196,9 +228,10 @@ def _score_statistic(batch, family):
 
 def _gains(data, intercept):
     """Slopes (p, K) and sums of squares (p,) of all columns at the null model."""
-    residual, p = data.residual(data.offset + intercept), data.X.shape[1]
+    residual = data.residual(data.family.mean(data.offset + intercept))
+    p = data.X.shape[1]
     gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)
     for rows, X in data.blocks(np.arange(p)):
-        gain += X.T @ residual[rows]
-        square += data.weight[rows] @ X**2
+        gain += X @ residual[rows]
+        square += X**2 @ data.weight[rows]
     return gain, square

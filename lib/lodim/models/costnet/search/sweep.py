@@ -35,7 +35,8 @@ def sweep(gram, target, k):
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
     """Sweep the columns `on` in, in place; those that others do not determine, (q,) bool."""
-    within = np.zeros(gram.shape[0], np.bool_)
+    within = np.empty(gram.shape[0], np.bool_)
+    within[:] = False
     for k in on:
         if gram[k, k] > ALIASED * variance[k]:
             sweep(gram, target, k)
@@ -72,8 +73,8 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     rank : (n_out, n_in) int64
     """
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
-    gain = np.full((n_out, n_in), -np.inf)
-    rank = np.zeros((n_out, n_in), np.int64)
+    gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
+    gain[:], rank[:] = -np.inf, 0
     largest = 0
     for a in range(n_out):
         largest = max(largest, out_start[a + 1] - out_start[a])

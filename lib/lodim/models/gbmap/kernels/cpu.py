@@ -11,17 +11,19 @@ of others are inlined before they are compiled, so that each is translated with 
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
+from lodim.engine.read_ahead import LINE, ask_for
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 SOFTPLUS, IDENTITY = 0, 1
 SQUARED, LOGISTIC = 0, 1
 
+NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
     """z += tile' v, (p, 64), (p,) -> (64,)."""
     p = tile.shape[0]
@@ -40,7 +42,25 @@ def project(tile, v, z):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
+def project_ahead(tile, v, z):
+    """`project`, bit for bit, which asks for the next tile in memory on its way.
+
+    Of many rows a tile comes from memory, and a third of the time would go into waiting for it. A
+    large one the processor foresees by itself.
+    """
+    p, step = tile.shape[0], TILE * tile.itemsize
+    near = p * step <= NEAR
+    width = 4 if near else max(p, 1)
+    for k in range(0, p, width):
+        stop = min(k + width, p)
+        if near:
+            for line in range((p + k) * step, (p + stop) * step, LINE):
+                ask_for(tile, line)
+        project(tile[k:stop], v[k:stop], z)
+
+
+@inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
     """out += tile r, (p, 64), (64,) -> (p,)."""
     p = tile.shape[0]
@@ -66,7 +86,7 @@ def back_project(tile, r, out):
         k += 1
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
     """Sum of 64 numbers; a function because additions may be reordered here alone."""
     s = v.dtype.type(0)
@@ -75,7 +95,7 @@ def tile_sum(v):
     return s
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inlined(cache=True, error_model="numpy")
 def activate(z, beta, activation, g, slope):
     """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
@@ -113,6 +133,12 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
     z[:] = v[1]
     project(tile, v[2:], z)
+    add_learner(f, v, b, beta, activation, z, score, slope)
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def add_learner(f, v, b, beta, activation, z, score, slope):
+    """Score f + a + b g(z) of a tile under the learner v = (a, ...), and g'."""
     activate(z, beta, activation, score, slope)
     for i in range(TILE):
         score[i] = f[i] + v[0] + b * score[i]
@@ -123,7 +149,19 @@ def add_loss_gradient(
     tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
 ):  # fmt: skip
     """Add the loss of a tile under the learner v and its gradient to out (3 + p,)."""
-    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
+    z[:] = v[1]
+    project(tile, v[2:], z)
+    add_projected(
+        tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+    )  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def add_projected(
+    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
+):  # fmt: skip
+    """`add_loss_gradient`, given the projections z = w'x~."""
+    add_learner(f, v, b, beta, activation, z, score, slope)
     loss_slope(y, score, weight, loss, value, r)
     out[0] += tile_sum(value)
     out[1] += tile_sum(r)
@@ -149,13 +187,15 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for c in active:
-                add_loss_gradient(
+                z[:] = v[c, 1]
+                project_ahead(X[t], v[c, 2:], z)
+                add_projected(
                     X[t], y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
                     z, score, slope, value, r, out[c],
                 )  # fmt: skip
 
 
-@njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
+@inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
     """Lower triangle of out[2:, 2:] += tile diag(c) tile', (p, 64) -> (2 + p, 2 + p)."""
     p = tile.shape[0]
@@ -184,7 +224,7 @@ def add_gram(tile, c, scaled, out):
             j += 1
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inlined(cache=True, error_model="numpy")
 def loss_curvature(score, weight, loss, out):
     """Weighted second derivative of the loss in the score, of each row of a tile."""
     one = score.dtype.type(1)
@@ -197,23 +237,20 @@ def loss_curvature(score, weight, loss, out):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_hessian(
-    tile, y, f, weight, v, b, beta, activation, loss, convex,
-    z, score, slope, value, r, c, column, H,
-):  # fmt: skip
-    """Add the Hessian of a tile's loss under the learner v to the lower triangle of H (d, d).
+def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H):
+    """Add the Hessian of a tile's loss to the lower triangle of H (d, d).
 
-    convex: Gauss-Newton's, plus where it is positive the part that the activation's own curvature
-    brings; else all of that part. column (p,) is room to work in.
+    score, slope, r (64,) are what `add_loss_gradient` leaves of the rows: the score, g', and the
+    derivative of the loss in w'x~. convex: Gauss-Newton's, plus where it is positive the part that
+    the activation's own curvature brings; else all of that part. z, c (64,) and column (p,) are
+    room to work in.
     """
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
-    evaluate_learner(tile, f, v, b, beta, activation, z, score, slope)
-    loss_slope(y, score, weight, loss, value, r)
     loss_curvature(score, weight, loss, c)
     H[0, 0] += tile_sum(c)
     for i in range(TILE):
         z[i] = c[i] * b * slope[i]
-        bend = beta * b * r[i] * slope[i] * (one - slope[i])
+        bend = beta * r[i] * (one - slope[i])
         c[i] = c[i] * slope[i] * slope[i]
         if activation == SOFTPLUS:
             c[i] += max(bend, zero) if convex else bend
@@ -224,7 +261,7 @@ def add_hessian(
         back_project(tile, z if j == 0 else c, column)
         for k in range(column.size):
             H[2 + k, j] += column[k]
-    add_gram(tile, c, r, H)
+    add_gram(tile, c, z, H)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -242,9 +279,13 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
+                evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
+                loss_slope(y[t], score, weight[t], loss, value, r)
+                for i in range(TILE):
+                    r[i] *= b[q] * slope[i]
                 add_hessian(
-                    X[t], y[t], f[t], weight[t], v[q], b[q], softness, activation, loss, True,
-                    z, score, slope, value, r, c, column, partials[block, q],
+                    X[t], weight[t], b[q], softness, activation, loss, True,
+                    score, slope, r, z, c, column, partials[block, q],
                 )  # fmt: skip
 
 
@@ -260,7 +301,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         for j in range(theta.shape[0]):
             z[:] = v[j, 1]
-            project(X[t], v[j, 2:], z)
+            project_ahead(X[t], v[j, 2:], z)
             activate(z, softness, activation, g, slope)
             row = out[t, into[j]]
             if derivative:
@@ -269,3 +310,40 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
             else:
                 for i in range(TILE):
                     row[i] += theta[j, 0] + sign[j] * g[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
+    """Partial sums over rows of what the effects of M learners are averages of.
+
+    partials (n_blocks, 2 M + K p): weighted slopes b_j g', weights of the rows where a learner is
+    active, and weighted sizes of the gradient of each score in each feature. Each place in a tile
+    has a sum of its own, so that no addition waits for another.
+    """
+    M, p = theta.shape[0], X.shape[1]
+    v, softness, half = theta.astype(X.dtype), X.dtype.type(beta), X.dtype.type(0.5)
+    g, slope, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    slopes, gradient = np.empty((M, TILE)), np.empty(TILE)
+    sums = np.empty((partials.shape[1], TILE))
+    for block in range(lo, hi):
+        sums[:] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            for j in range(M):
+                z[:] = v[j, 1]
+                project_ahead(X[t], v[j, 2:], z)
+                activate(z, softness, activation, g, slope)
+                for i in range(TILE):
+                    slopes[j, i] = sign[j] * slope[i]
+                    sums[j, i] += weight[t, i] * slopes[j, i]
+                    sums[M + j, i] += weight[t, i] if slope[i] > half else 0.0
+            for row in range(2 * M, sums.shape[0]):
+                score, k = divmod(row - 2 * M, p)
+                gradient[:] = 0.0
+                for j in range(M):
+                    if target[j] == score:
+                        for i in range(TILE):
+                            gradient[i] += slopes[j, i] * theta[j, 2 + k]
+                for i in range(TILE):
+                    sums[row, i] += weight[t, i] * abs(gradient[i])
+        for row in range(sums.shape[0]):
+            partials[block, row] = sums[row].sum()

@@ -10,13 +10,14 @@ import math
 import numpy as np
 
 from lodim.engine.compiled import njit
-from lodim.engine.scalar_math import exp_negative
+from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import SQUARED, loss_slope, tile_sum
+from lodim.models.gbmap.kernels.cpu import SQUARED
 from lodim.models.gbmap.kernels.newton import (
     CONVERGED,
     LOG,
     N_EVAL,
+    N_ITER,
     OBJECTIVE,
     newton,
 )
@@ -25,27 +26,6 @@ SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compar
 FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
 TIED = 1e-9  # relative difference of two objectives that says nothing
-
-
-@njit(cache=True, error_model="numpy", inline="always")
-def _margin(y, score, k, own, rest):
-    """Fill tiles with response and score of the one-score problem of class k of K."""
-    for t in range(score.shape[0]):
-        if score.shape[1] == 1:
-            for i in range(TILE):
-                own[t, i], rest[t, i] = y[t, i], score[t, 0, i]
-            continue
-        for i in range(TILE):
-            largest = -np.inf
-            for j in range(score.shape[1]):
-                if j != k:
-                    largest = max(largest, score[t, j, i])
-            total = 0.0
-            for j in range(score.shape[1]):
-                if j != k:
-                    total += exp_negative(score[t, j, i] - largest)
-            own[t, i] = 1.0 if y[t, i] == k else 0.0
-            rest[t, i] = score[t, k, i] - largest - math.log(total)
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -65,27 +45,34 @@ def _derivatives(at, own, rest, weight, loss, slope, curvature):
             slope[i], curvature[i] = w * (p - y), w * max(p * (1.0 - p), FLAT)
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def _null_value(y, f, weight, loss, value, r):
-    """The objective of a learner that adds nothing."""
-    total = 0.0
-    for t in range(y.shape[0]):
-        loss_slope(y[t], f[t], weight[t], loss, value, r)
-        total += tile_sum(value)
-    return total
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature, room):
+def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
     """Fill own, rest (n_tiles, 64): response and score of the one-score problem of a score.
 
     And slope, curvature (s,): of its loss in the rows at positions start_at. Returns the loss of a
-    learner that adds nothing. y, weight (n_tiles, 64) and score (n_tiles, K, 64) are in float64,
-    room (2, 64) is to work in.
+    learner that adds nothing. y, weight (n_tiles, 64) and score (n_tiles, K, 64) are in float64.
     """
-    _margin(y, score, target, own, rest)
+    n_scores, null = score.shape[1], 0.0
+    for t in range(y.shape[0]):
+        for i in range(TILE):
+            response, f = y[t, i], score[t, target, i]
+            if n_scores > 1:
+                response, largest, total = 1.0 if response == target else 0.0, -np.inf, 0.0
+                for j in range(n_scores):
+                    if j != target:
+                        largest = max(largest, score[t, j, i])
+                for j in range(n_scores):
+                    if j != target:
+                        total += exp_negative(score[t, j, i] - largest)
+                f = f - largest - math.log(total)
+            own[t, i], rest[t, i] = response, f
+            if loss == SQUARED:
+                null += weight[t, i] * (f - response) * (f - response)
+            else:
+                more = log1p_unit(exp_negative(-abs(f)))
+                null += weight[t, i] * (max(f, 0.0) + more - response * f)
     _derivatives(start_at, own, rest, weight, loss, slope, curvature)
-    return _null_value(own, rest, weight, loss, room[0], room[1])
+    return null
 
 
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
@@ -98,11 +85,12 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
     follow is a `follower`, own, rest and null_value are as of `take_margin`, learner has been
     filled with the one that adds nothing for b = 1.
     """
-    n_eval, signs, null = 1.0, sign.tolist(), learner[0]
+    n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
         n_eval += max(end[N_EVAL] for end in ends)
         best = _best_of_each_sign(signs, ends)
+        n_iter = [ends[m][N_ITER] for m in best]
         starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
     ends = follow(own, rest, starts, sign, ftol, True)
     n_eval += max(end[N_EVAL] for end in ends)
@@ -115,7 +103,7 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
         lowest = _lowest(ends)
     best = _choose(signs, ends, lowest)
     b, log = signs[best], ends[best]
-    log[N_EVAL] = n_eval
+    log[N_EVAL], log[N_ITER] = n_eval, n_iter[best] + log[N_ITER]
     least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
     if null_value - lowest > least * null_value:
         learner[:] = starts[best]
@@ -130,8 +118,8 @@ def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
     weight = weight.astype(dtype, copy=False)
     problem = beta, loss, ridge, precision, max_iter, tol
     room = (
-        np.empty((6, TILE), dtype), np.empty(d, dtype), np.empty((3, d)), np.empty(d - 2),
-        np.empty(1 + d), np.empty((2, d, d)),
+        np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype),
+        np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d)),
     )  # fmt: skip
 
     def follow(own, rest, theta, sign, ftol, of_one):

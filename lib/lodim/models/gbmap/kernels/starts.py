@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from lodim.engine.compiled import njit
+from lodim.engine.compiled import inlined, njit
 
 MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
@@ -19,10 +19,13 @@ DEPENDENT = 1e-10  # share of its length below which what is new in a direction 
 VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
 TURNS = 30  # sweeps of Jacobi's method at most
 REASSOCIATE = {"reassoc", "contract", "nsz"}
+LARGE = 1.5 * 2.0**52  # added to a number and taken off again, rounds it to a whole one
+PI_REST = 1.2246467991473532e-16  # of pi beyond its double
+COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _dot(u, v):
     s = 0.0
     for i in range(u.size):
@@ -30,11 +33,28 @@ def _dot(u, v):
     return s
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _add(out, a, u):
     """out += a u."""
     for i in range(u.size):
         out[i] += a * u[i]
+
+
+@inlined(cache=True, fastmath=False, error_model="numpy")
+def _cosine(x):
+    """cos(x) of moderate x, without a branch: cos(k pi + r) = (-1)^k cos(r), Taylor's to r^20.
+
+    Numbers are rounded by adding a large one, so that nothing may be reordered here: without a word
+    on fastmath the caller's would be taken.
+    """
+    k = (x / math.pi + LARGE) - LARGE
+    half = 0.5 * k
+    odd = 2.0 * abs(half - ((half + LARGE) - LARGE))
+    r = (x - k * math.pi) - k * PI_REST
+    s, total = r * r, 0.0
+    for c in COSINE:
+        total = total * s + c
+    return (1.0 - 2.0 * odd) * total
 
 
 @njit(**OPTIONS, inline="always")
@@ -42,11 +62,14 @@ def _orthonormal(Q, k):
     """Make the first k rows of Q orthonormal, in place and in order; the number that remain."""
     kept = 0
     for j in range(k):
-        size = math.sqrt(_dot(Q[j], Q[j]))
-        for _ in range(2):
-            for i in range(kept):
-                _add(Q[j], -_dot(Q[i], Q[j]), Q[i])
-        rest = math.sqrt(_dot(Q[j], Q[j]))
+        size, rest = 0.0, 0.0
+        for step in range(2 * kept + 2):  # its length, twice its parts along the others, its length
+            i = (step - 1) % kept if 0 < step <= 2 * kept else j
+            along = _dot(Q[i], Q[j])
+            if i < j:
+                _add(Q[j], -along, Q[i])
+            else:
+                size, rest = rest, math.sqrt(along)
         if rest > DEPENDENT * size:
             for i in range(Q.shape[1]):
                 Q[kept, i] = Q[j, i] / rest
@@ -55,11 +78,11 @@ def _orthonormal(Q, k):
 
 
 @njit(**OPTIONS, inline="always")
-def _eigenvectors(A, V, k):
-    """Eigenvectors of the symmetric A[:k, :k] as columns of V, by Jacobi's method; A is spent."""
+def _eigenvectors(A, k):
+    """Eigenvectors of the symmetric A[:k, :k], by Jacobi's method, as columns of A[k : 2 k]."""
     for i in range(k):
         for j in range(k):
-            V[i, j] = 1.0 if i == j else 0.0
+            A[k + i, j] = 1.0 if i == j else 0.0
     for _ in range(TURNS):
         off, all_ = 0.0, 0.0
         for i in range(k):
@@ -77,67 +100,71 @@ def _eigenvectors(A, V, k):
                 t = t if half >= 0.0 else -t
                 c = 1.0 / math.sqrt(t * t + 1.0)
                 s = t * c
-                for i in range(k):
+                for i in range(2 * k):
                     a, b = A[i, p], A[i, q]
                     A[i, p], A[i, q] = c * a - s * b, s * a + c * b
                 for i in range(k):
                     a, b = A[p, i], A[q, i]
                     A[p, i], A[q, i] = c * a - s * b, s * a + c * b
-                    a, b = V[i, p], V[i, q]
-                    V[i, p], V[i, q] = c * a - s * b, s * a + c * b
 
 
-@njit(**OPTIONS, forceinline=True)
+@inlined(**OPTIONS)
 def _project(X, Q, k, Z):
-    """Fill the first k rows of Z with Q X', of directions Q (k, p) and rows X (n, p)."""
-    for i in range(X.shape[0]):
-        for j in range(k):
-            Z[j, i] = _dot(Q[j], X[i])
+    """Fill the first k rows of Z with Q X, of directions Q (k, p) and columns X (p, n)."""
+    for j in range(k):
+        for i in range(Z.shape[1]):
+            Z[j, i] = 0.0
+        for c in range(X.shape[0]):
+            _add(Z[j], Q[j, c], X[c])
 
 
 @njit(**OPTIONS, inline="always")
-def _bent(X, Z, slope, k, Q):
-    """The first k rows of Q = Z diag(slope) X."""
+def _combine(X, Z, k, Q):
+    """The first k rows of Q = Z X'."""
     for j in range(k):
-        for i in range(Q.shape[1]):
-            Q[j, i] = 0.0
-    for i in range(X.shape[0]):
-        for j in range(k):
-            _add(Q[j], slope[i] * Z[j, i], X[i])
+        for c in range(X.shape[0]):
+            Q[j, c] = _dot(Z[j], X[c])
 
 
 @njit(**OPTIONS, nogil=True)
-def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A, V):
-    """Fill U (2 f, p), which is zero, as A is, with directions, f = 1 + MIXTURES; their number.
+def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
+    """Fill U (2 f, p) with directions, f = 1 + MIXTURES; their number.
 
-    The loss falls fastest along X'slope; eigenvectors of X' diag(slope) X are where its slope bends
-    (Li 1992), here by subspace iteration from that and from mixtures of rows, by their keys (n,)
-    and phase, speed (MIXTURES,). P (f, n), Q (f, p) and A, V (f, f) are room to work in.
+    The loss falls fastest along X slope, X (p, n); eigenvectors of X diag(slope) X' are where its
+    slope bends (Li 1992), here by subspace iteration from that and from mixtures of rows, by their
+    keys (n,) and phase, speed (MIXTURES,). U is zero; P (f, n), Q (f, p) and A (2 f, f) are room to
+    work in.
     """
-    first = 1 + MIXTURES
-    for i in range(X.shape[0]):
-        for j in range(first):
-            wave = slope[i]
-            if j > 0:
-                wave = curvature[i] * math.cos(key[i] * speed[j - 1] + phase[j - 1])
-            _add(U[j], wave, X[i])
+    first = Q.shape[0]
     for j in range(first):
-        for i in range(X.shape[1]):
-            Q[j, i] = U[j, i]
+        for i in range(slope.size):
+            if j == 0:
+                P[j, i] = slope[i]
+            else:
+                P[j, i] = curvature[i] * _cosine(key[i] * speed[j - 1] + phase[j - 1])
     k = first
     for sweep in range(SWEEPS + 1):
+        _combine(X, P, k, Q)
+        if sweep == 0:
+            for j in range(k):
+                for i in range(U.shape[1]):
+                    U[j, i] = Q[j, i]
         k = _orthonormal(Q, k)
         _project(X, Q, k, P)
         if sweep < SWEEPS:
-            _bent(X, P, slope, k, Q)
-    for r in range(X.shape[0]):
-        for i in range(k):
             for j in range(k):
-                A[i, j] += slope[r] * P[i, r] * P[j, r]
-    _eigenvectors(A, V, k)
+                for i in range(slope.size):
+                    P[j, i] *= slope[i]
+    for i in range(k):
+        for j in range(k):
+            bend = 0.0
+            for r in range(slope.size):
+                bend += slope[r] * P[i, r] * P[j, r]
+            A[i, j] = bend
+    _eigenvectors(A, k)
     for j in range(k):
         for i in range(k):
-            _add(U[first + j], V[i, j], Q[i])
+            _add(U[first + j], A[k + i, j], Q[i])
     return first + k
 
 
@@ -215,7 +242,7 @@ def place_hinges(
 ):  # fmt: skip
     """Fill theta, sign with the best hinges along the first k of U and -U; their number.
 
-    X (n, p), slope, curvature (n,) are of the rows that starts are drawn from; ridge the penalty of
+    X (p, n), slope, curvature (n,) are of the rows that starts are drawn from; ridge the penalty of
     w_k^2. U is scaled. Room to work in, of this size at least: Z (k, n); deviation (k,) and rest
     (3, 2, 2 k), which are zero; gain (2, 2 k), of b = 1 and -1, which is -infinity.
     """
@@ -247,11 +274,10 @@ def place_hinges(
 class Room:
     """Arrays in which `find_directions` and `place_hinges` work, for up to `most` directions."""
 
-    def __init__(self, most, n, p, n_starts):
+    def __init__(self, most, p, n, n_starts):
         first = 1 + MIXTURES
         sizes = {
             "U": (most, p),
-            "A": (first, first),
             "deviation": (most,),
             "rest": (3, 2, 2 * most),
         }
@@ -259,7 +285,8 @@ class Room:
         self._zeros = np.zeros(ends[-1])
         for (name, size), lo, hi in zip(sizes.items(), ends[:-1], ends[1:], strict=True):
             setattr(self, name, self._zeros[lo:hi].reshape(size))
-        self.Z, self.Q, self.V = np.empty((most, n)), np.empty((first, p)), np.empty((first, first))
+        self.Z, self.Q = np.empty((most, n)), np.empty((first, p))
+        self.A = np.empty((2 * first, first))
         self.gain = np.empty((2, 2 * most))
         self.theta, self.sign = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
 
@@ -270,13 +297,13 @@ class Room:
 
 
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
-    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (n, p).
+    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (p, n).
 
     They stand in the room, which is made for one call if it is not given.
     """
     room = room or Room(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
-    work = room.U, room.Z, room.Q, room.A, room.V
+    work = room.U, room.Z, room.Q, room.A
     k = find_directions(X, slope, curvature, key, phase, speed, *work)
     return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
 

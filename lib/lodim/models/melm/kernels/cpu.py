@@ -26,7 +26,7 @@ LOG_TAU = math.log(2.0 * math.pi)
 INNER = {"cache": True, "error_model": "numpy", "forceinline": True, "inline": "always"}
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def invert_root(S, root):
     """Fill root (k, k) with L^-1 of S = L L'; return log det S, NaN where S is not positive."""
     k, log_det = S.shape[0], 0.0
@@ -108,7 +108,7 @@ def kernel(x):
     return exp_negative(min(0.0, x))
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def add_squares(x, U, e):
     """e += (x - U)^2."""
     for i in range(e.size):
@@ -116,7 +116,7 @@ def add_squares(x, U, e):
         e[i] += t * t
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
     """e = scale w exp(shift - e / 2); return its sum."""
     total = 0.0
@@ -127,7 +127,7 @@ def weigh_kernels(scale, w, shift, e):
     return total
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
     """T -= e (x - U); return the sum of what is subtracted."""
     total = 0.0
@@ -138,7 +138,7 @@ def subtract_forces(x, U, e, T):
     return total
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
     """Sum, and sums times x - X and y - Y, of scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2).
 
@@ -158,8 +158,8 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
     return total, of_x, of_y
 
 
-@njit(**INNER)
-def row_sums(u, scale, U, w, after, size, shift, e, T, R):
+@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
     """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a, columns i >= after + a.
 
     R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows are as many as scale has;
@@ -173,25 +173,25 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
         n = size - first
         stop = first + n + -n % LANES
         v = w[first:stop]
-        if k == 2:
+        if general is not None:
+            psi = e[first:stop]
+            psi[:] = 0.0
+            for j in range(k):
+                add_squares(u[j, a], U[j][first:stop], psi)
+            total += weigh_kernels(scale[a], v, shift, psi)
+            for j in range(k):
+                R[j, a] += subtract_forces(u[j, a], U[j][first:stop], psi, T[j][first:stop])
+        else:
             x, y, X, Y = u[0, a], u[1, a], U[0][first:stop], U[1][first:stop]
             sums = plane_sums(x, y, scale[a], X, Y, v, shift, T[0][first:stop], T[1][first:stop])
             total += sums[0]
             R[0, a] += sums[1]
             R[1, a] += sums[2]
-            continue
-        psi = e[first:stop]
-        psi[:] = 0.0
-        for j in range(k):
-            add_squares(u[j, a], U[j][first:stop], psi)
-        total += weigh_kernels(scale[a], v, shift, psi)
-        for j in range(k):
-            R[j, a] += subtract_forces(u[j, a], U[j][first:stop], psi, T[j][first:stop])
     return total
 
 
 @njit(**INNER)
-def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b):
+def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b, general):
     """`row_sums` between rows [a0, a1) and [b0, b1), and adds their forces.
 
     same : the latter begin with the former, and pairs of two different ones count twice
@@ -213,7 +213,7 @@ def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, force
             U[j, size:wide] = U[j, 0]
         T[:] = 0.0
         after = a0 + 1 - first if same else -rows
-        total += row_sums(u, scale[:rows], U, v, after, size, shift, e, T, R)
+        total += row_sums(u, scale[:rows], U, v, after, size, shift, e, T, R, general)
         for j in range(k):
             for i in range(size):
                 forces_b[j, first + i] += T[j, i]
@@ -227,12 +227,13 @@ def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, force
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
+def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces):
     """Sums of the kernels over all pairs of rows, cut into stripes of row blocks.
 
     Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, over
     ordered pairs with the rows themselves; forces (units, C, k, n): of row i with all partners in
-    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes.
+    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes. `general` is
+    None where k is two, else True: numba leaves out what the one or the other does not need.
     """
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
@@ -247,8 +248,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
                 out_a, out_b, c = forces[unit, b], forces[unit, a], shift[q, a, b]
                 for a0 in range(start[a] + stripe * BLOCK, start[a + 1], stripes * BLOCK):
                     a1, b0 = min(a0 + BLOCK, start[a + 1]), a0 if a == b else start[b]
+                    b1, same = start[b + 1], a == b
                     total += block_sums(
-                        P[q], w, L, a0, a1, b0, start[b + 1], a == b, c, scratch, out_a, out_b
+                        P[q], w, L, a0, a1, b0, b1, same, c, scratch, out_a, out_b, general
                     )
                 totals[unit, a, b] = total
 
@@ -277,37 +279,16 @@ def closest(lo, hi, P, start, root, shift):
                 shift[q, a, b] = 0.5 * least
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def add_moment(P, F, first, stop, M):
-    """M += P F' over some columns."""
+@njit(**INNER, fastmath=REASSOCIATE)
+def add_forces(P, F, first, stop, share, root, M, g):
+    """M += P F', and g += share root' F, over some columns; root is lower triangular."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
-            s = 0.0
+            s, x = 0.0, share * root[m, j]
             for i in range(first, stop):
                 s += P[j, i] * F[m, i]
-            M[j, m] += s
-
-
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def add_pull(share, root, F, first, stop, g):
-    """g += share root' F over some columns."""
-    for j in range(root.shape[0]):
-        for m in range(j, root.shape[0]):
-            x = share * root[m, j]
-            for i in range(first, stop):
                 g[j, i] += x * F[m, i]
-
-
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def multiply(A, B, transposed, out):
-    """out = A B, or A' B, of (k, k)."""
-    k = A.shape[0]
-    for i in range(k):
-        for j in range(k):
-            s = 0.0
-            for m in range(k):
-                s += (A[m, i] if transposed else A[i, m]) * B[m, j]
-            out[i, j] = s
+            M[j, m] += s
 
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
@@ -341,17 +322,23 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
                 unit = shift[q, a, b] + 0.5 * (log_det[q, a, b] + k * LOG_TAU)
                 potential[q, a, b] = math.log(total) - unit - math.log(size[a] * size[b])
                 M[:] = 0.0
-                add_moment(P[q], F[b], start[a], start[a + 1], M)
-                add_pull(-share[a, b] / total, L, F[b], start[a], start[a + 1], g)
-                if a != b:
-                    add_moment(P[q], F[a], start[b], start[b + 1], M)
-                    add_pull(-share[a, b] / total, L, F[a], start[b], start[b + 1], g)
-                multiply(L, L, True, inverse)
-                multiply(M, L, False, N)
-                multiply(inverse, N, False, M)
+                for turn in range(1 if a == b else 2):
+                    own, other = (a, b) if turn == 0 else (b, a)
+                    first, stop = start[own], start[own + 1]
+                    add_forces(P[q], F[other], first, stop, -share[a, b] / total, L, M, g)
+                for i in range(k):  # inverse = L'L, and N = M L
+                    for j in range(k):
+                        s, t = 0.0, 0.0
+                        for m in range(k):
+                            s += L[m, i] * L[m, j]
+                            t += M[i, m] * L[m, j]
+                        inverse[i, j], N[i, j] = s, t
                 for i in range(k):
                     for j in range(k):
-                        x = share[a, b] * (M[i, j] / total - inverse[i, j])
+                        s = 0.0
+                        for m in range(k):
+                            s += inverse[i, m] * N[m, j]
+                        x = share[a, b] * (s / total - inverse[i, j])
                         K[a, i, j] += h2[a] * x
                         K[b, i, j] += h2[b] * x
         for d in range(Z.shape[0]):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.engine.compiled import njit
-from lodim.models.melm.kernels.cpu import LOG_TAU, REASSOCIATE, kernel, whiten
+from lodim.models.melm.kernels.cpu import INNER, LOG_TAU, REASSOCIATE, kernel, whiten
 
 TILE = 64
 STEP = 256  # rows of a block
@@ -17,7 +17,7 @@ DIGITS = 45.0  # exp(-DIGITS) is lost beside one, even a million times
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def squares_of(u, U, e):
-    """e = |u - U|^2 for each column of a tile; return the least."""
+    """e = |u - U|^2 for each column of a tile."""
     for i in range(TILE):
         e[i] = 0.0
     for j in range(u.size):
@@ -25,13 +25,9 @@ def squares_of(u, U, e):
         for i in range(TILE):
             t = x - row[i]
             e[i] += t * t
-    least = np.inf
-    for i in range(TILE):
-        least = min(least, e[i])
-    return least
 
 
-@njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def weigh(e, w, least):
     """Sum of w exp(-(e - least) / 2)."""
     total = 0.0
@@ -40,7 +36,7 @@ def weigh(e, w, least):
     return total
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def gap(u, low, high):
     """Squared distance of a point to a box."""
     s = 0.0
@@ -50,7 +46,7 @@ def gap(u, low, high):
     return s
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
     """log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles [first, stop), without row `place` of `tile`.
 
@@ -82,7 +78,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
     return np.log(total) - 0.5 * least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
     """out[i, c] = log of the kernels of class c summed at row i, for blocks of `step` rows.
 
@@ -98,7 +94,7 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
     gaps = np.empty(most)
     for i in range(lo * step, min(m, hi * step)):
         for c in range(start.size - 1):
-            whiten(P, i, 1, root[c], u)
+            whiten(P, i, u.shape[1], root[c], u)
             for j in range(k):
                 at[j] = u[j, 0]
             out[i, c] = log_sum(

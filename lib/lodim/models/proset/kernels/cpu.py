@@ -30,7 +30,8 @@ def multiply(V, T, Z):
     """Z = V T of (M, K) by (K, 64), T and Z flat; M and K are multiples of four.
 
     Sixteen products a step stay in registers; flat arrays with constant distances between rows let
-    the compiler see that they do not overlap.
+    the compiler see that they do not overlap. V is given as V[::1], whose layout numba takes as
+    unknown: one compilation serves a matrix and its transpose.
     """
     M, K = V.shape
     zero = V.dtype.type(0)
@@ -93,14 +94,14 @@ def similarities(tile, active, v, V, J, T, G):
             t = scale * row[i]
             T[k * TILE + i] = t
             half_norm[i] += minus_half * t * t
-    multiply(V, T, G)
+    multiply(V[::1], T, G)
     for j in range(J):
         row = G[j * TILE : (j + 1) * TILE]
         for i in range(TILE):
             row[i] = exp_negative(min(zero, row[i]))
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
     """G_ij becomes zero where candidate j is row i itself: own (64,) is its position, or -1."""
     for i in range(TILE):
@@ -112,23 +113,24 @@ def leave_out(own, G):
 def agreement(y, target, u, loss, h):
     """Estimates h_ij of the rows' responses by one prototype with this target, (64,).
 
-    One where the classes agree; the target itself for squares; a normal density of width 1 / u.
+    One where the classes agree; the target itself for squares; with u, a normal density of width
+    1 / u: where u is None numba leaves out what densities need.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
-    if loss == CLASSES:
-        for i in range(TILE):
-            h[i] = one if y[i] == target else zero
-    elif loss == SQUARED:
-        for i in range(TILE):
-            h[i] = target
-    else:
+    if u is not None:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
         for i in range(TILE):
             d = u * (y[i] - target)
             h[i] = height * exp_negative(-half * d * d)
+    elif loss == CLASSES:
+        for i in range(TILE):
+            h[i] = one if y[i] == target else zero
+    else:
+        for i in range(TILE):
+            h[i] = target
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
     """Loss of a tile with estimates A / B; its derivatives by A, B go to alpha, beta (64,)."""
     value = 0.0
@@ -232,10 +234,10 @@ def loss_gradient(
                 for i in range(TILE):
                     slope[i] = alpha[i] * h[i] + beta[i]
                 for j in range(runs[r], runs[r + 1]):
-                    if loss == DENSITY and j < live:
+                    if u is not None and j < live:
                         out[1] += w[j] * width_slope(G, j, y[t], target[j], u, h, alpha)
                     out[2 + D + j] += weight_slope(G, j, w[j], slope)
-            multiply(V[:used].T, G[: used * TILE], Y)
+            multiply(V[:used:1].T, G[: used * TILE], Y)
             for k in range(D):
                 out[2 + k] += feature_sum(T, Y, k, D + 1)
 
@@ -251,7 +253,7 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
     S = np.empty(values.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
         similarities(X[t], active, v, V, J, T, G)
-        multiply(values, G, S)
+        multiply(values[::1], G, S)
         for q in range(out.shape[1]):
             for i in range(TILE):
                 out[t, q, i] += S[q * TILE + i]

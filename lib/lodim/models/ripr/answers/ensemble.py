@@ -103,7 +103,8 @@ class Ensemble:
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
-        total = np.einsum("ci,if->fc", own, np.nan_to_num(self.X[refs]))[by_content(self.X)]
+        X = self.X[refs]
+        total = np.einsum("ci,if->fc", own, np.nan_to_num(X))[by_content(X)]
         values = np.round(total / np.maximum(mass, 1e-300), ties.DIGITS)
         return np.lexsort((*values[::-1], -np.round(mass / mass.sum(), ties.DIGITS)))
 

@@ -49,8 +49,8 @@ class RecoveryData:
     y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
     views : (d*, D), see `views.enumerate_views`
     task : one of TASKS
-    weight : (n,) weights of the rows, or None: in masses, objective, errors and means of
-        neighbours. Rows of weight zero are nobody's neighbours
+    weight : (n,) weights of the rows, all positive, or None: in masses, objective, errors and means
+        of neighbours
     seed : of the sample that clustering compares with
     """
 
@@ -64,36 +64,28 @@ class RecoveryData:
     threads: int = 1
 
     @property
-    def counts(self):
-        """Rows that can be neighbours, (n,) bool; None where all can."""
-        return None if self.weight is None else self.weight > 0
-
-    @property
     def default_k(self):
         """The root of the number of rows that can be neighbours."""
-        counts = np.ones(len(self.X), bool) if self.weight is None else self.weight > 0
-        counts &= self.task != "class" or self.y >= 0
-        return losses.default_k(int(counts.sum()))
+        labelled = self.task == "class"
+        return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
         """Loss matrix of the task, (n, d*): see `losses`."""
         X, views, alpha = self.X, self.views, self.control.alpha
-        how = {"counts": self.counts, "threads": self.threads}
+        how = {"threads": self.threads}
         if self.task == "class":
             balanced = self.control.balanced
             return losses.class_losses(X, self.y, views, k, alpha=alpha, balanced=balanced, **how)
         if self.task == "number":
-            how = {"weight": self.weight, "threads": self.threads}
-            return losses.regression_losses(X, self.y, views, k, **how)
+            return losses.regression_losses(X, self.y, views, k, weight=self.weight, **how)
         if self.task == "cluster":
             return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
         """Log ratios of rows left out to all classes in some views, (n, A, K)."""
-        how = {"balanced": self.control.balanced, "counts": self.counts, "leave_out": True}
-        views, threads = self.views[columns], self.threads
-        return knn.class_ratios(self.X, self.X, self.y, views, k, threads=threads, **how)
+        how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
+        return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
         """A function (assignment, some of `columns`) -> errors (n,) of rows left out."""

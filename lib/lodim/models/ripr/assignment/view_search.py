@@ -80,10 +80,9 @@ class ViewSearch:
 
     @property
     def used(self):
-        """Positions of the rows that are judged: of numbers, those that have one and count."""
-        known = np.isfinite(self.y) & (self.weight > 0)
-        known |= self.task != NUMBERS
-        return np.flatnonzero(known)
+        """Positions of the rows that are judged: those that count, and of numbers have one."""
+        known = np.isfinite(self.y) | (self.task != NUMBERS)
+        return np.flatnonzero(known & (self.weight > 0))
 
     @property
     def target(self):
