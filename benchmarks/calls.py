@@ -4,7 +4,7 @@
                                [--out benchmarks/results]
 
 Each model and data set runs in a process of its own whose cache of kernels is empty. Columns, in
-seconds, saved in calls.csv:
+seconds, saved in calls.csv, where rows of other models and sets stay as they are:
 
 cold        processor time from before `import lodim` to the first printed summary, all kernels
             that the call needs compiled; cold_elapsed is the same by the clock
@@ -136,9 +136,12 @@ def main():
             rows.append(measured(model, name, shipped["response"][name], args, compiler, peers))
             numbers = {k: f"{v:.3g}" for k, v in rows[-1].items() if isinstance(v, float)}
             print(model, name, *(f"{k} {v}" for k, v in numbers.items()), flush=True)
-    table = pd.DataFrame(rows).assign(compiler=compiler)
     if args.out:
-        table.to_csv(Path(args.out) / "calls.csv", index=False, float_format="%.4g")
+        table, saved = pd.DataFrame(rows).assign(compiler=compiler), Path(args.out) / "calls.csv"
+        if saved.exists():
+            table = pd.concat([pd.read_csv(saved), table])
+        table = table.drop_duplicates(["model", "data"], keep="last")
+        table.to_csv(saved, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":

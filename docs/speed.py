@@ -38,6 +38,20 @@ columns = ["case", "design_s", "fit_s", "fit_products", "loss", "authors_loss", 
 table[columns].round(4).astype(object).fillna("")
 
 # %% [markdown]
+# ## Default calls of the shipped data
+#
+# `benchmarks/calls.py`, in seconds: `cold` is the first call on a new machine, from the import to
+# the printed summary, with all kernels that it needs compiled (processor time; `cold_compilers` in
+# units of a process that compiles one small kernel); `warm_elapsed` the same call again, the choice
+# by cross-validation included, by the clock; `warm_peers` its processor time in units of ten-fold
+# cross-validation of scikit-learn's boosted trees of three sizes.
+
+# %% tags=["remove-input"]
+table = pd.read_csv(results / "calls.csv")
+columns = ["model", "data", "cold", "cold_compilers", "warm", "warm_elapsed", "warm_peers"]
+table[columns].round(2)
+
+# %% [markdown]
 # ## melm, beside NumPy
 #
 # `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, beside a
