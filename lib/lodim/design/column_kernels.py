@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
+from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
 BLOCK = 512
-MANY = 65_536  # numbers of a column from which kernels that read float32 as it is are worth theirs
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
 NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # what `moments` is of none
@@ -34,8 +34,8 @@ def weight_unit(weights):
 
 
 def as_real(values):
-    """A column as kernels read it: float64; float32 of many rows as it is."""
-    keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= MANY)
+    """A column as kernels read it: float64; float32 of a whole span or more as it is."""
+    keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
     return read_only(values if keeps else values.astype(np.float64))
 
 
@@ -105,7 +105,7 @@ def moments(x, rows, weights):
 
 def column_moments(x, rows, weights):
     """`moments` of a column as `as_real` has it, of many whole blocks without weights sooner."""
-    if x.size >= MANY and not (rows.size or weights.size or x.size % (4 * BLOCK)):
+    if x.size >= SPAN_ROWS and not (rows.size or weights.size or x.size % (4 * BLOCK)):
         return moments_of_blocks(x)
     return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
 
