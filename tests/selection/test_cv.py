@@ -9,8 +9,7 @@ import pytest
 import lodim as ld
 from lodim.design.batch import split
 from lodim.fitting.spec import prepare
-from lodim.selection import choice, racing
-from lodim.selection import cv as select
+from lodim.selection import choice, racing, tuning
 from lodim.selection import folds as folding
 
 GRID = [0.3, 0.03, 0.003]
@@ -306,13 +305,13 @@ def test_choose_takes_the_centre_of_what_cannot_be_told_apart(df):
 
 @pytest.mark.parametrize("formula", ["y ~ x1 + x2 + x3", "k ~ x1 + x2 + x3"])
 def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
-    monkeypatch.setattr(select, "MOST_ROWS", 50)
+    monkeypatch.setattr(tuning, "MOST_ROWS", 50)
 
     def drawn(frame, formula=formula):
         arguments = {**SHARED, "lambda_": None, "m": None}
         problem = prepare(ld.gbmap, formula, frame, arguments)
         return [
-            [set(part.index[part.rows]) for part in pair] for pair in select.quick_splits(problem)
+            [set(part.index[part.rows]) for part in pair] for pair in tuning.quick_splits(problem)
         ]
 
     other = df.iloc[np.random.default_rng(3).permutation(len(df))][df.columns[::-1]]
@@ -326,7 +325,7 @@ def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypat
     """How far another seed would go: the first draw alone is what one draw gives."""
     formula, arguments = "c ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}
     both = ld.gbmap(formula, df, **arguments)
-    monkeypatch.setattr(select, "MOST_DRAWS", 1)
+    monkeypatch.setattr(tuning, "MOST_DRAWS", 1)
     alone = ld.gbmap(formula, df, **arguments)
     assert alone.chosen == {"lambda_": ()} and both.chosen["lambda_"][0] == alone.settings.lambda_
     text = " ".join(str(both.summary()).split())
@@ -427,7 +426,7 @@ def test_choose_without_features(df):
 
 def test_quick_splits_hold_out_every_row_once(df):
     problem = prepare(ld.gbmap, "y ~ x1 + x2", df, {})
-    splits = select.quick_splits(problem)
+    splits = tuning.quick_splits(problem)
     held = np.concatenate([test.rows for _, test in splits])
     assert len(splits) == 5 and sorted(held) == list(range(len(df)))
     for train, test in splits:
@@ -437,7 +436,7 @@ def test_quick_splits_hold_out_every_row_once(df):
 def test_quick_splits_of_many_rows():
     rng = np.random.default_rng(0)
     big = pd.DataFrame({"x": rng.normal(size=25_000), "y": rng.normal(size=25_000)})
-    ((train, test),) = select.quick_splits(prepare(ld.gbmap, "y ~ x", big, {}))
+    ((train, test),) = tuning.quick_splits(prepare(ld.gbmap, "y ~ x", big, {}))
     assert train.n == 16_000 and test.n == 4_000
 
 
@@ -566,7 +565,7 @@ def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
         seen.append((batch.groups, held_out))
         return split(batch, held_out, standardize)
 
-    monkeypatch.setattr(select, "split", spy)
+    monkeypatch.setattr(tuning, "split", spy)
     model = getattr(ld, name)
     fit = model("y ~ .", data, groups="patient", threads=1, **OPEN[name])
     assert len(seen) >= 5
@@ -601,9 +600,9 @@ def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeyp
     rng = np.random.default_rng(3)
     df = pd.DataFrame({"x": rng.normal(size=1500)})
     df["y"] = df["x"] + 4.0 * rng.normal(size=1500)
-    monkeypatch.setattr(select, "QUICK_ROWS", 1000)
+    monkeypatch.setattr(tuning, "QUICK_ROWS", 1000)
     problem = prepare(ld.gbmap, "y ~ x", df, {"m": 1, "lambda_": 1.0, "n_starts": 1})
-    points, ((train, test),) = [1e6, 0.01], select.quick_splits(problem)
+    points, ((train, test),) = [1e6, 0.01], tuning.quick_splits(problem)
     each = []
     for value in points:
         settings = replace(problem.settings, lambda_=value)
@@ -613,12 +612,12 @@ def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeyp
     error = gap.std() / np.sqrt(test.n)
     assert -own < gap.mean() < -2.0 * error
     settings = [replace(problem.settings, lambda_=value) for value in points]
-    found = select.paired_losses(problem, [(train, test)], settings, select.deviance, 1)
+    found = racing.paired_losses(problem, [(train, test)], settings, racing.deviance, 1)
     np.testing.assert_allclose(found[1], [(gap.mean(), test.n, error)])
     assert found[0][0][0] == 0.0
-    z = select.preference(problem, "lambda_", points)
+    z = tuning.preference(problem, "lambda_", points)
     np.testing.assert_allclose(z, -gap.mean() / error)
-    assert select.preference(problem, "lambda_", points[::-1]) == 0.0
+    assert tuning.preference(problem, "lambda_", points[::-1]) == 0.0
 
 
 def test_the_error_of_rows_is_that_of_their_mean():

@@ -11,8 +11,8 @@ import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
 from lodim.design.design import Design
 from lodim.fitting.spec import in_memory
-from lodim.selection.cv import fold_splits
 from lodim.selection.folds import assign_in_place
+from lodim.selection.tuning import fold_splits
 from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
 N = 70_000

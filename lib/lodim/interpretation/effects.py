@@ -18,8 +18,8 @@ from lodim.interpretation.rows import features_of, read_rows
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
-from lodim.uncertainty.bootstrap import Bootstrap
 from lodim.uncertainty.intervals import percentile, standard_errors
+from lodim.uncertainty.replicates import Bootstrap
 
 KINDS = {
     "ale": "accumulated local effects",

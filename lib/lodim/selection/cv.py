@@ -1,9 +1,7 @@
-"""Choice of settings by cross-validation: cv() for the user, choose() for a model's defaults."""
+"""Cross-validation of a model over a grid of its settings."""
 
-import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from numbers import Real
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,203 +9,19 @@ import pandas as pd
 
 from lodim import text
 from lodim.checks import one_of, whole
-from lodim.design.batch import SplitsInPlace, counted, split, subset
+from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
-from lodim.engine import row_keys
-from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
-from lodim.selection.choice import central_count, centre, grid_ends, weights
-from lodim.selection.folds import (
-    BLOCK_ROWS,
-    assign,
-    assign_draws,
-    assign_in_place,
-    check_units,
-    count_units,
-)
+from lodim.selection.choice import grid_ends
+from lodim.selection.folds import BLOCK_ROWS, assign, assign_in_place
+from lodim.selection.grid import _checked, _checked_settings, _losses, _points, _summarize
 from lodim.selection.path import lambda_grid
-from lodim.selection.racing import (
-    LOSSES,
-    deviance,
-    fold_means,
-    grid_losses,
-    ordered,
-    paired_losses,
-    rows_error,
-    standard_error,
-)
+from lodim.selection.racing import LOSSES, fold_means
+from lodim.selection.tuning import side_by_side
 
 N_LAMBDA = 25  # penalties of a default grid
-FEW_ROWS = 2000  # up to here threads of Python lose more to each other than they gain
-QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
-MOST_ROWS = 20_000  # rows that choose() looks at
-FOLDS = 5  # of a draw of choose()
-MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
-
-
-def quick_splits(problem, draws=1, folds=FOLDS):
-    """Training and held-out batches of folds, [(Batch, Batch)]; see `fold_splits`."""
-    spec = problem.spec
-    needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
-    names = filter(None, [*needed, spec.stage_setting, spec.shared_setting])
-    check_units(problem.batch, " and ".join(names))
-    levels, seed = problem.design.levels, problem.settings.seed
-    return fold_splits(problem.batch, levels, seed, problem.standardize, draws, folds)
-
-
-def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Training and held-out batches of folds, [(Batch, Batch)].
-
-    So many folds at most, as often as `draws`; beyond QUICK_ROWS rows one of them is held out, of
-    at most MOST_ROWS rows. Rows of weight zero are in none.
-    """
-    batch = _few_rows(batch, levels, seed)
-    n_folds = min(folds, count_units(batch))
-    return [
-        split(batch, fold == k, standardize)
-        for fold in assign_draws(batch, n_folds, levels, seed, draws)
-        for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
-    ]
-
-
-def _few_rows(batch, levels, seed):
-    """The rows of weight above zero, MOST_ROWS of them at most.
-
-    Of more than SPAN_ROWS rows, of which X is not copied, they are drawn by their lengths.
-    """
-    if batch.n > SPAN_ROWS:
-        some = min(MOST_ROWS, batch.n_positive)
-        return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
-    batch = counted(batch)
-    if batch.n <= MOST_ROWS:
-        return batch
-    key, _ = row_keys.of_batch(batch, len(levels or ()))
-    return subset(batch, row_keys.drawn(key, MOST_ROWS, seed))
-
-
-def side_by_side(problem):
-    """Number of settings or folds to fit at a time, each on a thread of its own."""
-    if problem.batch.n <= FEW_ROWS and not problem.spec.compiled_stages:
-        return 1
-    return getattr(problem.settings, "threads", None) or available_threads()
-
-
-def count_draws(batch, most=None):
-    """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
-    if count_units(batch) <= FOLDS:  # each by itself, in every draw
-        return 1
-    return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
-
-
-def preference(problem, name, values, *, most_draws=None):
-    """Standard errors by which the second of two values of a setting is better held out, from zero.
-
-    Those of the difference of the deviances, between folds or between rows, whichever is larger.
-    Zero where the second value is no better in the first draw of the folds: the others are then not
-    looked at.
-    """
-    draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
-    splits = quick_splits(problem, draws)
-    settings = [replace(problem.settings, **{name: value}) for value in values]
-    seen = np.zeros((0, 3))
-    for part in (splits[: len(splits) // draws], splits[len(splits) // draws :]):
-        if part:
-            loss = _loss_of(problem, "deviance")
-            gaps = paired_losses(problem, part, settings, loss, jobs)[1]
-            seen = np.concatenate([seen, gaps])
-        mean = fold_means(seen[None])[0]
-        if mean >= 0.0:
-            return 0.0
-    error = max(standard_error(seen, mean, draws), rows_error(seen, draws))
-    return float(-mean / error) if error > 0.0 else np.inf
-
-
-def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """The problem with settings chosen by held-out deviance, and the table of points tried.
-
-    The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
-    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
-    of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
-    number of stages, to the nearest of a list (`choice.central_count`). The point of least loss
-    itself would jump, between settings that differ by much, where losses differ by rounding or by
-    the draw of the folds.
-
-    grid : dict of values by setting
-    most_draws : draws of the folds that are averaged, MOST_DRAWS by default
-    spread : standard errors by which losses may differ and weigh much the same
-    parts : of a step between two penalties, in log: halves by default
-    tie : the least s: losses that differ by less are as good as equal
-    runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
-    """
-    grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
-    points = _points(grid, problem.spec)
-    draws = count_draws(problem.batch, most_draws)
-    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
-    settings = [_settings_at(problem, point) for point in points]
-    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
-    how = {"spread": spread, "parts": parts, "tie": tie}
-    chosen, frame = _centre(problem, grid, points, losses, draws, **how)
-    folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
-    of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
-    of_draws = of_draws if draws > 1 else []
-    names = [name for name in frame if getattr(problem.settings, name, 0) is None]
-    by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
-    return problem.settle(chosen, chosen=by_draw), frame
-
-
-def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Settings in the centre of a grid, by its losses, and the table of its points."""
-    stages = problem.spec.stage_setting
-    open_stages = stages and getattr(problem.settings, stages) is None
-    weight = weights(losses, draws, open_stages, spread, tie)
-    stage = [central_count(w) for w in weight]
-    settings = [_settings_at(problem, point) for point in points]
-    frame, settings = _summarize(problem, points, settings, losses, stage, draws)
-    frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
-    return replace(settings[at], **between), frame
-
-
-def _folds_of_draw(rows, d, draws):
-    """The folds of one draw, of rows with the folds of all."""
-    return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
-
-
-def _losses(problem, splits, settings, name, jobs, **options):
-    """Held-out losses of the settings of points, by the loss of a name."""
-    return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
-
-
-def _settings_at(problem, point):
-    """Settings of a point; None in it, where it is the default, is what a call without it has."""
-    ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
-    return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
-
-
-def _checked(problem):
-    """The problem as a call with its settings has it: refused where they do not suit the data."""
-    return problem.spec.validate(problem) if problem.spec.validate else problem
-
-
-def _checked_settings(problem, points):
-    """The settings of each point, checked; those that share a run are alike in all else."""
-    run, known = problem.spec.stage_setting or problem.spec.shared_setting, {}
-    out = []
-    for point in points:
-        rest = {name: value for name, value in point.items() if name != run}
-        key = tuple(map(id, rest.values()))
-        if key not in known:
-            own = _settings_at(problem, rest)
-            known[key] = _checked(replace(problem, settings=own)) if rest else problem
-        out.append(_settings_at(known[key], {run: point[run]} if run in point else {}))
-    return out
-
-
-def _loss_of(problem, name):
-    """The loss of a row by its name; the model may have its own deviance."""
-    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
 
 
 def cv(
@@ -584,77 +398,3 @@ def _with_penalties(points, problem, n):
             values = lambda_grid(problem, name, n).tolist()
             points = [{name: value} | point for value in values for point in points]
     return points
-
-
-def _points(grid, spec):
-    """All combinations, the simplest models first: large penalties, few stages; rows as given."""
-    if isinstance(grid, pd.DataFrame):
-        if grid.empty:
-            raise ArgumentError("the grid has no row")
-        columns = grid.astype(object).where(grid.notna(), None).to_dict("list")
-        rows = zip(*map(_plain, columns.values()), strict=True)
-        points = [dict(zip(columns, row, strict=True)) for row in rows]
-        for name in grid:
-            _check_values(name, [point[name] for point in points], spec)
-    else:
-        values = {name: _plain(_values(name, each, spec)) for name, each in dict(grid).items()}
-        products = itertools.product(*values.values())
-        points = [dict(zip(values, each, strict=True)) for each in products]
-    for name, penalty in spec.penalties.items():
-        if penalty.needed and any(point.get(name, 0) is None for point in points):
-            raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
-    return points
-
-
-def _plain(values):
-    """Values with numbers of NumPy as Python's."""
-    return [v.item() if isinstance(v, np.generic) else v for v in values]
-
-
-def _values(name, values, spec):
-    """Values of a setting, in order where that means something; one by itself is a value too."""
-    if isinstance(values, np.ndarray):
-        values = np.atleast_1d(values)
-    elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
-        values = [values]  # a pipeline of scikit-learn is one value, though it has a length
-    if not len(values):
-        raise ArgumentError(f"the grid has no value for {name!r}")
-    _check_values(name, values, spec)
-    return ordered(values, name in spec.penalties) if name in _sorted_names(spec) else list(values)
-
-
-def _sorted_names(spec):
-    """Settings whose values are put in order."""
-    return (*spec.penalties, spec.stage_setting, spec.shared_setting)
-
-
-def _check_values(name, values, spec):
-    """Raise where a setting that is put in order has a value that is no number."""
-    if name not in _sorted_names(spec):
-        return
-    for value in values:
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number and (value is not None or name in {spec.shared_setting} - {*spec.penalties}):
-            raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
-
-
-def _summarize(problem, points, settings, losses, stage, draws=1):
-    """A row for each point with mean and standard error, and its settings with `stage` of each.
-
-    Where the number of stages is not open it is as given.
-    """
-    stages = problem.spec.stage_setting
-    rows, chosen = [], []
-    for point, own, curve, last in zip(points, settings, losses, stage, strict=True):
-        at = len(curve) - 1
-        if stages and getattr(own, stages) is None:
-            at, own = last - 1, replace(own, **{stages: last})
-        mean = fold_means(curve)[at]
-        missing = [k for k in problem.spec.penalties if point.get(k, 0) is None]
-        row = point | dict.fromkeys(missing, np.nan)
-        if stages:
-            row[stages] = getattr(own, stages)
-        error = standard_error(np.array(curve[at]), mean, draws)
-        rows.append(row | {"mean": mean, "se": error})
-        chosen.append(own)
-    return pd.DataFrame(rows), chosen

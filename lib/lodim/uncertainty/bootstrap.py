@@ -1,8 +1,7 @@
-"""The bootstrap of a fit: fractional random weights, and what it says of estimates."""
+"""The bootstrap of a fit, by fractional random weights."""
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,24 +9,17 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from lodim import progress as bars
-from lodim.checks import flag, one_of, share, whole
-from lodim.design.frames import as_given
+from lodim.checks import flag, whole
 from lodim.engine.blocks import available_threads, single_blas
-from lodim.errors import ArgumentError, ConvergenceWarning, DataWarning, ExtrapolationWarning
-from lodim.report.phrases import modelled
-from lodim.report.tables import Report, Table, listing
-from lodim.text import counted, join_words
-from lodim.uncertainty.intervals import KINDS, accelerations, bca, biases, percentile
-from lodim.uncertainty.intervals import standard_errors as errors_of
+from lodim.errors import ArgumentError, ConvergenceWarning
+from lodim.text import counted
+from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.random_weights import RandomWeights
 from lodim.uncertainty.refits import anew, held_problem, reweighted
+from lodim.uncertainty.replicates import Bootstrap
 
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 MOST_BYTES = 2**28  # of the replicates' estimates, all together, that are kept
-LEVEL = 0.95
-SCALES = {"mean": "response", "link": "link"}
-TOP = 20
-FEW_UNITS = 50  # below which intervals of replicates are clearly too short
 
 
 def bootstrap(
@@ -42,7 +34,7 @@ def bootstrap(
     threads: int | None = None,
     progress: bool = False,
     **arguments: Any,
-) -> "Bootstrap":
+) -> Bootstrap:
     """Bootstrap a fit by random weights of its rows.
 
     Each of `n` replicates fits the model anew to the same rows, each with a weight drawn from the
@@ -237,17 +229,6 @@ def _aligned(estimate, replicates, absent):
     return terms, values[0], values[1:]
 
 
-def _band(center, each, level):
-    """Predictions (N,) or (N, K) as a frame, with limits by those of n replicates, (n, ...)."""
-    limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
-    if isinstance(center, pd.Series):
-        columns = {"fit": center, "lower": limits[0], "upper": limits[1]}
-        return pd.DataFrame(columns, index=center.index)
-    parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
-    columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
-    return pd.DataFrame(parts, index=center.index, columns=columns)
-
-
 def _bytes(record):
     """Memory of the arrays of a record and of the records in it."""
     if isinstance(record, np.ndarray):
@@ -255,368 +236,3 @@ def _bytes(record):
     if isinstance(record, dict | list | tuple):
         return sum(map(_bytes, record.values() if isinstance(record, dict) else record))
     return sum(map(_bytes, vars(record).values())) if hasattr(record, "__dataclass_fields__") else 0
-
-
-# What it says -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Bootstrap:
-    """Replicates of a fit, and the intervals that follow from them.
-
-    Attributes
-    ----------
-    fit : Fit
-        The fit to all rows under their own weights.
-    terms : Index (q,)
-        Names of the estimates: term, or level (dimension) and term.
-    estimate : array (q,)
-    values : array (n, q)
-        Of the replicates; `replicates` has them as a frame.
-    acceleration : array (q,)
-        Of "bca".
-    seed : int
-    reselect : bool
-        As they were given.
-    n_units : int
-        Number of what was weighted: rows of weight above zero, or groups of them.
-    units : str
-        What was weighted, in words.
-    n_failed : int
-        Replicates that did not converge. They are counted in.
-    fits : tuple of Fit
-        The replicates' fits, for `predict` and `lodim.effects`; empty where their estimates would
-        take more than 256 MB. They are light, as those of a path.
-    default : bool
-        Whether the statistic is the model's estimates.
-
-    See Also
-    --------
-    bootstrap, Effects
-
-    Examples
-    --------
-    >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-    >>> boot = ld.bootstrap(fit, cars, n=40)
-    >>> boot.replicates.shape
-    (40, 2)
-    """
-
-    fit: Any
-    terms: pd.Index
-    estimate: np.ndarray
-    values: np.ndarray
-    acceleration: np.ndarray
-    seed: int
-    reselect: bool
-    n_units: int
-    units: str
-    n_failed: int
-    fits: tuple[Any, ...] = field(default=())
-    default: bool = True
-
-    @property
-    def n(self) -> int:
-        """Number of replicates."""
-        return len(self.values)
-
-    @property
-    def replicates(self) -> pd.DataFrame:
-        """A row a replicate and a column an estimate; of one that a replicate lacks, NaN."""
-        return pd.DataFrame(self.values, columns=self.terms)
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
-
-    @as_given
-    def tidy(self, *, level: float = LEVEL, kind: str = "percentile") -> pd.DataFrame:
-        """A row an estimate, with its standard error, bias and confidence limits.
-
-        Parameters
-        ----------
-        level : float
-            Of the limits.
-        kind : {"percentile", "bca"}
-            Quantiles of the replicates; or bias-corrected and accelerated ones, see
-            `lodim.bootstrap`.
-
-        Returns
-        -------
-        DataFrame
-            (level or dimension,) term, estimate, std_error (the standard deviation of the
-            replicates), bias (their mean less the estimate), conf_low, conf_high.
-
-        Raises
-        ------
-        ArgumentError
-            So high a level needs more replicates.
-
-        See Also
-        --------
-        summary, plot
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
-        >>> boot.tidy(level=0.9)[["term", "conf_low", "conf_high"]].round(2)
-                 term  conf_low  conf_high
-        0      weight     -0.01      -0.01
-        1  model_year      0.66       0.82
-        """
-        one_of("kind", kind, KINDS)
-        level = self._level(level)
-        if kind == "percentile":
-            low, high = percentile(self.values, level)
-        else:
-            low, high = bca(self.values, self.estimate, self.acceleration, level)
-        frame = self.terms.to_frame(index=False).rename(columns={0: "term"})
-        frame["estimate"], frame["std_error"] = self.estimate, errors_of(self.values)
-        frame["bias"] = biases(self.values, self.estimate)
-        return frame.assign(conf_low=low, conf_high=high)
-
-    @as_given
-    def predict(
-        self,
-        data: Any,
-        type: str = "interval",
-        *,
-        of: str = "mean",
-        level: float = LEVEL,
-        offset: Any = None,
-        new_levels: str = "error",
-    ) -> pd.DataFrame:
-        """Predictions of the fit, and the band in which the share `level` of its replicates lies.
-
-        It is a band of the mean, not of new observations: for these see `lodim.conformal`.
-
-        Parameters
-        ----------
-        data, offset, new_levels
-            As the fit's `predict` takes them.
-        type : {"interval"}
-        of : {"mean", "link"}
-            The mean of the response (of classes the probabilities), or the score.
-        level : float
-
-        Returns
-        -------
-        DataFrame
-            fit, lower and upper, with the rows of `data`; of more than two classes under each class
-            such three columns. NaN where an input is missing.
-
-        Raises
-        ------
-        ArgumentError
-            The formula has no response, so high a level needs more replicates, or these are not
-            kept (`fits`).
-
-        See Also
-        --------
-        tidy, lodim.conformal
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
-        >>> boot.predict(cars[:2]).columns.tolist()
-        ['fit', 'lower', 'upper']
-        """
-        one_of("type", type, ("interval",))
-        one_of("of", of, SCALES)
-        level, keywords = self._level(level), {"offset": offset, "new_levels": new_levels}
-        if self.fit.design.response is None:
-            raise ArgumentError("the formula has no response: there is no mean to predict")
-        center = self.fit.predict(data, SCALES[of], **keywords)
-        with warnings.catch_warnings():
-            for category in (ExtrapolationWarning, DataWarning):  # the fit has told
-                warnings.simplefilter("ignore", category)
-            each = np.array([one.predict(data, SCALES[of], **keywords) for one in self._kept()])
-        return _band(center, each, level)
-
-    def summary(
-        self, *, level: float = LEVEL, kind: str = "percentile", full: bool = False
-    ) -> Report:
-        """The printed report: estimates with their limits, and what these do not cover.
-
-        Parameters
-        ----------
-        level, kind
-            Of the limits, as `tidy` takes them.
-        full : bool
-            Whether the table is whole; else of more than 30 rows some are shown.
-
-        Returns
-        -------
-        Report
-
-        See Also
-        --------
-        tidy, plot
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
-        >>> print(boot.summary().as_text().splitlines()[0].strip())
-        Bootstrap of gbmap
-        """
-        flag("full", full)
-        shown = self.tidy(level=level, kind=kind).set_index("term").rename_axis(None)
-        about = [("Response", modelled(self.fit))] if self.fit.design.response else []
-        rows = (
-            ("Model", self.fit.name), *about,
-            ("Replicates", str(self.n)), ("Weights", f"exponential, of {self.units}"),
-            ("Settings", "chosen anew" if self.reselect else "held"), ("Seed", str(self.seed)),
-            ("Limits", f"{kind}, {100.0 * level:g} %"),
-        )  # fmt: skip
-        table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
-        return Report(title, rows, [table], self._notes(kind), full)
-
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        top: int = TOP,
-        level: float = LEVEL,
-        kind: str = "percentile",
-    ) -> Any:
-        """Draw estimates with their intervals, the largest on top.
-
-        Estimates of features are per standard deviation of the feature; what a user's statistic
-        returns is drawn as it is.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-        top : int
-            How many of the largest estimates are drawn.
-        level, kind
-            As `tidy` takes them.
-
-        Returns
-        -------
-        Axes
-
-        See Also
-        --------
-        tidy
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
-        >>> ax = boot.plot()
-        """
-        from lodim.uncertainty.forest_plot import draw
-
-        top = whole("top", top)
-        return draw(self, ax, top=top, level=level, kind=kind)
-
-    # Shared by the above --------------------------------------------------------------------------
-
-    def _level(self, level):
-        """A level that the replicates are enough for."""
-        level = share("level", level)
-        least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
-        if self.n < least:
-            raise ArgumentError(
-                f"level={level:g} needs {least} replicates or more, and here are {self.n}"
-            )
-        return level
-
-    def _kept(self):
-        """The replicates' fits."""
-        if not self.fits:
-            raise ArgumentError(
-                f"the fits of {self.n} replicates take more than 256 MB and are not kept: take "
-                "fewer replicates, or give what is asked of them as `statistic`"
-            )
-        return self.fits
-
-    def _notes(self, kind="percentile"):
-        """What the intervals do not cover, and what went wrong, in sentences."""
-        notes = []
-        if kind == "bca" and not self.fit._estimates_are_smooth:
-            notes.append(
-                f"Estimates of {self.fit.name} may jump where weights change a little: limits of "
-                "kind 'bca' then hold the truth too seldom; take kind='percentile'."
-            )
-        if not self.reselect and self.fit.selection is not None:
-            chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"
-            notes.append(
-                f"{chosen} held as cross-validation chose: the intervals do not cover that choice "
-                "(reselect=True does)."
-            )
-        if self.fit._biased_by:
-            notes.append(
-                f"Every replicate is biased by {self.fit._biased_by} as the fit is: the intervals "
-                "are around what it estimates, not around the truth."
-            )
-        if self.n_units < FEW_UNITS:
-            notes.append(
-                f"{self.units} are few: intervals are too short (of a slope by 10 to 50 rows those "
-                "of 90 % hold the truth in about 75 to 85 % of samples)."
-            )
-        notes += [*self._on_zeros(), *self._on_unknown()] if self.default else self._on_unknown()
-        if self.n_failed:
-            notes.append(f"{self.n_failed} of {self.n} replicates did not converge.")
-        return notes
-
-    def _on_zeros(self):
-        """Of terms that are not chosen, in sentences."""
-        zero, q = self.values == 0.0, len(self.terms)
-        some, notes = int((zero.any(axis=0) & ~zero.all(axis=0)).sum()), []
-        varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
-        never = int((zero.all(axis=0) & (self.estimate == 0.0) & varies).sum())
-        if some:
-            notes.append(
-                f"{counted(some, 'term')} of {q} not chosen in every replicate, and zero there: "
-                "after selection no coverage is guaranteed."
-            )
-        if never:
-            notes.append(
-                f"{counted(never, 'term')} of {q} never chosen: limits from 0 to 0 say that, and "
-                "not that there is no effect; after selection no coverage is guaranteed."
-            )
-        return notes
-
-    def _on_unknown(self):
-        """Of terms without an estimate, in sentences."""
-        unknown, q, notes = np.isnan(self.values), len(self.terms), []
-        infinite = self.default and self.fit._separated
-        none = int((unknown.all(axis=0) & np.isnan(self.estimate)).sum())
-        some = int(unknown.any(axis=0).sum()) - none
-        if none:
-            why = ", as the classes are separated" if infinite else ""
-            notes.append(f"{counted(none, 'term')} of {q} without a finite estimate{why}.")
-        if some:
-            notes.append(f"{counted(some, 'term')} of {q} NaN in some replicates, left out there.")
-        return notes
-
-    def _repr_html_(self):
-        return self.summary(level=self._widest()).as_html()
-
-    def _widest(self):
-        """The level that is printed: LEVEL, or what the replicates are enough for."""
-        return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
-
-    def __repr__(self):
-        how = "settings chosen anew" if self.reselect else "settings held"
-        lines = [f"{self.n} replicates, exponential weights of {self.units}; {how}"]
-        level = self._widest()
-        lines.append(f"{100.0 * level:.3g} % percentile intervals")
-        shown = self.tidy(level=level).set_index("term").rename_axis(None)
-        table = Table("", shown, notes=self._notes())
-        return listing(f"bootstrap of {self.fit.call}", lines, table, whole="tidy()")

@@ -28,7 +28,7 @@ def to_state(conformal):
 
 def from_state(state):
     """The Conformal that `to_state` has written."""
-    from lodim.uncertainty.conformal import Conformal
+    from lodim.uncertainty.prediction_sets import Conformal
 
     if state["model"] not in MODELS:
         raise ValueError(f"{state['model']!r:.80} is not a model of this lodim")

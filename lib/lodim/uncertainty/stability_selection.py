@@ -12,8 +12,8 @@ from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import in_memory, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
-from lodim.selection.cv import side_by_side
 from lodim.selection.folds import assign_draws, count_units
+from lodim.selection.tuning import side_by_side
 from lodim.text import counted
 from lodim.uncertainty import false_selections
 from lodim.uncertainty.part_fits import fit_parts, settled

@@ -9,7 +9,7 @@ from lodim.engine import tiles
 from lodim.fitting.spec import prepare
 from lodim.models.costnet import estimate, model
 from lodim.models.costnet.search import held_out
-from lodim.selection.cv import count_draws, fold_splits
+from lodim.selection.tuning import count_draws, fold_splits
 
 
 def sparse(n=90, p=6, seed=0, noise=1.0):

@@ -16,7 +16,7 @@ from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.model import FINE
 from lodim.models.melm.search import search
 from lodim.selection import choice
-from lodim.selection.cv import preference
+from lodim.selection.tuning import preference
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 EMPIRICAL = {"covariance": "empirical"}

@@ -28,8 +28,8 @@ from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.models.costnet.search.twins import settled
 from lodim.models.costnet.worker_rows import batch_beyond_null
-from lodim.selection.cv import count_draws, fold_splits
 from lodim.selection.folds import check_units, count_units
+from lodim.selection.tuning import count_draws, fold_splits
 
 LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
 

@@ -11,7 +11,7 @@ from lodim.engine.blocks import dot
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.embedding import KINDS, NEIGHBOURS, Reference, drift_indicators
 from lodim.models.gbmap.refit import joint_refit
-from lodim.selection.cv import quick_splits, side_by_side
+from lodim.selection.tuning import quick_splits, side_by_side
 
 LEAST_SHARE = 0.02  # of the held-out deviance, by which a refit must lower it to be chosen
 

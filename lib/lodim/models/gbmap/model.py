@@ -11,8 +11,8 @@ from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
-from lodim.selection.cv import choose
 from lodim.selection.path import lambda_grid
+from lodim.selection.tuning import choose
 
 __all__ = ["from_state", "gbmap"]
 

@@ -23,7 +23,7 @@ from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
-from lodim.selection.cv import FOLDS, QUICK_ROWS, count_draws, quick_splits
+from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
 ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
 ROUNDED = 1e-12  # relative, of a sum of weights

@@ -11,7 +11,7 @@ from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
-from lodim.selection.cv import choose, preference
+from lodim.selection.tuning import choose, preference
 
 __all__ = ["from_state", "melm"]
 

@@ -10,8 +10,8 @@ from lodim.models.proset.estimate import combine, fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import response_values, weighted_sums
 from lodim.models.proset.training import BatchState
-from lodim.selection.cv import quick_splits
 from lodim.selection.folds import count_units
+from lodim.selection.tuning import quick_splits
 
 PERCENT = np.arange(101) / 100
 RARE = 1e-4  # level of a response below which it is not known how far out it is

@@ -11,9 +11,9 @@ from lodim.models.proset.estimate import fit_stages, largest_v
 from lodim.models.proset.prototypes import link_scores, null_sums
 from lodim.models.proset.training import BatchState
 from lodim.selection.choice import weights
-from lodim.selection.cv import FOLDS, count_draws, fold_splits
 from lodim.selection.folds import check_units
 from lodim.selection.racing import fold_means, fold_row, rows_error, standard_error
+from lodim.selection.tuning import FOLDS, count_draws, fold_splits
 
 # n lambda_v, the largest first. No value between two of them is better held out by much, and half
 # a step would move all predictions: finer ones would make answers hang on the draw of the folds.

@@ -11,7 +11,7 @@ from lodim.models.proset.choice import choose_lambda_v
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
-from lodim.selection.cv import choose
+from lodim.selection.tuning import choose
 
 __all__ = ["extend", "from_state", "proset"]
 

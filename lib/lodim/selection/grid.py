@@ -1,0 +1,127 @@
+"""A grid of settings: its points, the settings at them, and their held-out losses."""
+
+import itertools
+from dataclasses import replace
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+
+from lodim.errors import ArgumentError
+from lodim.selection.racing import (
+    LOSSES,
+    deviance,
+    fold_means,
+    grid_losses,
+    ordered,
+    standard_error,
+)
+
+
+def _points(grid, spec):
+    """All combinations, the simplest models first: large penalties, few stages; rows as given."""
+    if isinstance(grid, pd.DataFrame):
+        if grid.empty:
+            raise ArgumentError("the grid has no row")
+        columns = grid.astype(object).where(grid.notna(), None).to_dict("list")
+        rows = zip(*map(_plain, columns.values()), strict=True)
+        points = [dict(zip(columns, row, strict=True)) for row in rows]
+        for name in grid:
+            _check_values(name, [point[name] for point in points], spec)
+    else:
+        values = {name: _plain(_values(name, each, spec)) for name, each in dict(grid).items()}
+        products = itertools.product(*values.values())
+        points = [dict(zip(values, each, strict=True)) for each in products]
+    for name, penalty in spec.penalties.items():
+        if penalty.needed and any(point.get(name, 0) is None for point in points):
+            raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
+    return points
+
+
+def _plain(values):
+    """Values with numbers of NumPy as Python's."""
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
+
+
+def _values(name, values, spec):
+    """Values of a setting, in order where that means something; one by itself is a value too."""
+    if isinstance(values, np.ndarray):
+        values = np.atleast_1d(values)
+    elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
+        values = [values]  # a pipeline of scikit-learn is one value, though it has a length
+    if not len(values):
+        raise ArgumentError(f"the grid has no value for {name!r}")
+    _check_values(name, values, spec)
+    return ordered(values, name in spec.penalties) if name in _sorted_names(spec) else list(values)
+
+
+def _sorted_names(spec):
+    """Settings whose values are put in order."""
+    return (*spec.penalties, spec.stage_setting, spec.shared_setting)
+
+
+def _check_values(name, values, spec):
+    """Raise where a setting that is put in order has a value that is no number."""
+    if name not in _sorted_names(spec):
+        return
+    for value in values:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number and (value is not None or name in {spec.shared_setting} - {*spec.penalties}):
+            raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
+
+
+def _settings_at(problem, point):
+    """Settings of a point; None in it, where it is the default, is what a call without it has."""
+    ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
+    return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
+
+
+def _checked(problem):
+    """The problem as a call with its settings has it: refused where they do not suit the data."""
+    return problem.spec.validate(problem) if problem.spec.validate else problem
+
+
+def _checked_settings(problem, points):
+    """The settings of each point, checked; those that share a run are alike in all else."""
+    run, known = problem.spec.stage_setting or problem.spec.shared_setting, {}
+    out = []
+    for point in points:
+        rest = {name: value for name, value in point.items() if name != run}
+        key = tuple(map(id, rest.values()))
+        if key not in known:
+            own = _settings_at(problem, rest)
+            known[key] = _checked(replace(problem, settings=own)) if rest else problem
+        out.append(_settings_at(known[key], {run: point[run]} if run in point else {}))
+    return out
+
+
+def _losses(problem, splits, settings, name, jobs, **options):
+    """Held-out losses of the settings of points, by the loss of a name."""
+    return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
+
+
+def _loss_of(problem, name):
+    """The loss of a row by its name; the model may have its own deviance."""
+    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
+
+
+def _summarize(problem, points, settings, losses, stage, draws=1):
+    """A row for each point with mean and standard error, and its settings with `stage` of each.
+
+    Where the number of stages is not open it is as given.
+    """
+    stages = problem.spec.stage_setting
+    rows, chosen = [], []
+    for point, own, curve, last in zip(points, settings, losses, stage, strict=True):
+        at = len(curve) - 1
+        if stages and getattr(own, stages) is None:
+            at, own = last - 1, replace(own, **{stages: last})
+        mean = fold_means(curve)[at]
+        missing = [k for k in problem.spec.penalties if point.get(k, 0) is None]
+        row = point | dict.fromkeys(missing, np.nan)
+        if stages:
+            row[stages] = getattr(own, stages)
+        error = standard_error(np.array(curve[at]), mean, draws)
+        rows.append(row | {"mean": mean, "se": error})
+        chosen.append(own)
+    return pd.DataFrame(rows), chosen

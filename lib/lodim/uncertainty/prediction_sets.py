@@ -1,0 +1,418 @@
+"""Intervals or sets of classes for new rows, by fits to parts of the data."""
+
+from dataclasses import dataclass
+from itertools import compress
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lodim.checks import share
+from lodim.design.batch import subset
+from lodim.design.frames import as_given
+from lodim.errors import DataError, DataWarning, warn
+from lodim.fitting import storage
+from lodim.report.tables import Report, Table, listing, significant
+from lodim.uncertainty import conformal_state
+from lodim.uncertainty.coverage import groups_of, measured
+from lodim.uncertainty.guarantee import Guarantee
+from lodim.uncertainty.sayings import Sayings
+from lodim.uncertainty.scores import HeldOut
+
+COLUMNS = ("fit", "lower", "upper")
+LEAST = {"poisson": 0.0, "gamma": 0.0}  # below which no response of a family can be
+
+
+@dataclass(frozen=True, repr=False)
+class Conformal:
+    """Intervals or sets of classes for new rows, by fits to parts of the data.
+
+    Attributes
+    ----------
+    fit : Fit
+        To all rows (of method "split" to those that were not held out); its predictions are shown.
+    fits : tuple of Fit
+        Without the rows of each fold.
+    held_out : HeldOut
+        Score, fold and weight of each row that was held out.
+    says : Sayings
+        The score, the level and the seed.
+    guarantee : Guarantee
+        How it was made.
+    table : DataFrame
+        What tidy() returns.
+
+    See Also
+    --------
+    conformal, Bootstrap
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> cars = ld.data("autompg")
+    >>> known, new = cars[::2], cars[1::2]
+    >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+    >>> intervals.level
+    0.9
+    """
+
+    fit: Any
+    fits: tuple[Any, ...]
+    held_out: HeldOut
+    says: Sayings
+    guarantee: Guarantee
+    table: pd.DataFrame
+
+    name = "conformal"
+
+    @property
+    def level(self) -> float:
+        """Share of new rows that is to be covered."""
+        return self.says.level
+
+    @property
+    def _frame_kind(self):
+        return self.fit._frame_kind
+
+    @as_given
+    def predict(
+        self, data: Any, level: float | None = None, *, offset: Any = None,
+        new_levels: str = "error",
+    ) -> pd.DataFrame:  # fmt: skip
+        """The interval of each row of `data`, or its set of classes.
+
+        Parameters
+        ----------
+        data : frame
+            New data; needs the columns that the fits read.
+        level : float, optional
+            Share of new rows that is to be covered; by default that of the call.
+        offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}
+            What a level that training had not is, as `Fit.predict` says.
+
+        Returns
+        -------
+        DataFrame
+            A row for each row of `data`, with its index. fit, the prediction of the fit to all
+            rows, lower and upper; or a column for each class, True where it is in the set, and .set
+            with these in words. NaN (None for sets) where an input is missing.
+
+        Raises
+        ------
+        ArgumentError, DataError
+
+        Warns
+        -----
+        DataWarning
+            There are too few rows held out for the level, so that nothing is ruled out.
+
+        See Also
+        --------
+        coverage, lodim.bootstrap
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.predict(new[:2], level=0.8).round(0)
+            fit  lower  upper
+        1  14.0   10.0   18.0
+        3  14.0   10.0   18.0
+        """
+        level = self._checked(level)
+        answers, batch = self._answers(data, offset, new_levels)
+        if self.says.of_classes:
+            inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
+            values = np.column_stack([inside.astype(object), self._words(inside)])
+            return self.fit._spread(batch, values, [*self.fit.levels, ".set"])
+        limits = self._limits(answers, level)
+        shown = self.fit.family.mean(self.fit._score(batch))
+        return self.fit._spread(batch, np.column_stack([shown, *limits]), list(COLUMNS))
+
+    @as_given
+    def coverage(
+        self,
+        data: Any,
+        by: Any = None,
+        *,
+        level: float | None = None,
+        offset: Any = None,
+        new_levels: str = "error",
+    ) -> pd.DataFrame:
+        """How many responses of some rows are covered, and how much is left open.
+
+        Parameters
+        ----------
+        data : frame
+            With known responses, and of rows that no fit has seen; those of training are covered
+            too often. Rows without a response or an input are left out.
+        by : column name or array (n,), optional
+            A row for each of its values; of a number with more than 10 values, for each quarter.
+        level : float, optional
+            By default that of the call.
+        offset : array (n,) or column name, optional
+        new_levels : {"error", "missing"}
+            What a level that training had not is: refused, or rows with it are left out.
+
+        Returns
+        -------
+        DataFrame
+            n; coverage, the share of the rows (by weight, where weights are a column) that is
+            covered; std_error of it, and conf_low and conf_high, Wilson's 95 % interval, as of so
+            many independent rows; width, the mean of the intervals, or size, of the sets.
+
+        Raises
+        ------
+        ArgumentError, DataError
+            No row is complete, or there is no such column.
+
+        See Also
+        --------
+        predict, plot
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.coverage(new, by="origin")[["origin", "n"]]
+           origin    n
+        0  Europe   37
+        1   Japan   43
+        2     USA  119
+        """
+        level = self._checked(level)
+        answers, batch = self._answers(data, offset, new_levels, response=True)
+        y = batch.y
+        if self.says.of_classes:
+            inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
+            covered, size = inside[np.arange(len(y)), y.astype(int)], inside.sum(axis=1)
+        else:
+            low, high = self._limits(answers, level)
+            covered, size = (low <= y) & (y <= high), high - low
+        weight = batch.row_weights
+        groups = {None: np.arange(len(y))} if by is None else groups_of(data, by, batch)
+        rows = [measured(covered[i], size[i], weight[i], self.says.size) for i in groups.values()]
+        if not sum(row["n"] for row in rows):
+            raise DataError("no complete row to measure coverage on")
+        index = None if by is None else pd.Index(groups, name=by if isinstance(by, str) else "by")
+        frame = pd.DataFrame(rows, index=index)
+        return frame if by is None else frame.reset_index()
+
+    @as_given
+    def tidy(self) -> pd.DataFrame:
+        """What some levels come to.
+
+        Returns
+        -------
+        DataFrame
+            level; score, that of held-out rows which the share `level` does not exceed; width, the
+            mean of their intervals by the fits without them, or size, of their sets.
+
+        See Also
+        --------
+        summary
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals.tidy().columns.tolist()
+        ['level', 'score', 'width']
+        """
+        return self.table.copy()
+
+    def plot(self, kind: str | None = None, ax=None, **arguments: Any):
+        """Draw what is left open, and return the Axes.
+
+        Parameters
+        ----------
+        kind : {"intervals", "coverage"}
+            "intervals": responses and intervals against the prediction, those not covered in red;
+            of classes the share of the rows of each class by the size of their set. "coverage":
+            the coverage of groups of rows, with its error, beside the level.
+        ax : Axes, optional
+        **arguments
+            `data`, new rows with known responses (needed); `level`; `by`, of "coverage" (needed),
+            a column or array; `top`, of "intervals" the number of rows that are drawn at most (200,
+            evenly along the prediction).
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            There is no such kind of plot, or it takes no such argument.
+
+        See Also
+        --------
+        coverage
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> ax = intervals.plot(data=new)
+        """
+        from lodim.uncertainty import conformal_plots
+
+        return conformal_plots.draw(self, kind, ax, **arguments)
+
+    def summary(self) -> Report:
+        """The printed report: how it was made, what is promised, and what levels come to.
+
+        Returns
+        -------
+        Report
+
+        See Also
+        --------
+        tidy, coverage
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> print(intervals.summary().as_text().splitlines()[0].strip())
+        Conformal prediction
+        """
+        header = [
+            ("Model", self.fit.name), ("Response", self.fit.design.response.name),
+            ("Method", self.guarantee.method), ("Fits", str(len(self.fits))),
+            ("Score", self.says.score), (f"{self.guarantee.unit.title()}s held out",
+            str(self.guarantee.n_units)),
+        ]  # fmt: skip
+        notes = tuple(f"{line}." for line in (self.fit.call, *self.guarantee.words(self.level)))
+        return Report("Conformal prediction", header, [self._shown()], notes)
+
+    def save(self, path: str | PathLike) -> None:
+        """Write all fits and scores to one file; `lodim.load` reads it. No code is stored.
+
+        What it holds of training rows is what the fits hold (`help` of the model says), and the
+        score, the fold and the weight of each row, without labels.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced in one step.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written, or a fit holds what no file can.
+
+        See Also
+        --------
+        lodim.load
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> known, new = cars[::2], cars[1::2]
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     intervals.save(Path(folder) / "cars.lodim")
+        ...     back = ld.load(Path(folder) / "cars.lodim")
+        >>> back.predict(new).equals(intervals.predict(new))
+        True
+        """
+        storage.write(path, self.name, conformal_state.to_state(self))
+
+    def __repr__(self):
+        lines = [self.guarantee.made(), f"Score: {self.says.score}"]
+        lines += self.guarantee.words(self.level)
+        return listing(f"conformal of {self.fit.call}", lines, self._shown())
+
+    def _repr_html_(self):
+        return self.summary().as_html()
+
+    def _shown(self):
+        frame = self.table.rename(columns={"level": "Level", "score": "Score"})
+        frame = frame.rename(columns={"width": "Mean width", "size": "Mean size"}).set_index(
+            "Level"
+        )
+        return Table("", frame.rename_axis(None), dict.fromkeys(frame, significant))
+
+    def _checked(self, level):
+        """The level asked for, with a warning where there are too few rows for it."""
+        level = self.level if level is None else share("level", level)
+        if not np.isfinite(self.held_out.quantile(level)) and level > self.held_out.most:
+            what, most = self.guarantee.unit, self.held_out.most
+            warn(
+                f"level {level:g} rules nothing out: it needs more {what}s held out than "
+                f"{self.guarantee.n_units}, whose highest level is {np.floor(1e3 * most) / 1e3:g}",
+                DataWarning,
+            )
+        return level
+
+    def _answers(self, data, offset, new_levels, response=False):
+        """What each fit says of the rows that all read, (K, q, m), and these as `fit` has them.
+
+        Where a fit has no answer its band is without end, and no class is ruled out.
+        """
+        how = {"offset": offset, "new_levels": new_levels}
+        full = self.fit._reader.apply(data, response=response, **how)
+        rows = full.rows if not response else full.rows[~np.isnan(full.y)]
+        batches = [fit._reader.apply(data, **how) for fit in self.fits]
+        for batch in batches:
+            rows = np.intersect1d(rows, batch.rows)
+        full = _at(full, rows)
+        u = self.says.uniforms(self.fit, full)
+        pairs = zip(self.fits, batches, strict=True)
+        answers = np.array([self.says.of_rows(fit, _at(b, rows), u) for fit, b in pairs])
+        if self.says.of_classes:
+            return np.where(np.isnan(answers), -np.inf, answers), full
+        unknown = np.isnan(answers).any(axis=1)
+        for at, value in enumerate((-np.inf, np.inf, 1.0)):
+            answers[:, at][unknown] = value
+        return answers, full
+
+    def _beside(self, data, level):
+        """predict() of the rows of `data` that are complete, and their responses (n,), or codes."""
+        rows = self.fit._reader.apply(data, response=True)
+        frame = self.predict(data, level)
+        y = np.full(len(frame), np.nan)
+        y[rows.rows] = rows.y
+        known = ~np.isnan(y) & frame.iloc[:, 0].notna().to_numpy()
+        return frame[known], y[known]
+
+    def _limits(self, answers, level):
+        """Lower and upper limits (m,) of rows, by what the fits say of them (K, 3, m)."""
+        low, high, step = np.moveaxis(answers, 1, 0)
+        lower, upper = (
+            -self.held_out.upper(-low, step, level),
+            self.held_out.upper(high, step, level),
+        )
+        crossed = lower > upper  # of a low level the limits may have passed each other
+        lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
+        least = LEAST.get(self.fit.family.name, -np.inf)
+        return np.maximum(lower, least), np.maximum(upper, least)
+
+    def _words(self, inside):
+        """Sets (m, C) in words, (m,) object."""
+        levels = list(map(str, self.fit.levels))
+        words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
+        return np.array(words, dtype=object)
+
+
+def _at(batch, rows):
+    """The part of a batch with the rows of the data at these positions."""
+    if np.array_equal(batch.rows, rows):
+        return batch
+    return subset(batch, np.searchsorted(batch.rows, rows))
