@@ -1,4 +1,4 @@
-"""select: cv() against an explicit loop over folds, its rules, and choose()."""
+"""cv() against an explicit loop over folds, its rules, and the choice of models themselves."""
 
 from dataclasses import replace
 

@@ -16,7 +16,7 @@ from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
 from lodim.selection.folds import BLOCK_ROWS, assign, assign_in_place
-from lodim.selection.grid import _checked, _checked_settings, _losses, _points, _summarize
+from lodim.selection.grid import checked, checked_settings, losses_at, points_of, summarize
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import LOSSES, fold_means
 from lodim.selection.tuning import side_by_side
@@ -136,19 +136,19 @@ def cv(
     if grid is None:
         grid, found = (problem.spec.cv_grid or _penalties)(problem, n)
     _check_grid(grid, problem)
-    points = _with_penalties(_points(grid, problem.spec), problem, n)
+    points = _with_penalties(points_of(grid, problem.spec), problem, n)
     if n_lambda is not None:
         _check_penalties(given, points, problem)
-    settings = _checked_settings(problem, points)
+    settings = checked_settings(problem, points)
     splits = _splits(problem, folds, seed)
     jobs = n_jobs or side_by_side(problem)
-    losses = _losses(problem, splits, settings, loss, jobs)
+    losses = losses_at(problem, splits, settings, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
-    frame, chosen = _summarize(problem, points, settings, losses, least)
+    frame, chosen = summarize(problem, points, settings, losses, least)
     where_min, where_1se = _best_rows(frame)
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
-    settled = _checked(_with_settings(problem, varied, frame, of_best))
+    settled = checked(_with_settings(problem, varied, frame, of_best))
     best = problem.spec.run(settled, selection=frame, found=found)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting

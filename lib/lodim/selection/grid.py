@@ -18,7 +18,7 @@ from lodim.selection.racing import (
 )
 
 
-def _points(grid, spec):
+def points_of(grid, spec):
     """All combinations, the simplest models first: large penalties, few stages; rows as given."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
@@ -29,7 +29,7 @@ def _points(grid, spec):
         for name in grid:
             _check_values(name, [point[name] for point in points], spec)
     else:
-        values = {name: _plain(_values(name, each, spec)) for name, each in dict(grid).items()}
+        values = {name: _plain(values_of(name, each, spec)) for name, each in dict(grid).items()}
         products = itertools.product(*values.values())
         points = [dict(zip(values, each, strict=True)) for each in products]
     for name, penalty in spec.penalties.items():
@@ -43,7 +43,7 @@ def _plain(values):
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
-def _values(name, values, spec):
+def values_of(name, values, spec):
     """Values of a setting, in order where that means something; one by itself is a value too."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
@@ -70,18 +70,18 @@ def _check_values(name, values, spec):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
-def _settings_at(problem, point):
+def settings_at(problem, point):
     """Settings of a point; None in it, where it is the default, is what a call without it has."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
-def _checked(problem):
+def checked(problem):
     """The problem as a call with its settings has it: refused where they do not suit the data."""
     return problem.spec.validate(problem) if problem.spec.validate else problem
 
 
-def _checked_settings(problem, points):
+def checked_settings(problem, points):
     """The settings of each point, checked; those that share a run are alike in all else."""
     run, known = problem.spec.stage_setting or problem.spec.shared_setting, {}
     out = []
@@ -89,23 +89,23 @@ def _checked_settings(problem, points):
         rest = {name: value for name, value in point.items() if name != run}
         key = tuple(map(id, rest.values()))
         if key not in known:
-            own = _settings_at(problem, rest)
-            known[key] = _checked(replace(problem, settings=own)) if rest else problem
-        out.append(_settings_at(known[key], {run: point[run]} if run in point else {}))
+            own = settings_at(problem, rest)
+            known[key] = checked(replace(problem, settings=own)) if rest else problem
+        out.append(settings_at(known[key], {run: point[run]} if run in point else {}))
     return out
 
 
-def _losses(problem, splits, settings, name, jobs, **options):
+def losses_at(problem, splits, settings, name, jobs, **options):
     """Held-out losses of the settings of points, by the loss of a name."""
-    return grid_losses(problem, splits, settings, _loss_of(problem, name), jobs, **options)
+    return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
-def _loss_of(problem, name):
+def loss_of(problem, name):
     """The loss of a row by its name; the model may have its own deviance."""
     return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
 
 
-def _summarize(problem, points, settings, losses, stage, draws=1):
+def summarize(problem, points, settings, losses, stage, draws=1):
     """A row for each point with mean and standard error, and its settings with `stage` of each.
 
     Where the number of stages is not open it is as given.

@@ -9,7 +9,7 @@ from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.selection.choice import central_count, centre, weights
 from lodim.selection.folds import assign_draws, check_units, count_units
-from lodim.selection.grid import _loss_of, _losses, _points, _settings_at, _summarize, _values
+from lodim.selection.grid import loss_of, losses_at, points_of, settings_at, summarize, values_of
 from lodim.selection.racing import fold_means, paired_losses, rows_error, standard_error
 
 FEW_ROWS = 2000  # up to here threads of Python lose more to each other than they gain
@@ -86,7 +86,7 @@ def preference(problem, name, values, *, most_draws=None):
     seen = np.zeros((0, 3))
     for part in (splits[: len(splits) // draws], splits[len(splits) // draws :]):
         if part:
-            loss = _loss_of(problem, "deviance")
+            loss = loss_of(problem, "deviance")
             gaps = paired_losses(problem, part, settings, loss, jobs)[1]
             seen = np.concatenate([seen, gaps])
         mean = fold_means(seen[None])[0]
@@ -113,12 +113,12 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     tie : the least s: losses that differ by less are as good as equal
     runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
     """
-    grid = {name: _values(name, values, problem.spec) for name, values in grid.items()}
-    points = _points(grid, problem.spec)
+    grid = {name: values_of(name, values, problem.spec) for name, values in grid.items()}
+    points = points_of(grid, problem.spec)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
-    settings = [_settings_at(problem, point) for point in points]
-    losses = _losses(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
+    settings = [settings_at(problem, point) for point in points]
+    losses = losses_at(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
     folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
@@ -135,8 +135,8 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
     stage = [central_count(w) for w in weight]
-    settings = [_settings_at(problem, point) for point in points]
-    frame, settings = _summarize(problem, points, settings, losses, stage, draws)
+    settings = [settings_at(problem, point) for point in points]
+    frame, settings = summarize(problem, points, settings, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
     return replace(settings[at], **between), frame
