@@ -85,6 +85,19 @@ def numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
+def sizes(name: str, values: Any) -> np.ndarray:
+    """An argument that is one number or several, each from 0 to MOST, as floats (n,)."""
+    words = f"{name} must be at least one number, each 0 or more (up to {MOST:g})"
+    array = np.atleast_1d(np.asarray(values, dtype=object))
+    if array.ndim != 1 or not array.size:
+        raise ArgumentError(f"{words}, not {values!r:.80}")
+    for value in array:
+        number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+        if not number or not 0 <= value <= MOST:
+            raise ArgumentError(f"{words}, not {value!r:.80}")
+    return array.astype(float)
+
+
 def shares(name: str, values: Any) -> np.ndarray:
     """An argument that is one number or several between 0 and 1, and neither, as floats (n,)."""
     try:

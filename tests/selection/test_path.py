@@ -180,6 +180,34 @@ def test_refusals(df, arguments, word):
         ld.path(ld.gbmap, "y ~ a + b", df, m=1, **arguments)
 
 
+@pytest.mark.parametrize(
+    "lambdas, value",
+    [
+        ([0.1, -1.0, 3.0], "-1.0"), ([np.inf, 0.1], "inf"), ([0.1, np.nan], "nan"),
+        ([0.1, "0.2"], "'0.2'"), ([1.0, None], "None"), ([True, 0.1], "True"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_no_penalty_is_named(df, lambdas, value):
+    with pytest.raises(ld.ArgumentError) as refused:
+        ld.path(ld.gbmap, "y ~ a + b", df, m=1, lambdas=lambdas)
+    assert str(refused.value).endswith(f"each 0 or more (up to 1e+100), not {value}")
+
+
+def test_each_value_is_refused_before_the_first_fit(df, monkeypatch):
+    """A width of melm's kernels has bounds of its own, which the least value may cross."""
+    from lodim.fitting.spec import ModelSpec
+
+    monkeypatch.setattr(ModelSpec, "run", lambda *a, **k: pytest.fail("a fit was made"))
+    words = "lambdas are values of gamma: gamma must be a positive number, from .* to .*, not 1e-09"
+    with pytest.raises(ld.ArgumentError, match=words):
+        ld.path(ld.melm, "k ~ a + b + d", df, lambdas=[1.0, 1e-9])
+
+
+def test_what_a_penalty_leaves_without_effect_is_refused_in_words_of_the_path(df):
+    with pytest.raises(ld.ArgumentError, match="a path sets lambda_: give either lambda_ or relax"):
+        ld.path(ld.costnet, "y ~ a + b", df, relax=0.5)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_at_refuses(path, value):
     with pytest.raises(ld.ArgumentError, match="positive"):

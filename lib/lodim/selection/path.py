@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of, positive, share, whole
+from lodim.checks import one_of, positive, share, sizes, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import prepare, spec_of
@@ -113,15 +113,11 @@ def path(
         lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
     elif n_lambda is not None or lambda_min_ratio is not None:
         raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
-    lambdas = _decreasing(lambdas)
-    if problem.spec.validate:
-        largest = replace(problem.settings, **{penalty: float(lambdas[0])})
-        problem.spec.validate(replace(problem, settings=largest))
+    along = _settings_along(problem, penalty, lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
     with showing(progress):
-        for value in steps(lambdas, len(lambdas), "path"):
-            settings = replace(problem.settings, **{penalty: float(value)})
+        for settings in steps(along, len(along), "path"):
             point = problem.settle(settings, given=settled)
             fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
             warm = fits[-1].estimates
@@ -135,15 +131,19 @@ def _check_others(problem, varied):
             raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
 
 
-def _decreasing(lambdas):
-    """Penalties as given by a user, checked and sorted."""
+def _settings_along(problem, penalty, lambdas):
+    """The settings with each penalty, largest first; refused, before a fit, where one is none."""
+    decreasing = np.sort(sizes("lambdas", lambdas))[::-1].tolist()
     try:
-        lambdas = np.atleast_1d(np.asarray(lambdas, dtype=float))
-    except (TypeError, ValueError):
-        raise ArgumentError(f"lambdas must be numbers, not {lambdas!r}") from None
-    if lambdas.ndim != 1 or not lambdas.size or not (lambdas >= 0).all():
-        raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas}")
-    return np.sort(lambdas)[::-1]
+        along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
+    except ArgumentError as error:
+        raise ArgumentError(f"lambdas are values of {penalty}: {error}") from None
+    try:  # beside the other arguments, which each value leaves with the same effect
+        if problem.spec.validate:
+            problem.spec.validate(replace(problem, settings=along[0]))
+    except ArgumentError as error:
+        raise ArgumentError(f"a path sets {penalty}: {error}") from None
+    return along
 
 
 @dataclass(frozen=True, repr=False)

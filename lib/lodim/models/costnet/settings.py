@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
+from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size, sizes
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import Needs
 from lodim.models.costnet.graph import parse
@@ -93,7 +93,8 @@ class Settings:
             words = "between 0 and 1, neither of them"
             check(self, "lambda_min_ratio", float, lambda v: 0 < v < 1, words)
         if self.lambdas is not None:
-            object.__setattr__(self, "lambdas", _decreasing(self.lambdas))
+            distinct = np.unique(sizes("lambdas", self.lambdas))
+            object.__setattr__(self, "lambdas", tuple(distinct[::-1].tolist()))
 
 
 def _rules(rules):
@@ -108,17 +109,6 @@ def _rules(rules):
     if not rules:
         raise ArgumentError(f"rules must be at least one of {', '.join(RULES)}")
     return tuple(rule for rule in RULES if rule in rules)
-
-
-def _decreasing(lambdas):
-    """Distinct penalties as a tuple, the largest first; an ArgumentError for others."""
-    try:
-        values = np.atleast_1d(np.asarray(lambdas, dtype=float))
-    except (TypeError, ValueError):
-        raise ArgumentError(f"lambdas must be numbers, not {lambdas!r}") from None
-    if values.ndim != 1 or not values.size or not ((values >= 0) & (values < INFINITY)).all():
-        raise ArgumentError(f"lambdas must be at least one number, none below 0, not {lambdas!r}")
-    return tuple(np.unique(values)[::-1].tolist())
 
 
 def check_used(settings):
