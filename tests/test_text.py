@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lodim.text import shorten
+from lodim.text import ranges, shorten
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,11 @@ def test_names_are_cut_where_they_are_alike(names, room, expected):
 def test_different_names_stay_different_in_the_room_there_is(names, room):
     short = shorten(names, room)
     assert len(set(short)) == len(names) and max(map(len, short), default=0) <= room
+
+
+@pytest.mark.parametrize(
+    "numbers, expected",
+    [([], ""), ([4], "4"), ([1, 2], "1, 2"), ([1, 2, 3, 5, 8, 9, 10, 11], "1 to 3, 5, 8 to 11")],
+)
+def test_three_numbers_in_a_row_are_a_range(numbers, expected):
+    assert ranges(numbers) == expected

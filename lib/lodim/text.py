@@ -33,6 +33,18 @@ def join_words(names):
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def ranges(numbers):
+    """Increasing whole numbers as text, of three or more in a row the ends: "1, 3 to 7"."""
+    runs = []
+    for k in numbers:
+        if runs and k == runs[-1][-1] + 1:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    texts = (f"{r[0]} to {r[-1]}" if len(r) > 2 else ", ".join(map(str, r)) for r in runs)
+    return ", ".join(texts)
+
+
 def shorten(names, room):
     """Names in at most `room` characters each, different where the names are."""
     names = list(map(str, names))

@@ -340,6 +340,10 @@ def test_pictures(cars, fit, heart):
     assert found.plot("weight").get_xlabel() == "weight"
     pair = ld.effects(fit, cars, "weight:model_year").plot()
     assert (pair.get_xlabel(), pair.get_ylabel()) == ("weight", "model_year")
+    levels = pair.collections[0].levels  # round ones, and none of both signs
+    steps = np.diff(levels)
+    assert 0.0 in levels.round(12) and np.allclose(steps, steps[0])
+    assert np.isclose(steps[0], float(f"{steps[0]:.1g}")) or np.isclose(steps[0] % 0.25, 0.0)
     slopes = ld.effects(fit, cars, kind="slope", interval=boot).plot()
     assert "with 95 % interval" in slopes.get_xlabel()
     classes = ld.effects(ld.glm("chest_pain ~ age", heart), heart).plot()

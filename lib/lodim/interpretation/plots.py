@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, tidy
+from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, round_levels, tidy
 from lodim.plot.forest import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
@@ -140,10 +140,10 @@ def _surface(effects, ax, part, term):
             )
     wide = part.pivot(index="value_2", columns="value", values="estimate")
     most = np.nanmax(np.abs(wide.to_numpy())) or 1.0
-    style = {"cmap": "RdBu_r", "levels": np.linspace(-most, most, SHADES)}
+    style = {"cmap": "RdBu_r", "levels": round_levels(most, SHADES)}
     x, y = wide.columns.to_numpy(float), wide.index.to_numpy(float)
     drawn = ax.contourf(x, y, np.ma.masked_invalid(wide.to_numpy()), **style)
-    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}", format="%.3g")
+    ax.figure.colorbar(drawn, ax=ax, label=f"effect on {effects._scale}")
     first, second = _names(effects, term)
     ax.set_xlabel(shorten([first], LONGEST)[0])
     ax.set_ylabel(shorten([second], LONGEST)[0])

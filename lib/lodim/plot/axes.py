@@ -57,6 +57,13 @@ def tidy(ax):
     return ax
 
 
+def round_levels(most, n):
+    """Some n round values from -most to most or just beyond, with 0 among them, for contours."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(n, symmetric=True).tick_values(-most, most)
+
+
 def colour(k):
     """Colour of class or series k; the first again after the last."""
     return COLOURS[k % len(COLOURS)]

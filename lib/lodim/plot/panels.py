@@ -13,6 +13,8 @@ from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
 SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for
 SHORT = 12  # letters of the name of a level
+TICKS = 5  # of an axis of three dimensions: more run into each other
+BAR = 1.0  # inches of a scale beside the panels
 FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
 
 
@@ -45,7 +47,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
     value : (n,) class codes or numbers of the rows, NaN where not known; key : points.Key;
     axes : one for each view, fresh ones by default; star : what the query is called
     """
-    axes, fresh = _places(views, axes)
+    axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
     for view, ax in zip(views, axes, strict=True):
         if view.x.shape[1] == 1:
@@ -57,8 +59,8 @@ def side_by_side(views, value, key, axes=None, *, star=None):
     return axes
 
 
-def _places(views, axes):
-    """The Axes, and whether they are fresh."""
+def _places(views, axes, bar):
+    """The Axes, and whether they are fresh; `bar`: inches of a scale beside them."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -72,7 +74,7 @@ def _places(views, axes):
         return axes, False
     columns = min(len(views), 2 if len(views) in (2, 4) else 3)
     rows = -(-len(views) // columns)
-    size = (SIDE * columns + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
+    size = (SIDE * columns + bar + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
     first = ensure_axes(None, size)
     figure = first.figure
     first.remove()
@@ -179,6 +181,10 @@ def _name(ax, view, key):
     if d == 3:
         ax.set_zlabel(names[2])
         ax.tick_params(labelsize=7)
+        ax.patch.set_visible(False)  # it would cover the name of the axis in the panel before
+        for which, levels in zip("xyz", view.levels or ((), (), ()), strict=True):
+            if not levels:
+                ax.locator_params(which, nbins=TICKS)
         ax.set_box_aspect(None, zoom=0.85)  # else the labels reach into the next panel
     else:
         tidy(ax)
@@ -212,7 +218,8 @@ def _explain(axes, key, shades, star, views, fresh):
     if shades is None and key.labels is None and flat is not None:
         shades = next((c for ax in axes for c in ax.collections if c.get_array() is not None), None)
     if shades is not None:
-        figure.colorbar(shades, ax=list(axes), label=key.name, pad=0.02, shrink=0.85)
+        pad = 0.08 if any(hasattr(ax, "get_zlim") for ax in axes) else 0.02  # a name is in between
+        figure.colorbar(shades, ax=list(axes), label=key.name, pad=pad, shrink=0.85)
     style = {"frameon": False, "fontsize": 8}
     if fresh:
         most = max(2, int(figure.get_size_inches()[0] / 1.75))

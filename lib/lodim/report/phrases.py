@@ -154,11 +154,15 @@ def _at_end(fit):
 
 def _by_draw(fit):
     """What each draw of the folds would have chosen alone, which shows how seeds differ."""
-    choices = [
-        join_words(f"{name} {significant(v)}" for name, v in zip(fit.chosen, values, strict=True))
-        for values in zip(*fit.chosen.values(), strict=True)
-    ]
-    return f" Each draw of the folds alone would choose {'; '.join(choices)}." if choices else ""
+    draws = list(zip(*fit.chosen.values(), strict=True))
+    draws = draws[:1] if len(set(draws)) == 1 else draws
+    if len(fit.chosen) == 1:
+        (name,) = fit.chosen
+        said = f"{name} {', '.join(significant(value) for (value,) in draws)}"
+    else:
+        pairs = (zip(fit.chosen, values, strict=True) for values in draws)
+        said = "; ".join(join_words(f"{name} {significant(v)}" for name, v in p) for p in pairs)
+    return f" Each draw of the folds alone would choose {said}." if draws else ""
 
 
 def without_effect(design):

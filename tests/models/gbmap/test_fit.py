@@ -144,6 +144,19 @@ def test_summary(fits, response):
     assert one._repr_html_() == html
 
 
+def test_summary_names_learners_without_a_bend_once_with_their_class():
+    """A softplus of a large penalty is on one side of its bend in all rows."""
+    flowers = ld.data("iris")
+    fit = ld.gbmap("species ~ .", flowers, m=4, lambda_=50.0, threads=1)
+    learners = fit.learners()
+    assert (learners["active"] > 1.0 - 1e-9).all()  # the case at hand
+    text = " ".join(str(fit.summary()).split())
+    levels = "; ".join(f"1 to 4 ({level})" for level in fit.levels)
+    assert f"(linear or constant on the data): boosts {levels}." in text
+    cars = ld.gbmap("mpg ~ weight", ld.data("autompg"), m=1, lambda_=0.1)
+    assert "in units of the response;" in " ".join(str(cars.summary()).split())
+
+
 def test_summary_says_what_was_chosen(chosen):
     text = str(chosen.summary())
     assert text.count("(by CV)") == 2 and "cross-validation" in text

@@ -223,6 +223,8 @@ def test_separation_is_said_in_words(data, formula, family, infinite):
         assert fit.separated == infinite
     assert "SEPARATED" in str(fit.summary()) and "separated" in str(fit)
     tidy = fit.tidy()
+    known = tidy["std_error"].notna().any()  # else nothing is said of errors that are not there
+    assert ("Standard errors of the model" in str(fit.summary())) == known
     at = tidy["term"].isin(fit.separated)
     assert tidy.loc[at, "estimate"].notna().all() and tidy["p_value"].isna().any()
 

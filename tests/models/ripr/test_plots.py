@@ -157,3 +157,17 @@ def test_path_and_cv(axes):
 def test_refused(arguments, words):
     with pytest.raises(ld.ArgumentError, match=words):
         fit_of("two").plot(**arguments)
+
+
+def test_names_and_numbers_of_three_dimensions_have_room():
+    """No panel hides the name of an axis of the one before it, nor does the scale beside them."""
+    data = ld.informative_views_r(150, 2, seed=1, M=5)
+    axes = ld.ripr("y ~ .", data, min_dim=3, max_dim=3, n_views=2, threads=1).plot()
+    figure = axes[0].figure
+    figure.canvas.draw()
+    scale = next(ax for ax in figure.axes if ax not in list(axes))
+    for ax in axes:
+        assert not ax.patch.get_visible()
+        assert all(len(axis.get_major_locator()()) <= 7 for axis in (ax.xaxis, ax.yaxis, ax.zaxis))
+    name = axes[-1].zaxis.label.get_window_extent()
+    assert name.x1 <= scale.get_window_extent().x0

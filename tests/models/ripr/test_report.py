@@ -445,3 +445,15 @@ def test_more_neighbours_than_rows_are_refused():
     assert cv.frame["mean"][0] == cv.frame["mean"][1]  # folds have fewer rows than either
     with pytest.raises(ld.ArgumentError, match=f"k must be at most {most[-1]}, .* not 10000"):
         ld.cv(ld.ripr, "y ~ .", TWO, grid={"k": [5, 10**4]}, folds=3, threads=1)
+
+
+def test_features_used_are_counted_as_the_views_have_them():
+    """A factor of three levels is three columns, and one feature of a view."""
+    cars = ld.data("autompg")
+    fit = ld.ripr("mpg ~ weight + model_year + origin", cars, k=20, threads=1)
+    assert len(fit.design.names) == 5 and fit.df == 3
+    assert "Rows: 398, features: 5, used: 3 of 3 (a factor is one)" in str(fit)
+    text = str(fit.summary())
+    assert "Features used:                  3 of 3" in text and "a factor is one" in text
+    plain = ld.ripr("mpg ~ weight + model_year", cars, k=20, threads=1)
+    assert "features: 2, used: 2\n" in str(plain) and "factor" not in str(plain.summary())

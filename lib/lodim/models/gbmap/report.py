@@ -5,6 +5,7 @@ import pandas as pd
 
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
+from lodim.text import ranges
 
 MOST_FEATURES = 20  # rows of the effects' table
 
@@ -66,10 +67,11 @@ def _learners(fit):
     table["active"] *= 100.0
     table = table[[c for c in columns if c in table]].rename(columns=columns)
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
+    units = "response" if fit.levels is None else f"{fit.family.link} link"
     note = (
         "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
-        f"{fit.family.link} link; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, "
-        f"after the boost{_before(fit)}."
+        f"{units}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after the "
+        f"boost{_before(fit)}."
     )
     return Table("Weak learners", table, formats, (note,))
 
@@ -114,7 +116,7 @@ def loss_name(fit):
 
 def _notes(fit):
     log, learners = fit.log, fit.learners()
-    failed = learners.loc[~learners["converged"], "boost"].tolist()
+    failed = _boosts(fit, ~learners["converged"])
     ended = "all boosts converged"
     if "resolution" in log:
         ended += (
@@ -141,13 +143,21 @@ def _notes(fit):
         notes.append(f"Learners left out, as they add nothing: {left_out}.")
     notes += phrases.without_effect(fit.design)
     active = learners["active"]
-    linear = learners.loc[(active < 1e-9) | (active > 1.0 - 1e-9), "boost"]
-    if len(linear):
-        boosts = ", ".join(map(str, linear))
+    linear = _boosts(fit, (active < 1e-9) | (active > 1.0 - 1e-9))
+    if linear:
         notes.append(
-            f"Active in all rows or none (linear or constant on the data): boosts {boosts}."
+            f"Active in all rows or none (linear or constant on the data): boosts {linear}."
         )
     return tuple(notes)
+
+
+def _boosts(fit, some):
+    """The boosts of some of the learners, as text; of several classes those of each."""
+    learners = fit.learners()[some]
+    if "level" not in learners:
+        return ranges(learners["boost"])
+    of_levels = {level: learners.loc[learners["level"] == level, "boost"] for level in fit.levels}
+    return "; ".join(f"{ranges(of)} ({level})" for level, of in of_levels.items() if len(of))
 
 
 def _ended(refit_log):

@@ -107,10 +107,9 @@ def _notes(fit):
     law = "the normal distribution"
     if fit.family.name in DISPERSED:
         law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
-    notes = [
-        f"Standard errors {of}; p-values and intervals by {law}.",
-        f"Fitted by {_method(fit)}.",
-    ]
+    known = fit.tidy()["std_error"].notna().any()  # none where the classes are separated
+    notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
+    notes.append(f"Fitted by {_method(fit)}.")
     if len(fit.levels or ()) > 2:
         notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
     notes += _doubts(fit)

@@ -27,7 +27,7 @@ def listing(fit):
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit)}",
-        f"{phrases.rows(fit, unlabelled)}, used: {fit.df}",
+        f"{phrases.rows(fit, unlabelled)}, used: {_used(fit)}{_factors(fit)}",
         f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}"
         + ("" if voting(fit) else f", learner: {_learner(fit)}"),
     ]
@@ -58,6 +58,16 @@ def summary(fit, full):
     )
 
 
+def _used(fit):
+    """How many features the views use, and of how many where these are not the columns."""
+    return f"{fit.df} of {len(fit.axis_names)}" if _factors(fit) else str(fit.df)
+
+
+def _factors(fit):
+    """That several columns are one feature, as text, empty where none are."""
+    return " (a factor is one)" if len(fit.axis_names) < len(fit.design.names) else ""
+
+
 def voting(fit):
     """Whether the views of a fit vote together."""
     return fit.estimates.serve == VOTE
@@ -84,7 +94,7 @@ def _header(fit):
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
         (penalty_label({fit.estimates.task}), penalty(fit)),
-        ("Features used", str(fit.df)),
+        ("Features used", _used(fit)),
         ("Dimensions", _dimensions(fit)),
         ("Views", str(len(fit.estimates))),
         ("Order a", significant(s.a)),
@@ -253,6 +263,8 @@ def _feature_notes(fit):
             f"A few values set the standard deviation of {join_words(flat)}: distances hardly "
             "see the others; a logarithm or ranks would help."
         )
+    if _factors(fit):
+        notes.append("Features counts columns; in the views a factor is one, whatever its levels.")
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.axis_names if name not in used]
     if rest:
