@@ -236,7 +236,7 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile says whether the model was out of its depth. Near zero, the answer were: nothing like
+# The quantile says whether the model was out of its depth. Near zero, the answer would be: nothing like
 # this patient has been seen. Here it is not, so that the answer is: in these measurements this
 # tumour looks like many that are benign. To move the threshold would not find it without many false
 # alarms; another measurement might. The map says the same: the patient is the star, amid the pale

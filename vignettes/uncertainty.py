@@ -213,7 +213,7 @@ table.best
 # | proset | .835 (.091) | .069 (.033) | .835 | .898 | 6.7 | 4.6 prototypes |
 # | boosting | 1.060 (.187) | .295 (.128) | .809 | .883 | | |
 # | null | 1.380 (.014) | .614 (.095) | .541 | .500 | 0 | |
-# | glm | 1.706 (.672) | .941 (.658) | .822 | .890 | 20 | |
+# | glm | 1.765 (.718) | 1.000 (.705) | .822 | .890 | 20 | |
 #
 # All but the null model cannot be told apart from gbmap at 5 %, `glm` too: four of its ten fits are
 # separated, and a few rows with probabilities near 0 make its deviance, and its error, large. Who

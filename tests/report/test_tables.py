@@ -119,6 +119,15 @@ def test_long_names_are_cut_in_text_only():
     assert name in long.as_html() and name.replace("_", r"\_") in long.as_latex()
 
 
+def test_long_names_of_rows_are_cut_where_they_are_alike():
+    names = [f"cr(weight, df=8, constraints='center')[{k}]" for k in range(3)]
+    frame = pd.DataFrame({"Estimate": [1.0, 2.0, 3.0, 4.0]}, index=[*names, names[0]])
+    rows = str(Report("T", (), [Table("", frame)])).splitlines()[-5:-1]
+    labels = [row.split("  ")[0] for row in rows]
+    assert labels[0] == labels[3] and len(set(labels)) == 3 and max(map(len, labels)) <= 32
+    assert all(label.endswith(f"{k}]") for k, label in enumerate(labels[:3]))
+
+
 def test_long_header_values_get_lines_of_their_own():
     call = 'gbmap("' + " + ".join(f"feature{j}" for j in range(12)) + '", data=df)'
     lines = str(report(header=(("Df", "9"), ("Call", call)))).splitlines()

@@ -15,6 +15,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError
 from lodim.report.numbers import aligned, is_missing, is_number, significant
+from lodim.text import shorten
 
 WIDTH = 78
 _MAX_LABEL, _MAX_CELL, _MAX_GAP = 32, 40, 8
@@ -387,8 +388,16 @@ def _shortened(grid):
     # Several columns of labels share the room of one.
     room = max(_MAX_LABEL // max(grid.labels, 1), 6)
     limits = [room] * grid.labels + [_MAX_CELL] * (len(grid.heads) - grid.labels)
-    rows = [[_cut(x, m) for x, m in zip(r, limits, strict=True)] for r in (grid.heads, *grid.rows)]
-    return _Grid(rows[0], rows[1:], grid.right, grid.labels)
+    heads = [_cut(x, m) for x, m in zip(grid.heads, limits, strict=True)]
+    columns = [list(map(_clean, column)) for column in zip(*grid.rows, strict=True)]
+    for k, column in enumerate(columns):
+        names = list(dict.fromkeys(column))
+        if k >= grid.labels or max(map(len, names)) <= room:
+            columns[k] = [_cut(x, limits[k]) for x in column]
+        else:  # rows that differ are told apart
+            short = dict(zip(names, shorten(names, room), strict=True))
+            columns[k] = [short[x] for x in column]
+    return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], grid.right, grid.labels)
 
 
 def _take(grid, columns):
