@@ -36,8 +36,8 @@ fit
 
 # %% [markdown]
 # No setting was given, so cross-validation chose how many boosts there are and how strong their
-# penalty is. `Dev. ratio` is the share of the deviance explained, here R², on the training rows;
-# how well the model predicts rows that it has not seen is asked further down.
+# penalty is. `%Dev` is the per cent of the deviance explained after each boost, here R², on the
+# training rows; how well the model predicts rows that it has not seen is asked further down.
 #
 # ## Look
 #
@@ -90,10 +90,10 @@ ax = path.plot()
 # The verbs stay the same, what is looked at differs. A linear model with its standard errors:
 
 # %%
-ld.glm("mpg ~ weight + model_year + origin", data=cars)
+ld.glm("mpg ~ weight + model_year + origin", data=cars).summary()
 
 # %% [markdown]
-# Three measurements that a prediction needs, by `ripr`, as scatter plots:
+# A few views of at most three measurements each, which vote on a prediction, by `ripr`:
 
 # %%
 views = ld.ripr("mpg ~ .", data=cars)

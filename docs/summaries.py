@@ -33,7 +33,7 @@ print(fit.summary())
 # | `No. observations` | rows that the fit uses |
 # | `Rows dropped (NA)` | rows left out: the response or a weight is missing, or with `missing="drop"` any feature |
 # | `Family`, `Link` | what the deviance is, and of what the model is linear, or a sum: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm` has more |
-# | `Features` | columns of numbers after the formula: a factor has one for each level |
+# | `Features` | columns of numbers after the formula: a factor has one for each level (among the `Features used` of `ripr` it is one) |
 # | `Mean null deviance` | deviance a row of the model that knows no feature: the mean, or the shares of the classes; of `glm` the sum over rows, `Null deviance`, as in R |
 # | `Mean deviance` | that of the model, on the training rows |
 # | `Dev. ratio` | one minus their ratio; of a numeric response R². `%Dev` in a short print is the same in per cent |
