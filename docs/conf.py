@@ -1,8 +1,6 @@
 """How Sphinx builds the site: `sphinx-build -n -W docs docs/_build` at the top of a checkout."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -101,14 +99,15 @@ def _pictures(app, doctree, docname):
         doctree.next_node(nodes.section).insert(2, small)
 
 
-def _compile_kernels(app):
-    """Compile first what pages run: else one of them would show that kernels are compiled."""
-    if app.config.nb_execution_mode != "off":
-        subprocess.run([sys.executable, "-m", "lodim", "warm"], check=True)
+def _without_compilation(app, doctree, docname):
+    """Leave out the line that says that kernels are compiled: on a page it says nothing."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if "stderr" in block["classes"] and block.astext().startswith("compiling kernels"):
+            block.parent.remove(block)
 
 
 def setup(app):
-    app.connect("builder-inited", _compile_kernels)
+    app.connect("doctree-resolved", _without_compilation)
     app.connect("doctree-resolved", _pictures)
     app.connect("autodoc-process-docstring", _as_written, priority=900)
     app.connect("autodoc-process-signature", _without_signature)
