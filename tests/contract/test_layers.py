@@ -270,6 +270,12 @@ def test_size_and_prints(name):
         assert "show" not in {n.func.attr for n in calls if isinstance(n.func, ast.Attribute)}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_file_has_more_than_600_lines(name):
+    n_lines = len((ROOT / name).read_text().splitlines())
+    assert n_lines <= 600
+
+
 # Import cost -----------------------------------------------------------------------------------
 
 
