@@ -21,8 +21,8 @@ class Objective(Protocol):
 
     An objective of few rows, whose evaluations take less time than Python does between two of them,
     may bring `lbfgs` compiled with them: `compiled_loop(theta, max_iter, tol, ftol, memory)`, the
-    fields of its Minimum, with `factor` in the coordinates of `Preconditioned`, with `unit` in those
-    of `Rescaled`; else None.
+    fields of its Minimum, with `factor` in the coordinates of `Preconditioned`, with `unit` (d,) in
+    those of `Rescaled`; else None.
     """
 
     l1: np.ndarray
