@@ -36,8 +36,10 @@ import lodim as ld
 
 SHIPPED = ld.data().set_index("name")["response"].to_dict()
 OTHERS = {  # in a folder of public data sets: whether the response is a class
-    "air_quality_gbmap": False, "australian": True, "california_housing": False,
-    "liver_disorders": True, "spambase": True, "vowel": True,
+    "air_quality_gbmap": False, "australian": True, "california_housing": False, "fourclass": True,
+    "german_numer": True, "higgs": True, "libras": True, "liver_disorders": True,
+    "pima_diabetes": True, "spambase": True, "splice_uci": True, "superconductor_sample": False,
+    "vowel": True,
 }  # fmt: skip
 CPUS = ("generic", "haswell", "skylake-avx512")
 

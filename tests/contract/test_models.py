@@ -54,6 +54,20 @@ def fit_of(model, kind):
 
 
 @models
+def test_rows_of_weight_zero_are_counted_nowhere(model):
+    df = frame_of(model, "text").dropna().assign(w=1.0)
+    more = df.iloc[:20].assign(w=0.0, answer=df["answer"].iloc[::-1].to_numpy()[:20])
+    more.index = range(20)
+    shown = []
+    for data in (df, pd.concat([df, more])):
+        fit = model(FORMULA, data, weights="w", **contract_of(model).cheap)
+        assert fit.n == len(df)
+        shown.append(repr(fit))
+        assert f" {len(df) + 20} " not in str(fit.summary())
+    assert shown[0] == shown[1]
+
+
+@models
 def test_a_formula_without_features_prints_nothing(model, capfd):
     df = frame_of(model, "text")
     try:

@@ -381,6 +381,7 @@ REFUSED = {
         lambda f, d: ld.effects(f, d.assign(weight=np.nan), "weight"), ld.ArgumentError, "no row",
     ),
     "plot": (lambda f, d: ld.effects(f, d).plot("x"), ld.ArgumentError, "no term 'x'"),
+    "level": (lambda f, d: ld.effects(f, d, level=0.9), ld.ArgumentError, "give interval="),
     "ranges": (
         lambda f, d: ld.effects(f, d, kind="slope").ranges(), ld.ArgumentError, "no curves",
     ),

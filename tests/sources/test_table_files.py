@@ -132,7 +132,7 @@ def test_categories_of_numbers_are_categories_in_files_too(tmp_path, ending):
     """In the order of the values in Parquet, which has nothing of the order of the categories."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"whole": pd.Categorical(rng.choice([10, 2, 33, 7], 300))})
-    frame["share"] = pd.Categorical(rng.choice([0.5, 0.25], 300), ordered=True)
+    frame["share"] = pd.Categorical(rng.choice([0.5, 0.25], 300))
     frame["flag"] = pd.Categorical(rng.random(300) < 0.4)
     frame["many"] = pd.Categorical(np.arange(300) % 150)
     frame["gaps"] = frame["whole"].where(rng.random(300) < 0.9)
@@ -140,7 +140,7 @@ def test_categories_of_numbers_are_categories_in_files_too(tmp_path, ending):
     few = frame[200:].apply(lambda x: x.cat.remove_unused_categories() if x.name == "many" else x)
     tables = [pa.Table.from_pandas(part) for part in (frame[:200][::-1], few)]
     got = read_all(read_source(write(tables, tmp_path, ending)))
-    assert got["number"].dtype == np.int64 and got["share"].cat.ordered
+    assert got["number"].dtype == np.int64
     for name in ("whole", "share", "flag", "many", "gaps"):
         assert got[name].cat.categories.tolist() == frame[name].cat.categories.tolist()
     formula = "y ~ whole + share + flag + gaps + number"
@@ -148,6 +148,19 @@ def test_categories_of_numbers_are_categories_in_files_too(tmp_path, ending):
     assert fits[0].design.names == fits[1].design.names
     np.testing.assert_allclose(*(fit.coef().to_numpy() for fit in fits), rtol=1e-9)
     assert ld.glm("whole ~ y", str(tmp_path)).levels == (2, 7, 10, 33)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_an_order_of_numbers_that_a_file_does_not_keep_is_said(tmp_path, ending):
+    stage = pd.Categorical([3, 1, 2, 1], categories=[3, 1, 2], ordered=True)
+    write([pa.Table.from_pandas(pd.DataFrame({"stage": stage}))], tmp_path, ending)
+    if ending == "parquet":
+        with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+            got = read_all(read_source(str(tmp_path)))["stage"]
+    else:
+        got = read_all(read_source(str(tmp_path)))["stage"]
+    assert got.cat.ordered
+    assert got.cat.categories.tolist() == ([1, 2, 3] if ending == "parquet" else [3, 1, 2])
 
 
 def test_a_category_in_one_file_and_numbers_in_another_are_numbers(tmp_path):

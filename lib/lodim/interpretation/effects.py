@@ -28,6 +28,7 @@ KINDS = {
     "importance": "permutation importance",
 }
 CURVES = ("ale", "pd")
+LEVEL = 0.95  # of limits, where nothing is said
 TYPES = ("response", "link")
 MOST_GROUPS = 50
 RUG = 200  # values of a number that a plot shows
@@ -43,7 +44,7 @@ def effects(
     type: str | None = None,
     by: str | None = None,
     interval: Bootstrap | None = None,
-    level: float = 0.95,
+    level: float = LEVEL,
     offset: Any = None,
     seed: int = 0,
 ) -> "Effects":
@@ -77,7 +78,7 @@ def effects(
         Limits by effects of its replicates, for the same rows of `data`: what `lodim.bootstrap`
         has made of this fit.
     level : float
-        Of the limits.
+        Of the limits; refused where there are none.
     offset : array (N,), number or column name, optional
         Of the rows, where the fit has one that was an array.
     seed : int
@@ -145,6 +146,8 @@ def effects(
     level, seed = share("level", level), whole("seed", seed, least=0)
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
+    if interval is None and kind != "importance" and level != LEVEL:
+        raise ArgumentError(f"level={level:g} is of limits, and there are none: give interval=")
     terms = features_of(terms, features)
     if not terms:
         raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")

@@ -21,7 +21,8 @@ class Objective(Protocol):
 
     An objective of few rows, whose evaluations take less time than Python does between two of them,
     may bring `lbfgs` compiled with them: `compiled_loop(theta, max_iter, tol, ftol, memory)`, the
-    fields of its Minimum, with `factor` in the coordinates of `Preconditioned`; else None.
+    fields of its Minimum, with `factor` in the coordinates of `Preconditioned`, with `unit` (d,) in
+    those of `Rescaled`; else None.
     """
 
     l1: np.ndarray
@@ -98,6 +99,43 @@ class Preconditioned:
     def __call__(self, u, active):
         value, gradient = self._objective(self.back(u), active)
         return value, _solve(self._factor, gradient, False)
+
+
+class Rescaled:
+    """An objective in the coordinates u = theta / unit, each absolute value with its parameter.
+
+    Where columns differ in scale no step suits all parameters, nor any damping of the curvature.
+
+    Parameters
+    ----------
+    objective : Objective
+    unit : array (d,)
+        Above zero. Powers of two change no digit.
+    """
+
+    scaled = False
+
+    def __init__(self, objective, unit):
+        self._objective, self._unit = objective, unit
+        self.l1, self.precision = objective.l1 * unit, objective.precision
+        compiled = getattr(objective, "compiled_loop", None)
+        self.compiled_loop = compiled and partial(compiled, unit=unit)
+
+    def to(self, theta):
+        """u of theta, (q, d)."""
+        return theta / self._unit
+
+    def back(self, u):
+        """theta of u, (q, d)."""
+        return u * self._unit
+
+    def __call__(self, u, active):
+        value, gradient = self._objective(self.back(u), active)
+        return value, gradient * self._unit
+
+    def hessian(self, u):
+        """What the objective gives for a Hessian, of each function in u, (q, d, d)."""
+        return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 
 # Not LAPACK's: the threads of BLAS spin for a while after their work, beside those of the passes.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lodim.errors import DataWarning, warn
 from lodim.sources.schemas import arrow
 
 
@@ -10,7 +11,8 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Levels of each column of categories over all pieces, in the order in which they appear.
 
     A file's categories come in their order, those that no row has among them. Where it has no more
-    than their values, as Parquet has of numbers, they are in the order of the values.
+    than their values, as Parquet has of numbers, they are in the order of the values, with a
+    DataWarning where they were declared to be in an order.
 
     Parameters
     ----------
@@ -29,6 +31,14 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
                 values = (array.dictionary if known else array.unique()).drop_null()
                 levels[name].update(dict.fromkeys(values.to_pandas()))
                 without_order |= set() if known or not len(values) else {name}
+    for name in sorted(without_order):
+        if schema.field(name).type.ordered:
+            warn(
+                f"the categories of {name!r} are numbers in an order that Parquet does not keep: "
+                "they are taken in the order of their values; an Arrow file, or categories of "
+                "text, keep another one",
+                DataWarning,
+            )
     return {
         name: sorted(found) if name in without_order else list(found)
         for name, found in levels.items()

@@ -11,7 +11,7 @@ from lodim.models.gbmap.kernels import few_rows
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
-from lodim.solve.objective import ElasticNet, Preconditioned
+from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled
 
 
 def objective(loss, n=300, p=5, l1_ratio=0.0):
@@ -72,6 +72,41 @@ def test_compiled_loop_in_scaled_coordinates_ends_where_lbfgs_does():
     end, other = (lbfgs(o, o.to(start), **STOP) for o in (scaled, plain))
     np.testing.assert_allclose(end.value, other.value, rtol=1e-10)
     np.testing.assert_allclose(scaled.back(end.theta), plain.back(other.theta), atol=2e-5)
+
+
+@pytest.mark.parametrize("curved", [False, True])
+def test_compiled_loop_in_units_ends_where_lbfgs_does(curved):
+    compiled, start = objective(LOGISTIC, l1_ratio=0.0 if curved else 0.5)
+    plain, unit = by_python(objective(LOGISTIC, l1_ratio=0.0 if curved else 0.5)[0]), np.ones(7)
+    unit[2:] = 4.0 ** np.arange(-2.0, 3.0)
+    pair = [Rescaled(o, unit) for o in (compiled, plain)]
+    assert pair[0].compiled_loop is not None and pair[1].compiled_loop is None
+    u = pair[0].to(start)
+    np.testing.assert_array_equal(pair[0].back(u), start)
+    if curved:
+        H = pair[0].hessian(u)
+        np.testing.assert_allclose(H, compiled.hessian(start) * unit * unit[:, None], rtol=1e-12)
+        both = [Preconditioned(o, H) for o in pair]
+        ends = [lbfgs(o, o.to(u), **STOP) for o in both]
+        found = [o.back(s.back(e.theta)) for o, s, e in zip(pair, both, ends, strict=True)]
+    else:
+        ends = [lbfgs(o, u, **STOP) for o in pair]
+        found = [o.back(e.theta) for o, e in zip(pair, ends, strict=True)]
+    np.testing.assert_allclose(ends[0].value, ends[1].value, rtol=1e-10)
+    np.testing.assert_allclose(*found, atol=2e-5)
+    raw = lbfgs(compiled, found[0], **STOP)  # the same problem in other coordinates
+    np.testing.assert_allclose(raw.value, ends[0].value, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("p", "l1_ratio"), [(30, 0.2), (30, 1.0), (80, 0.0)])
+def test_columns_of_any_scale_converge(p, l1_ratio):
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(400, p))
+    y = np.maximum(X[:, 0] + 0.5 * X[:, 1], 0.0) - 0.7 * X[:, 2] + 0.5 * rng.normal(size=400)
+    data = {f"x{k}": v for k, v in enumerate((X * 10.0 ** rng.uniform(-2.0, 2.0, p)).T)}
+    how = {"m": 2, "lambda_": 0.002, "l1_ratio": l1_ratio, "standardize": False}
+    fit = ld.gbmap("y ~ .", data | {"y": y}, **how)
+    assert fit.converged and fit.log["n_eval"].max() < 400
 
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])

@@ -69,6 +69,14 @@ def test_cosine_also_where_its_caller_may_reorder():
     np.testing.assert_allclose(out, np.cos(x), atol=5e-14)
 
 
+def test_cosine_is_one_at_most_however_far():
+    """Keys of rows of next to no weight may lie there."""
+    x = np.concatenate([10.0 ** np.arange(3, 309), -(10.0 ** np.arange(3, 309)), [np.inf]])
+    out = np.empty_like(x)
+    _cosines(x, out)
+    assert (np.abs(out) <= 1.0 + 1e-9).all()
+
+
 @njit
 def _eigen(A):
     kernels._eigenvectors(A, A.shape[1])

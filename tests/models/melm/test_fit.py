@@ -766,7 +766,8 @@ def test_shrinkage_is_of_shrunk_covariances():
         with pytest.raises(ld.ArgumentError, match=word):
             ld.melm("y ~ .", df, gamma=4.0, **more)
     for name, value in (
-        ("shrinkage", 2.0), ("n_neighbours", 5), ("prior", "equal"), ("calibrate", False)
+        ("shrinkage", 2.0), ("n_neighbours", 5), ("prior", "equal"), ("calibrate", False),
+        ("max_iter", 3), ("tol", 0.1),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError, match=f"{name} is for classes"):
             ld.melm("~ . - y", df, control={name: value})

@@ -29,7 +29,7 @@ def assemble(problem, estimates, log, selection, for_path):
         step=_chosen_model(estimates, settings, paid),
         limit=settings.budget if limited else np.inf,
         total=_total_price(settings.network),
-        n=batch.n,
+        n=batch.n_positive,
         lightest=float(batch.weight[batch.weight > 0.0].min()),
         null_deviance=problem.null_deviance(),
     )

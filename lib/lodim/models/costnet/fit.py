@@ -35,7 +35,7 @@ class CostnetFit(Fit):
         Price of everything; of alternatives, with one source of each series, the dearest.
     lightest : float
         Least weight of a row that counts; all weights sum to 1.
-    n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
     selection : DataFrame or None
         The cross-validation that chose the budget.
 

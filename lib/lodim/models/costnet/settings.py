@@ -25,6 +25,10 @@ OF_PRICE_LIST = {  # settings of a path and its price list, as they are by defau
     "criterion": DEFAULT,
 }
 UNUSED = {"lambda_": tuple(OF_PRICE_LIST), "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
+BESIDE = {
+    "lambda_": "of the model of one lambda_, as of each of a path, which has no price list",
+    "lambdas": "beside lambdas",
+}
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def check_used(settings):
     for other, names in UNUSED.items():
         given = [name for name in names if getattr(settings, name) != OF_PRICE_LIST[name]]
         if given and getattr(settings, other) is not None:
-            raise ArgumentError(f"give either {other} or {given[0]}, which says nothing beside it")
+            raise ArgumentError(f"{given[0]} says nothing {BESIDE[other]}: leave it out")
 
 
 def needs(problem, n):

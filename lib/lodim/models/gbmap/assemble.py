@@ -48,7 +48,7 @@ def assemble(problem, learners, log, selection, for_path):
         log=log,
         effects=Effects.from_batch(learners, batch, settings.n_threads),
         reference=reference,
-        n=batch.n,
+        n=batch.n_positive,
         null_deviance=problem.null_deviance(),
         calibration=calibration,
         refit_log=refit_log,

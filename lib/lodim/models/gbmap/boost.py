@@ -27,6 +27,7 @@ from lodim.models.gbmap.kernels.starts import MIXTURES, Room, draw_starts
 from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
+    minimize,
     null_learners,
     penalize,
     precision_of,
@@ -35,7 +36,7 @@ from lodim.models.gbmap.objective import (
 from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import DAMPING, Preconditioned
+from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
 
 MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
 CURVATURE_ROWS = 8  # rows a parameter that tell the curvature of many features
@@ -235,7 +236,7 @@ def _minimize(objective, penalty, state, k, lead, stop):
     if null_value is None:
         null_value = objective(sign).null_value(null)
     if end.value.min() > null_value:
-        end = lbfgs(objective(sign), null, **stop)
+        end = minimize(objective(sign), null, state, **stop)
     lowest = end.value.min()
     tied = end.value <= lowest + TIED * abs(lowest)
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
@@ -283,17 +284,19 @@ def _refine(objective, sampled, theta, stop, state):
     if state.spanned:
         way, damping = way | {"memory": MEMORY}, DAMPED
     if sampled is None:
-        return lbfgs(objective, theta, **stop, **way)
+        return minimize(objective, theta, state, **stop, **way)
     most = ROUND if exact else stop["max_iter"]
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
+    objective, sampled = Rescaled(objective, state.unit), Rescaled(sampled, state.unit)
+    u = objective.to(theta)
     while True:
-        scaled = Preconditioned(objective, sampled.hessian(theta), damping)
+        scaled = Preconditioned(objective, sampled.hessian(u), damping)
         limits = stop | {"max_iter": min(left, most)}
-        end = lbfgs(scaled, scaled.to(theta), **limits, **way)
-        theta, n_iter = scaled.back(end.theta), n_iter + end.n_iter
+        end = lbfgs(scaled, scaled.to(u), **limits, **way)
+        u, n_iter = scaled.back(end.theta), n_iter + end.n_iter
         n_eval, left = n_eval + end.n_eval, left - end.n_eval
         if left <= 0 or not exact or end.converged.all():
-            return replace(end, theta=theta, n_iter=n_iter, n_eval=n_eval)
+            return replace(end, theta=objective.back(u), n_iter=n_iter, n_eval=n_eval)
 
 
 def _steepest(state, k):

@@ -39,7 +39,7 @@ class GbmapFit(Fit):
         Averages of the local coefficients over the training rows.
     reference : Reference or None
         Training rows for neighbours and drift (at most control's `reference_rows`).
-    n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
     calibration : dict of arrays (101,) or None
         Percentiles of each drift indicator (k = 5) over out-of-fold training rows, by its kind;
         None where m and lambda_ were both given, since then nothing is fitted out of fold.

@@ -9,7 +9,13 @@ from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
-from lodim.models.gbmap.objective import BoostObjective, null_learners, penalize, stage_objective
+from lodim.models.gbmap.objective import (
+    BoostObjective,
+    minimize,
+    null_learners,
+    penalize,
+    stage_objective,
+)
 from lodim.models.gbmap.starts import derivatives, draw_starts, krylov, place_hinges
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
@@ -61,7 +67,7 @@ def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     theta, sign = np.concatenate([theta, near]), np.concatenate([sign, near_sign])
     rows = objective(sign)
     ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
-    end = lbfgs(rows, theta, **stop | {"ftol": max(stop["ftol"], ftol)})
+    end = minimize(rows, theta, state, **stop | {"ftol": max(stop["ftol"], ftol)})
     return _best_of_each_sign(end, sign, end.theta, end.n_eval if exact else 0)
 
 

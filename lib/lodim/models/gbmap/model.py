@@ -10,7 +10,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
-from lodim.models.gbmap.settings import Settings, is_wide, needs
+from lodim.models.gbmap.settings import Settings, is_wide, needs, validate
 from lodim.selection.path import lambda_grid
 from lodim.selection.tuning import choose
 
@@ -73,7 +73,7 @@ def gbmap(
         Penalty, for features (and a numeric response) in standard deviations. Default: chosen.
     beta : float
         Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
-        a hinge max(0, z).
+        a hinge max(0, z). Refused with the identity activation, which has none.
     l1_ratio : float in [0, 1]
         Share of the L1 penalty; zeros appear among the weights.
     activation : {"softplus", "identity"}
@@ -81,7 +81,8 @@ def gbmap(
         (Lemma 1).
     n_starts : int
         Starts followed for each sign: hinges that promise most, along directions found in the data
-        (the slope of the loss, principal Hessian directions, mixtures of rows).
+        (the slope of the loss, principal Hessian directions, mixtures of rows). With the identity
+        activation all end alike.
     refit : {"none", "joint"}, optional
         "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
         Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
@@ -261,6 +262,7 @@ SPEC = ModelSpec(
     combine=boost.combine,
     assemble=assemble,
     choose=_fit,
+    validate=validate,
     needs=needs,
     penalties={"lambda_": Penalty(boost.lambda_max)},
     stage_setting="m",

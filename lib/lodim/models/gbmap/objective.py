@@ -1,5 +1,6 @@
 """The objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,8 @@ from lodim.engine.blocks import count_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
-from lodim.solve.objective import ElasticNet, add_ridge
+from lodim.solve.lbfgs import lbfgs
+from lodim.solve.objective import ElasticNet, Rescaled, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
 
@@ -57,11 +59,11 @@ class BoostObjective:
         rest = *self._columns, theta[:, :2].copy(), np.arange(1), self._sign, *self._shape
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
-    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None):
+    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
         """`lbfgs` with passes over one block of rows, compiled."""
-        scaled = factor is not None
-        options = factor if scaled else NO_FACTOR, scaled, theta, max_iter, tol, ftol, memory
-        penalty = self._ridge, self.l1, self.precision
+        scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
+        options = factor if scaled else NO_FACTOR, scaled, unit, theta, max_iter, tol, ftol, memory
+        penalty = self._ridge, self.l1 * unit, self.precision
         return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
 
     def hessian(self, theta):
@@ -95,6 +97,13 @@ def stage_objective(state, rows, penalty):
     shape, threads = (*state.settings.shape, loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
+
+
+def minimize(objective, theta, state, **how):
+    """`lbfgs` in units of the columns, where these are not standardized."""
+    scaled = Rescaled(objective, state.unit)
+    end = lbfgs(scaled, scaled.to(theta), **how)
+    return replace(end, theta=scaled.back(end.theta))
 
 
 def null_learners(sign, d, settings):

@@ -210,6 +210,19 @@ class BoostState:
         X = self.X if self.sample is None else self.sample_X
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
+    @cached_property
+    def unit(self):
+        """Parameters (2 + p,) of columns of unit size, ones where these are standardized.
+
+        By the rows that starts are drawn from; powers of four, which change no digit.
+        """
+        if self.rotation is not None:
+            return np.ones(2 + self.X.shape[1])
+        rows = self.start_at if self.sample is None else self.sample[self.start_at]
+        size = np.sqrt(np.average(self._start_X**2, axis=0, weights=self.weight[rows]))
+        known = np.where(size > 0.0, size, 1.0)
+        return np.r_[1.0, 1.0, 0.25 ** np.round(0.5 * np.log2(known))]
+
     def margin(self, k, rows):
         """Response and score of the one-score problem for score k, of a span of rows."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)

@@ -32,7 +32,7 @@ def assemble(problem, view, log, selection, for_path):
         trained = training_measures(problem, view)
         measures = {**trained, "null_deviance": problem.null_deviance(), **measures}
     results = {"estimates": view, "log": log, "measures": measures}
-    return MelmFit(n=problem.batch.n, **results, **problem.common(selection))
+    return MelmFit(n=problem.batch.n_positive, **results, **problem.common(selection))
 
 
 def from_state(state):

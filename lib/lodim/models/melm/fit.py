@@ -30,7 +30,7 @@ class MelmFit(Fit):
         that the other rows gave, and calibrated by folds other than their own. The gamma of all
         these views is that of the fit: where cross-validation has chosen it, it did so on the same
         rows. Empty without a response.
-    n : rows used
+    n : rows of weight above zero
     selection : DataFrame or None
         The cross-validation that chose gamma.
 

@@ -22,7 +22,7 @@ CHOICES = {
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
-CONTROL_FOR_CLASSES = ("prior", "n_neighbours", "calibrate", "shrinkage")
+CONTROL_FOR_CLASSES = ("prior", "n_neighbours", "calibrate", "shrinkage", "max_iter", "tol")
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def assemble(problem, prototypes, log, selection, for_path):
         calibration=calibration,
         typical=typical,
         labels=[plain_label(v) for v in batch.index[prototypes.row]],
-        n=batch.n,
+        n=batch.n_positive,
         null_deviance=problem.null_deviance(),
     )
 

@@ -44,7 +44,7 @@ class ProsetFit(Fit):
         A training row to compare others with; None in the fits of a path.
     labels : list
         Labels in the training data of the rows that are prototypes.
-    n, null_deviance : rows used, and mean deviance of the model with an intercept alone
+    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
 
     See Also
     --------

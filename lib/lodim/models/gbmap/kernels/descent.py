@@ -15,13 +15,13 @@ from lodim.solve.objective import solve_lower, solve_upper
 @njit(cache=True, nogil=True, error_model="numpy")
 def descend(
     X, y, f, weight, sign, beta, activation, loss, ridge, l1, precision, factor, scaled,
-    theta, max_iter, tol, ftol, memory,
+    unit, theta, max_iter, tol, ftol, memory,
 ):  # fmt: skip
     """`lbfgs` of q learners on one block of tiles, the fields of its Minimum.
 
     X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge, l1 (d,)
-    and precision of the objective; factor (q, d, d), `scaled` as of `solve.objective`: theta is
-    then L'theta.
+    and precision of the objective; factor (q, d, d), `scaled` and unit (d,) as of
+    `solve.objective`: theta is then L'theta, or theta / unit, of which l1 is.
     """
     q, d = theta.shape
     b, softness = sign.astype(X.dtype), X.dtype.type(beta)
@@ -46,6 +46,8 @@ def descend(
             point = trial[c].copy()
             if scaled:
                 solve_upper(factor[c], point)
+            for k in range(d):
+                point[k] *= unit[k]
             v = point.astype(X.dtype)
             sums[:] = 0.0
             for t in range(X.shape[0]):
@@ -56,7 +58,7 @@ def descend(
             value[c] = sums[0]
             for k in range(d):
                 value[c] += ridge[k] * point[k] * point[k]
-                at[c, k] = sums[1 + k] + 2.0 * ridge[k] * point[k]
+                at[c, k] = unit[k] * (sums[1 + k] + 2.0 * ridge[k] * point[k])
             if scaled:
                 solve_lower(factor[c], at[c])
         n_eval += 1

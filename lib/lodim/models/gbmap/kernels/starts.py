@@ -19,6 +19,7 @@ DEPENDENT = 1e-10  # share of its length below which what is new in a direction 
 VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
 TURNS = 30  # sweeps of Jacobi's method at most
 REASSOCIATE = {"reassoc", "contract", "nsz"}
+FAR = 2.0**50  # an angle beyond is known to no turn, and taken for zero
 LARGE = 1.5 * 2.0**52  # added to a number and taken off again, rounds it to a whole one
 PI_REST = 1.2246467991473532e-16  # of pi beyond its double
 COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
@@ -42,11 +43,12 @@ def _add(out, a, u):
 
 @inlined(cache=True, fastmath=False, error_model="numpy")
 def _cosine(x):
-    """cos(x) of moderate x, without a branch: cos(k pi + r) = (-1)^k cos(r), Taylor's to r^20.
+    """cos(x), without a branch: cos(k pi + r) = (-1)^k cos(r), Taylor's to r^20.
 
     Numbers are rounded by adding a large one, so that nothing may be reordered here: without a word
     on fastmath the caller's would be taken.
     """
+    x = x if abs(x) < FAR else 0.0
     k = (x / math.pi + LARGE) - LARGE
     half = 0.5 * k
     odd = 2.0 * abs(half - ((half + LARGE) - LARGE))

@@ -278,7 +278,8 @@ class Record:
     mass : (r,) of the rows of the assignment, what the view has in it
     error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
         distance to the centre of the cluster; NaN where there are none
-    n : rows; unlabelled : those without a response; blind : those without any complete view
+    n : rows of weight above zero; unlabelled : those without a response; blind : those without any
+        complete view
     deviance, null_deviance : means over labelled rows, those without a view by the null model;
         of clusters, squared distances to their centres, and to the middle of a view's rows
     overall : error over the rows that a view serves
@@ -296,9 +297,10 @@ class Record:
 
     def check(self, n, n_views):
         """Raise ValueError unless the fields fit each other, n rows and the views."""
-        share, count = forms.real(n_views, least=0, most=1 + 1e-6), forms.whole(most=n)
+        share = forms.real(n_views, least=0, most=1 + 1e-6)
+        count, rows = forms.whole(most=self.n), forms.whole(least=1, most=n)
         known = {"share": share, "mass": share, "error": forms.squares(n_views, nan=True)}
-        known |= {"n": forms.choice(n), "unlabelled": count, "blind": count}
+        known |= {"n": rows, "unlabelled": count, "blind": count}
         known |= dict.fromkeys(("deviance", "null_deviance", "overall"), forms.squares(nan=True))
         forms.check(self, known, "record")
 
@@ -307,16 +309,17 @@ def record(e, family):
     """The Record of an ensemble."""
     answers = query(e)
     error = _errors(e, answers)
-    judged = (e.weight > 0) & np.isfinite(error)
+    counted = e.weight > 0
+    judged = counted & np.isfinite(error)
     deviance, null_deviance = _deviances(e, family, answers, error)
     by_view = [_mean(error, e.weight, judged & (answers.view == j)) for j in range(len(e))]
     return Record(
         share=e.share,
         mass=e.mass,
         error=np.array(by_view),
-        n=e.n,
-        unlabelled=int(np.isnan(e.y).sum()) if e.task != CLUSTERS else 0,
-        blind=int((answers.view < 0).sum()),
+        n=int(counted.sum()),
+        unlabelled=int(np.isnan(e.y[counted]).sum()) if e.task != CLUSTERS else 0,
+        blind=int((answers.view[counted] < 0).sum()),
         deviance=deviance,
         null_deviance=null_deviance,
         overall=_mean(error, e.weight, judged),
