@@ -165,7 +165,8 @@ class PenaltyPath:
     latent : (L, q, K) coefficients as Groups numbers them
     deviance : (L,) weighted mean
     objective : (L,)
-    gap : (L,) no model has an objective below objective - gap
+    gap : (L,) no model has an objective below objective - gap: by the slopes of the rows, or where
+        these are near their end, twice what a Newton step promises
     n_iter : (L,) int64
     converged : (L,) bool
     null_deviance : float, of the free coefficients alone
