@@ -581,9 +581,17 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
     df = patients(n=120)
     grid = {"lambda_": [1.0, 0.1]}
     for call, words in (
-        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "lambda_ or rules"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5), "or n_lambda"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "or relax"),
+        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "leave rules out"),
+        (
+            lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, relax=0.5),
+            "of one lambda_, not refitted",
+        ),
+        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "lambda_ or relax"),
+        (
+            lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5),
+            "leave n_lambda out",
+        ),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "leave relax out"),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "or n_lambda"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import current_model, equation, page, price_list, report, state
-from lodim.models.costnet.settings import OF_PRICE_LIST, UNUSED
+from lodim.models.costnet.settings import UNUSED, usual
 
 
 class CostnetFit(Fit):
@@ -536,12 +536,12 @@ class CostnetFit(Fit):
 
     def _call_arguments(self, changes):
         """As of every fit, without what a lambda_ or lambdas leave without effect."""
-        arguments = super()._call_arguments(changes)
+        arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:
-                usual = {name: OF_PRICE_LIST[name] for name in names if name in arguments}
+                left = {name: default[name] for name in names if name in arguments}
                 control = {k: v for k, v in (arguments["control"] or {}).items() if k not in names}
-                arguments |= usual | {"control": control}
+                arguments |= left | {"control": control}
         return arguments | changes
 
     def _needs(self):
