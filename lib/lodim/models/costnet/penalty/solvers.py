@@ -124,7 +124,9 @@ class NewtonSolver:
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
         self.problem = problem
         b, dual = np.zeros((K, len(problem.free_columns))), np.zeros((K, len(layout.member)))
-        self.state = PathState(np.zeros((K, A)), b, problem.offset, dual)
+        b[:, 0] = problem.null / problem.spread
+        start = problem.scores_after(problem.offset, np.array([-1]), b[:, :1])
+        self.state = PathState(np.zeros((K, A)), b, start, dual)
         self._model: QuadraticModel | None = None
         self._fresh = False
         self._further = 0  # steps by the model beside the first of a penalty
@@ -175,7 +177,7 @@ class NewtonSolver:
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
-        """Fit the free coefficients alone, by Newton's method."""
+        """Fit the free coefficients alone, from the null model by Newton's method."""
         s, p, K = self.state, self.problem, self.problem.n_scores
         self._set_scores(s.f)
         for _ in range(100):

@@ -91,6 +91,11 @@ class SearchData:
         """Coefficients that a column brings: K - 1 of K classes, whose sum is free, else one."""
         return max(1, self.family.n_scores - 1)
 
+    @cached_property
+    def absent(self):
+        """Classes without a row, (K,) bool."""
+        return self.family.absent(self.y, self.weight)
+
     def blocks(self, on, ones=0):
         """Positions of r rows and their columns (ones + |on|, r) float64, block by block of rows.
 
