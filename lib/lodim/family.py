@@ -29,6 +29,10 @@ class Family:
         """Score (n, K) of the model with intercepts alone."""
         return offset + self.null_intercept(y, weight, offset)
 
+    def absent(self, y, weight):
+        """Classes without a row of weight above zero among several, (n_scores,) bool."""
+        return np.zeros(self.n_scores, bool)
+
     def null_deviance(self, y, weight, offset):
         """Mean deviance of the model with intercepts alone."""
         with single_blas():
@@ -112,6 +116,10 @@ class Multinomial(Family):
     def residual(self, y, score):
         """One minus the probability of the observed class, (n,)."""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
+
+    def absent(self, y, weight):
+        """Classes without a row of weight above zero, (K,) bool."""
+        return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores) == 0
 
     def null_intercept(self, y, weight, offset):
         """Intercepts (K,) of the model with nothing else; weights sum to one."""

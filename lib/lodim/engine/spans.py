@@ -8,11 +8,11 @@ from functools import reduce
 
 import numpy as np
 
-from lodim.engine.blocks import on_host, row_spans
+from lodim.engine.blocks import each, on_host, row_spans
 from lodim.engine.tiles import TILE, of_rows
 
 
-def over_spans(work, X, n, *rows):
+def over_spans(work, X, n, *rows, threads=1):
     """Yield work(X, *rows) of each span of n rows, in order.
 
     Parameters
@@ -22,13 +22,21 @@ def over_spans(work, X, n, *rows):
     X : tiles (n_tiles, p, 64)
     *rows : arrays (n, ...), or None
         What belongs to the rows.
+    threads : int or None
+        That find spans side by side, of X in memory; None: all. With one, a span is found when the
+        one before it has been taken.
     """
+
+    def of_span(part):
+        own = (None if array is None else array[part] for array in rows)
+        return work(X[of_rows(part)], *own)
+
     if not on_host(X):
         yield from X.map_spans(work, *rows)
-        return
-    for part in row_spans(n):
-        own = (None if array is None else array[part] for array in rows)
-        yield work(X[of_rows(part)], *own)
+    elif threads == 1:
+        yield from map(of_span, row_spans(n))
+    else:
+        yield from each(of_span, row_spans(n), X.size, threads)
 
 
 def sum_spans(work, X, n, *rows):

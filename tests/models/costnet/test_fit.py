@@ -581,13 +581,18 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
     df = patients(n=120)
     grid = {"lambda_": [1.0, 0.1]}
     for call, words in (
+        (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "leave rules out"),
         (
-            lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"),
-            "rules says nothing",
+            lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, relax=0.5),
+            "of one lambda_, not refitted",
         ),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5), "n_lambda says"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "relax says"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "n_lambda says"),
+        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "lambda_ or relax"),
+        (
+            lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5),
+            "leave n_lambda out",
+        ),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "leave relax out"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "or n_lambda"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):
             call()
@@ -600,6 +605,23 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
     assert fit.update(df, lambda_=1.0).settings.lambda_ == 1.0
     with pytest.raises(ld.ArgumentError, match="n_lambda says nothing of the model of one lambda_"):
         fit.update(df, lambda_=1.0, n_lambda=7)
+
+
+def test_a_class_without_rows_stays_as_the_null_model_has_it():
+    """In paths and refits alike, and so do held-out losses of a class that a fold is without."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 4))
+    score = X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(200, 3))
+    df = pd.DataFrame(X, columns=list("abcd"))
+    df["y"] = np.array(list("uvw"))[score.argmax(axis=1)]
+    df["weight"] = np.where(df["y"] == "w", 0.0, 1.0)
+    fit = ld.costnet("y ~ a + b + c + d", df, weights="weight", control={"criterion": "bic"})
+    frontier, path = fit.estimates.frontier, fit.estimates.path
+    for models in (path, frontier):
+        beside = models.intercept[:, 2] - models.intercept[:, :2].mean(axis=1)
+        assert np.abs(beside - np.log(1e-12) - np.log(2.0)).max() < 1.5
+        assert np.abs(models.coef[:, :, 2]).max() < 1e-8
+    assert path.converged.all() and fit.predict(df, "prob")["w"].max() < 1e-11
 
 
 def test_cvxpy_solves_the_same_path():

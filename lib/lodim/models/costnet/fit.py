@@ -1,20 +1,14 @@
 """CostnetFit: what costnet() returns."""
 
-from copy import copy
-from dataclasses import replace
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, page, price_list, report, state
-from lodim.models.costnet.price_list import ListedModel
-from lodim.models.costnet.search.candidates import affordable
-from lodim.models.costnet.settings import OF_PRICE_LIST, UNUSED
+from lodim.models.costnet import current_model, equation, page, price_list, report, state
+from lodim.models.costnet.settings import UNUSED, usual
 
 
 class CostnetFit(Fit):
@@ -262,41 +256,6 @@ class CostnetFit(Fit):
         fit = self._at(budget, lambda_)
         return super(CostnetFit, fit).augment(data, offset=offset)
 
-    def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
-        """Predictions of all models of the price list.
-
-        Parameters
-        ----------
-        data, type, offset
-            As in `predict`.
-
-        Returns
-        -------
-        dict
-            Cost to prediction, the cheapest model first.
-
-        Raises
-        ------
-        ArgumentError
-            The fit is of one lambda_ and has no price list.
-
-        See Also
-        --------
-        predict, at
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> sorted(fit.staged(cars[:2]))
-        [0.0, 1.0, 2.0]
-        """
-        self._need_list()
-        costs = [model.cost for model in price_list.listed_models(self)]
-        return {cost: self._at(cost, None).predict(data, type, offset=offset) for cost in costs}
-
     def coef(self, *, budget: float | None = None, lambda_: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.
 
@@ -451,60 +410,9 @@ class CostnetFit(Fit):
 
     # What costnet has beside --------------------------------------------------------------------
 
-    def at(self, budget: float | None = None, lambda_: float | None = None) -> "CostnetFit":
-        """The fit with another of its models: all that it says and predicts is of that one.
-
-        Parameters
-        ----------
-        budget : float, optional
-            The best model of the price list that costs at most this.
-        lambda_ : float, optional
-            The penalized model of this lambda (the nearest fitted in log), not refitted.
-
-        Returns
-        -------
-        CostnetFit
-
-        Raises
-        ------
-        ArgumentError
-            None or both are given, the fit has no price list, the budget is above what was
-            searched, or the model of lambda_ costs more than that.
-
-        See Also
-        --------
-        prices, bought
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.at(budget=1).coef().round(4)
-        term
-        (Intercept)            46.3174
-        weight                 -0.0077
-        horsepower              0.0000
-        model_year              0.0000
-        horsepower[missing]     0.0000
-        Name: estimate, dtype: float64
-        """
-        if (budget is None) == (lambda_ is None):
-            raise ArgumentError("give either a budget or lambda_")
-        other = copy(self)
-        other.__dict__.pop("_restricted", None)
-        if budget is not None:
-            other.step, name, value = self._of_budget(budget), "budget", float(budget)
-        else:
-            other.step, name = self._of_lambda(lambda_), "lambda_"
-            value = other.step.lambda_
-        either = {"budget": None, "lambda_": None} | {name: value}
-        other.settings = replace(self.settings, **either)
-        other.arguments = self.arguments | either
-        other.chosen = {}
-        other.call = f"{self.call}.at({name}={value:g})"
-        return other
+    at = current_model.at
+    staged = current_model.staged
+    _at = current_model.at_either
 
     def prices(self) -> pd.DataFrame:
         """The price list: a row a model, each better by the criterion than all that cost less.
@@ -534,7 +442,7 @@ class CostnetFit(Fit):
         2      1.0   1      0.692
         3      2.0   2      0.808
         """
-        self._need_list()
+        current_model.need_list(self)
         return price_list.prices(self)
 
     def bought(self, budget: float | None = None) -> pd.DataFrame:
@@ -628,12 +536,12 @@ class CostnetFit(Fit):
 
     def _call_arguments(self, changes):
         """As of every fit, without what a lambda_ or lambdas leave without effect."""
-        arguments = super()._call_arguments(changes)
+        arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:
-                usual = {name: OF_PRICE_LIST[name] for name in names if name in arguments}
+                left = {name: default[name] for name in names if name in arguments}
                 control = {k: v for k, v in (arguments["control"] or {}).items() if k not in names}
-                arguments |= usual | {"control": control}
+                arguments |= left | {"control": control}
         return arguments | changes
 
     def _needs(self):
@@ -643,46 +551,3 @@ class CostnetFit(Fit):
     def df(self):
         """Number of columns with a coefficient in the model that predict() uses."""
         return self.step.df
-
-    # Shared by the above -----------------------------------------------------------------------
-
-    def _at(self, budget, lambda_):
-        """The fit at a budget or lambda_; itself if neither is given."""
-        return self if budget is None and lambda_ is None else self.at(budget, lambda_)
-
-    def _need_list(self):
-        """Raise where there is no price list."""
-        if self.estimates.frontier is None:
-            raise ArgumentError("this fit is of one lambda_ and has no price list")
-
-    def _of_budget(self, budget):
-        """The best ListedModel that costs at most a budget."""
-        if not _is_number(budget) or not budget >= 0:
-            raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
-        self._need_list()
-        if not affordable(budget, self.limit):
-            raise ArgumentError(
-                f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
-                "with this budget, or without one"
-            )
-        frontier = self.estimates.frontier
-        return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
-
-    def _of_lambda(self, lambda_):
-        """The penalized ListedModel nearest to a lambda_."""
-        if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
-            raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
-        path = self.estimates.path
-        logs = np.log(np.maximum(path.lambdas, 1e-300))
-        k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
-        step = ListedModel.from_path(path, k, self.paid)
-        if not affordable(step.cost, self.limit):
-            raise ArgumentError(
-                f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
-                f"the budget of {self.limit:g}: give a larger lambda_, or fit without a budget"
-            )
-        return step
-
-
-def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -257,8 +257,8 @@ def costnet(
 
 def with_network(problem):
     """The problem with the network of its design; prices and dependencies as plain dicts."""
+    check_used(problem)
     s = problem.settings
-    check_used(s)
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
     for name in ("depends_on", "alternatives"):
         if problem.arguments[name] is not None:

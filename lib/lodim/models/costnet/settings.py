@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,8 @@ from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 RULES = ("group", "reweighted", "lasso", "greedy", "exact")
 CLOSURES = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
-OF_PRICE_LIST = {  # settings of a path and its price list, as they are by default
-    "lambdas": None,
-    "n_lambda": 100,
-    "lambda_min_ratio": None,
-    "relax": None,
-    "rules": ("group", "lasso", "greedy"),
-    "criterion": DEFAULT,
-}
-UNUSED = {"lambda_": tuple(OF_PRICE_LIST), "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
-BESIDE = {
-    "lambda_": "of the model of one lambda_, as of each of a path, which has no price list",
-    "lambdas": "beside lambdas",
-}
+OF_PRICE_LIST = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
+UNUSED = {"lambda_": OF_PRICE_LIST, "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
 
 
 @dataclass(frozen=True)
@@ -115,12 +105,29 @@ def _rules(rules):
     return tuple(rule for rule in RULES if rule in rules)
 
 
-def check_used(settings):
+def usual(model):
+    """What makes a path and its price list, as it is by default in a model function: a dict."""
+    known = signature(model).parameters
+    return {
+        name: known[name].default if name in known else getattr(Settings, name)
+        for name in OF_PRICE_LIST
+    }
+
+
+def check_used(problem):
     """Raise an ArgumentError where a setting is given that another leaves without effect."""
+    settings, default = problem.settings, usual(problem.model)
     for other, names in UNUSED.items():
-        given = [name for name in names if getattr(settings, name) != OF_PRICE_LIST[name]]
-        if given and getattr(settings, other) is not None:
-            raise ArgumentError(f"{given[0]} says nothing {BESIDE[other]}: leave it out")
+        given = [name for name in names if getattr(settings, name) != default[name]]
+        if not given or getattr(settings, other) is None:
+            continue
+        if problem.arguments[other] is not None:
+            raise ArgumentError(f"give either {other} or {given[0]}, which says nothing beside it")
+        raise ArgumentError(
+            f"each model here is of one {other}, not refitted and without a price list, of which "
+            f"{given[0]} says how it is made: leave {given[0]} out, or give it to costnet itself, "
+            "whose fit has a path() and prices()"
+        )
 
 
 def needs(problem, n):

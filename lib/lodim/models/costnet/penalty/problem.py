@@ -25,6 +25,9 @@ class PathProblem:
     loss : code of the loss in `passes`
     groups, layout : the penalty, and the order of its coefficients
     spread : sd of the response that y is divided by
+    null : (K,) intercepts of the null model, in units of the data
+    absent : (K,) bool, classes without a row: they stay as the null model has them, since of a
+        probability that would be zero no coefficient is best
     """
 
     X: np.ndarray
@@ -34,6 +37,8 @@ class PathProblem:
     layout: Layout
     spread: float
     threads: int
+    null: np.ndarray
+    absent: np.ndarray
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
@@ -47,6 +52,8 @@ class PathProblem:
             layout=Layout.from_groups(groups),
             spread=_spread(*given) if family.name == "gaussian" else 1.0,
             threads=available_threads() if threads is None else threads,
+            null=family.null_intercept(*given),
+            absent=family.absent(*given[:2]),
         )
 
     @cached_property
@@ -99,14 +106,18 @@ class PathProblem:
         """The loss at scores f; its slopes (K, A), and (K, F) of free ones; how its dual bends."""
         work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
-        slopes = self._by_kind(found[2:].reshape(self.n_scores, -1))
-        return float(found[0]), *slopes, float(found[1])
+        gradient = found[2:].reshape(self.n_scores, -1)
+        hold_absent(gradient, self.absent)
+        return float(found[0]), *self._by_kind(gradient), float(found[1])
 
     def moments_at(self, f, columns, n_curves):
         """Moments of some columns by n_curves^2 curvatures a row at scores f, (J, J, C, C)."""
         known = {"loss": self.loss, "n_curves": n_curves, "threads": self.threads}
         work = partial(passes.curved_moments, columns=columns, **known)
-        return sum_tiles(work, self.X, self.y, self.weight, f)
+        G = sum_tiles(work, self.X, self.y, self.weight, f)
+        if n_curves == len(self.absent):
+            G[self.absent] = G[:, self.absent] = 0.0
+        return G
 
     def _by_kind(self, g):
         """X'r (K, 1 + p) of the penalized (K, A) and of the free coefficients (K, F)."""
@@ -165,7 +176,8 @@ class PenaltyPath:
     latent : (L, q, K) coefficients as Groups numbers them
     deviance : (L,) weighted mean
     objective : (L,)
-    gap : (L,) no model has an objective below objective - gap
+    gap : (L,) no model has an objective below objective - gap: by the slopes of the rows, or where
+        these are near their end, twice what a Newton step promises
     n_iter : (L,) int64
     converged : (L,) bool
     null_deviance : float, of the free coefficients alone
@@ -274,6 +286,16 @@ class ReducedQuadratic:
         if self.H.shape[0] == 1:  # the same for all scores
             return v @ matrix.T
         return (matrix @ v.ravel()).reshape(len(v), -1)
+
+
+def hold_absent(slopes, absent):
+    """Make slopes (K, ...) hold the classes that are absent (K,), and what all others share.
+
+    Of these a class without rows would else ask for more, for ever, as they for more beside it.
+    """
+    if absent.any():
+        slopes[absent] = 0.0
+        slopes[~absent] -= slopes[~absent].mean(axis=0)
 
 
 def _spread(y, weight, offset):

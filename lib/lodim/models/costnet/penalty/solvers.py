@@ -13,13 +13,15 @@ from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 from lodim.models.costnet.penalty.support_newton import SupportNewton
 
 COUPLED = 300  # numbers up to which the scores of one quadratic model are coupled
-STALE = 0.1  # a step that leaves more of the gap asks for a new curvature
+FEW = 32  # numbers up to which it has all coefficients: its pass costs as much as one or two others
+STALE = 0.1  # a step by a bound of the curvature that leaves more of the gap asks for a new one
+SPARED = 4  # steps beside the first of penalties that cost more than the new curvature without them
+MARGIN = 0.01  # of a gap that is allowed, where the quadratic model tells what is left of it
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
 CURVED = 1e-9  # share of the null objective that a step must bend by for its curvature to count
 SWEEPS = 1000
 SWEEPS_PER_MODEL = 5  # of a quadratic loss, for each quadratic model that a path may take
 HALVINGS = 30
-PAST = 4  # solutions that the start of the next is told by
 
 
 class MomentSolver:
@@ -98,6 +100,19 @@ class QuadraticModel:
         self.ridge = ridge
 
 
+@dataclass(frozen=True, eq=False)
+class ModelStep:
+    """A step to the minimum of the quadratic model.
+
+    dw (K, A), db (K, F) : of the coefficients
+    gain : what the objective falls by as the model has it, with what is left of the model's own gap
+    """
+
+    dw: np.ndarray
+    db: np.ndarray
+    gain: float
+
+
 class NewtonSolver:
     """Proximal Newton: quadratic models on a working set, along falling penalties.
 
@@ -109,9 +124,12 @@ class NewtonSolver:
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
         self.problem = problem
         b, dual = np.zeros((K, len(problem.free_columns))), np.zeros((K, len(layout.member)))
-        self.state = PathState(np.zeros((K, A)), b, problem.offset, dual)
+        b[:, 0] = problem.null / problem.spread
+        start = problem.scores_after(problem.offset, np.array([-1]), b[:, :1])
+        self.state = PathState(np.zeros((K, A)), b, start, dual)
         self._model: QuadraticModel | None = None
         self._fresh = False
+        self._further = 0  # steps by the model beside the first of a penalty
         self._newton = SupportNewton(problem)
         self._fit_free()
         self.null = self.state.loss
@@ -122,9 +140,6 @@ class NewtonSolver:
         """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            past = slice(max(0, i - PAST), i)
-            if i > 1 and (np.diff(lams[past]) < 0.0).all():
-                self._go_ahead(lams[past][::-1], steps[past][::-1], lam, ridge)
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
             steps.append((s.w, s.b, s.loss, gap, n_iter))
             last, share = share, 1.0 - s.loss / self.null
@@ -162,7 +177,7 @@ class NewtonSolver:
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
-        """Fit the free coefficients alone, by Newton's method."""
+        """Fit the free coefficients alone, from the null model by Newton's method."""
         s, p, K = self.state, self.problem, self.problem.n_scores
         self._set_scores(s.f)
         for _ in range(100):
@@ -202,26 +217,6 @@ class NewtonSolver:
         fall += model.ridge * step
         block, H, least = model.layout.block, model.reduced.H, CURVED * self.null
         curvature.update_curvature(H, model.lipschitz, step, fall, least, block)
-
-    def _go_ahead(self, lams, steps, lam, ridge):
-        """Start a penalty where a polynomial through the last solutions leads, of groups that stay.
-
-        lams, steps : penalties and solutions, the last first; a coefficient is followed through as
-        many as it is in, and a group stays whose norm does not pass zero
-        """
-        s, layout = self.state, self.problem.layout
-        w, b, on = s.w.copy(), s.b, np.ones(s.w.shape, bool)
-        for k in range(2, 1 + len(steps)):
-            on &= steps[k - 1][0] != 0.0
-            share = _lagrange(lams[:k], lam)
-            w[on] = sum(c * step[0][on] for c, step in zip(share, steps, strict=False))
-            b = sum(c * step[1] for c, step in zip(share, steps, strict=False))
-        along = (s.w * w).sum(axis=0)[layout.member]
-        lost = np.add.reduceat(along, layout.start[:-1]) <= 0.0
-        lost = layout.member[np.repeat(lost, np.diff(layout.start))]
-        w[:, lost] = s.w[:, lost]
-        if (w != s.w).any():
-            self._line_search(w - s.w, b - s.b, lam, ridge)
 
     def _objective(self, w, loss, lam, ridge):
         """The objective of coefficients w (K, A) with a loss."""
@@ -264,7 +259,7 @@ class NewtonSolver:
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
             wanted = self._strong_set(lam, ridge, target)
-        last = np.inf
+        last, last_gain = np.inf, np.inf
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
             if self._model is not None:
@@ -272,12 +267,19 @@ class NewtonSolver:
             if gap <= target:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
-            self._update_model(wanted, ridge, stale=gap > STALE * last)
-            last = gap
-            if not self._minimize_model(lam, ridge, max(0.1 * target, 1e-3 * gap)):
+            self._extend_model(wanted, ridge)
+            step = self._model_step(lam, ridge, target)
+            if iteration > 1:
+                if self._exact and 2.0 * step.gain <= MARGIN * target:
+                    return 2.0 * step.gain, iteration
+                if self._outdated(gap / last, step.gain, step.gain / last_gain, target):
+                    self._renew_model(wanted, ridge)
+                    step = self._model_step(lam, ridge, target)
+            last, last_gain = gap, step.gain
+            if not self._line_search(step.dw, step.db, lam, ridge):
                 if self._fresh or self.problem.loss == GAUSSIAN:
                     return gap, iteration
-                last = 0.0  # the curvature is old: renew it
+                last = last_gain = 0.0  # the curvature is old: renew it
             if not self._exact:
                 self._line_search(*self._newton.step(s, lam, ridge), lam, ridge)
         return gap, max_iter
@@ -289,15 +291,33 @@ class NewtonSolver:
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
-    def _update_model(self, wanted, ridge, stale):
-        """Make the quadratic model anew if it lacks a coefficient, or is far off."""
+    def _extend_model(self, wanted, ridge):
+        """Make the quadratic model anew if it lacks a coefficient."""
         model = self._model
-        outdated = stale and self.problem.loss != GAUSSIAN
-        self._fresh = model is None or outdated or bool((wanted & ~model.keep).any())
+        self._fresh = model is None or bool((wanted & ~model.keep).any())
         if self._fresh:
-            keep = wanted if model is None or stale else wanted | model.keep
-            model = self._model = self._make_model(keep)
-        model.set_ridge(ridge)
+            self._renew_model(wanted if model is None else wanted | model.keep, ridge)
+        else:
+            model.set_ridge(ridge)
+
+    def _outdated(self, left, gain, left_gain, target):
+        """Whether the model is so old that the curvature here costs less than the steps it spares.
+
+        left, left_gain : shares of the gap and of the gain that the last step has left
+        """
+        if self._fresh or self.problem.loss == GAUSSIAN:
+            return False
+        if not self._exact:
+            return left > STALE
+        self._further += 1
+        return self._further > SPARED or gain * left_gain > MARGIN * target  # of one step more
+
+    def _renew_model(self, wanted, ridge):
+        """Make the quadratic model at the state, of the coefficients `wanted` (A,) or of all."""
+        few = self.problem.n_scores * len(wanted) <= FEW
+        self._model = self._make_model(np.full(len(wanted), True) if few else wanted)
+        self._model.set_ridge(ridge)
+        self._fresh, self._further = True, 0
 
     def _make_model(self, keep):
         """The QuadraticModel at the state, of the coefficients with `keep` (A,)."""
@@ -312,27 +332,24 @@ class NewtonSolver:
         bound = [curvature.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
         return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
 
-    def _minimize_model(self, lam, ridge, target):
-        """Minimize the quadratic model and move there; whether the objective fell."""
+    def _model_step(self, lam, ridge, target):
+        """The ModelStep to the quadratic model's minimum, to a tenth of what may be left of it."""
         s, model = self.state, self._model
         w, dual, H = s.w[:, model.keep], s.dual[:, model.member], model.reduced.H
-        start = w.copy()
         c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
+        start, before = w.copy(), c.copy()
+        target = 0.1 * target * (MARGIN if self._exact else 1.0)
         radius = self._objective(s.w, s.loss, lam, ridge) / lam
         limits = target, radius, SWEEPS, None if self._exact else True
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
-        dw = np.zeros_like(s.w)
-        dw[:, model.keep] = w - start
-        db = model.reduced.free_step(s.slope, w - start)
-        return self._line_search(dw, db, lam, ridge)
+        step, dw = w - start, np.zeros_like(s.w)
+        dw[:, model.keep] = step
+        gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(s.slope))
+        gain += self.problem.penalty(s.w, lam) - self.problem.penalty(s.w + dw, lam)
+        return ModelStep(dw, model.reduced.free_step(s.slope, step), gain + target)
 
 
 def _between(f, far, t):
     """Scores on the way from f to `far`."""
     return f + t * (far - f)
-
-
-def _lagrange(at, x):
-    """Shares of the values at some places of the polynomial's value at x."""
-    return [np.prod([(x - b) / (a - b) for b in at if b != a]) for a in at]

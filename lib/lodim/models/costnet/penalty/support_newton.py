@@ -91,6 +91,7 @@ class SupportNewton:
             out[:, F:] += diagonal * v[:, F:]
             groups = layout.start, layout.member, pull, norm
             subtract_penalty_curvature(np.ascontiguousarray(v[:, F:]), w, *groups, out[:, F:])
+            out[p.absent] = 0.0
             return out
 
         precondition = self._preconditioner(keep, share, np.r_[np.zeros(F), diagonal])

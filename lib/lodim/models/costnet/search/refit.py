@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import single_blas
+from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
 
@@ -209,7 +210,14 @@ def _derivatives_at(data, on, theta, ridge):
     value, slope, bend = data.sum(_derivatives, on, theta)
     # A constant added to the scores of all classes changes nothing: its curvature is given.
     bend.flat[:: len(bend) + 1] += np.repeat(ridge[:, 0], theta.shape[1]) + 1e-12
-    return value + 0.5 * float((ridge * theta * theta).sum()), slope - ridge * theta, bend
+    hold_absent(slope.T, data.absent)
+    slope = slope - ridge * theta
+    if data.absent.any():  # of a class without rows no coefficient is best: they stay as they are
+        slope[:, data.absent] = 0.0
+        fixed = np.tile(data.absent, len(theta))
+        bend[fixed] = bend[:, fixed] = 0.0
+        bend[fixed, fixed] = 1.0
+    return value + 0.5 * float((ridge * theta * theta).sum()), slope, bend
 
 
 def _derivatives(data, on, theta):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, each, on_host, row_spans
+from lodim.engine.blocks import SPAN_ROWS, on_host
 from lodim.engine.spans import over_spans, rows_of_spans
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.costnet.worker_rows import rows_beside
 
 ALL = slice(None)
@@ -76,28 +76,25 @@ class SearchData:
 
         work : a function of a module, and args arrays: they may go to where the rows are.
         """
-        if not on_host(self.X):
-            return reduce(_added, self._pass(over_spans, work, args))
-        if len(self.y) <= SPAN_ROWS:
+        if on_host(self.X) and len(self.y) <= SPAN_ROWS:
             return work(self, *args)
-        spans, numbers = row_spans(len(self.y)), self.X.size
-        found = each(lambda rows: work(self._span(rows), *args), spans, numbers, self.threads)
-        return reduce(_added, found)
+        return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
 
-    def _span(self, rows):
-        """The rows of a span alone."""
-        own = {name: getattr(self, name)[rows] for name in ("y", "weight", "offset")}
-        return replace(self, X=self.X[of_rows(rows)], **own)
-
-    def _pass(self, spans, work, args):
+    def _pass(self, spans, work, args, **known):
         """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
         of_span = partial(_of_span, work=work, args=args, family=self.family, columns=self.columns)
-        return spans(of_span, self.X, len(self.y), self.y, self.weight, self.offset)
+        rows = self.y, self.weight, self.offset
+        return spans(of_span, self.X, len(self.y), *rows, **known)
 
     @property
     def df_per_column(self):
         """Coefficients that a column brings: K - 1 of K classes, whose sum is free, else one."""
         return max(1, self.family.n_scores - 1)
+
+    @cached_property
+    def absent(self):
+        """Classes without a row, (K,) bool."""
+        return self.family.absent(self.y, self.weight)
 
     def blocks(self, on, ones=0):
         """Positions of r rows and their columns (ones + |on|, r) float64, block by block of rows.
