@@ -14,7 +14,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
 from lodim.models.proset import distribution, equation, page, report
-from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
+from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import DENSITY
 from lodim.models.proset.prototypes import (
     impacts,
@@ -572,7 +572,7 @@ class ProsetFit(Fit):
         >>> fit.familiarity(iris[:2], quantile=True).round(2).tolist()
         [0.91, 0.91]
         """
-        return query.familiarity(self, data, quantile, held_out)
+        return familiarity.familiarity(self, data, quantile, held_out)
 
     def shrink(self) -> "ProsetFit":
         """The same fit, which needs only the columns of its active features.
