@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 
 from lodim import forms
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import shared
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases

@@ -7,7 +7,7 @@ import numpy as np
 from lodim import forms
 from lodim.engine.blocks import sum_rows
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import shared
 from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_gain
 from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.fit import GbmapFit

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import shared
 from lodim.models.glm.estimates import Diagnostics, Estimates
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import NAMED

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import shared
 from lodim.models.melm.classify.density import Densities
 from lodim.models.melm.classify.neighbours import Nearest, Neighbours
 from lodim.models.melm.classify.rule import Background, Rows, Rule

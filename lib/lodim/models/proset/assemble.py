@@ -7,7 +7,7 @@ import numpy as np
 from lodim import forms
 from lodim.engine.blocks import available_threads
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import shared
 from lodim.fitting.spec import SPREAD
 from lodim.fitting.storage import plain_label
 from lodim.models.proset.calibration import Calibration, calibrate
