@@ -18,6 +18,7 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage as store
 from lodim.fitting.checked import Checked
+from lodim.fitting.evaluation import share_explained
 from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
@@ -339,12 +340,11 @@ class Fit(Checked, WrittenOut):
         means = {name: weight @ loss for name, loss in self._losses(batch, score).items()}
         base = batch.offset_matrix(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
-        # What is left of a response that does not vary is rounding, not deviance.
-        rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
-        if self.levels is None and batch.offset is None and np.ptp(batch.y[weight > 0]) == 0:
-            rounding = np.inf
-        ratio = 1.0 - means["deviance"] / null if null > rounding else np.nan
-        row = {"n": batch.n, "deviance": means.pop("deviance"), "dev_ratio": ratio}
+        square = weight @ batch.y**2 if self.levels is None else None
+        varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
+        deviance = means.pop("deviance")
+        ratio = share_explained(deviance, null, square, varies)
+        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):

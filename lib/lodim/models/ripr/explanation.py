@@ -12,8 +12,9 @@ from lodim.models.ripr.answers.answers import nearest
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.original_units import view_values
-from lodim.models.ripr.report import blank_if_missing, view_features
+from lodim.models.ripr.report import view_features
 from lodim.models.ripr.settings import VOTE
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 
 

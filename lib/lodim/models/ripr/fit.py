@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import page, report
@@ -88,8 +87,7 @@ class RiprFit(Fit):
 
     def _answers(self, batch):
         """Answers of the views to the rows of a batch."""
-        threads = self.settings.threads or available_threads()
-        return query(self.estimates, self.estimates.rows(batch), threads)
+        return query(self.estimates, self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
         return self._answers(batch).score

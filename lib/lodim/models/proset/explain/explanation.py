@@ -20,6 +20,7 @@ from lodim.models.proset.explain.query import (
     targets,
 )
 from lodim.models.proset.prototypes import Mixture
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -150,7 +151,8 @@ def _contributions(e):
     else:
         columns |= {"Adds": frame["contribution"], "Estimate": frame["cumulative"]}
     table = pd.DataFrame(columns).set_axis(_row_labels(frame), axis=0)
-    formats = dict.fromkeys(table, _blank) | dict.fromkeys(("Weight", "Impact"), _fixed(2))
+    formats = dict.fromkeys(table, blank_if_missing)
+    formats |= dict.fromkeys(("Weight", "Impact"), _fixed(2))
     formats |= dict.fromkeys(("Simil.", *probabilities), _fixed(3))
     formats[STAR] = lambda v: "" if pd.isna(v) or not v else STAR
     return Table("Contributions", table, formats)
@@ -204,10 +206,6 @@ def _notes(e):
         "Familiarity, the sum of all impacts, sees the active features alone.",
         f"*, the dominant set: whatever the targets of the others{stays}",
     )
-
-
-def _blank(value):
-    return "" if pd.isna(value) else significant(value)
 
 
 def _fixed(digits):
