@@ -141,7 +141,7 @@ class Fit(Checked, WrittenOut):
         return self.design.frame_kind
 
     def _shared_state(self) -> dict[str, Any]:
-        """What the state of every model holds; see `shared`."""
+        """What the state of every model holds; see `saved.read_shared_state`."""
         return {
             "design": self.design.to_state(),
             "selection": None if self.selection is None else self.selection.to_dict("list"),
@@ -332,7 +332,7 @@ class Fit(Checked, WrittenOut):
         """
         source = read_source(data)
         if source is not None:
-            return self._shown(evaluation(self, source, offset))
+            return self._evaluation_frame(evaluation(self, source, offset))
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
@@ -359,7 +359,7 @@ class Fit(Checked, WrittenOut):
         hit = families.hits(batch.y, score)
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
-    def _shown(self, found):
+    def _evaluation_frame(self, found):
         """What evaluate() shows of an Evaluation."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}

@@ -61,7 +61,7 @@ def load(path: str | PathLike) -> Any:
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
-def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
+def read_shared_state(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
     """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written.
 
     later : arguments of that model which older files lack, and what was done then
