@@ -161,8 +161,8 @@ def test_the_scan_sees():
         ("narwhals", ["design/frames.py"]),
         ("distributed", ["engine/dask_cluster.py", "sources/dask_frames.py"]),
         ("cloudpickle", ["engine/dask_cluster.py"]),  # of calls that Dask would take apart
-        ("polars", ["fitting/marginaleffects.py"]),  # whose frames that package takes
-        ("marginaleffects", ["fitting/marginaleffects.py"]),
+        ("polars", ["fitting/marginaleffects_model.py"]),  # whose frames that package takes
+        ("marginaleffects", ["fitting/marginaleffects_model.py"]),
         ("maketables", []),
         ("altair", ["page/charts.py"]),
         ("jinja2", ["page/charts.py"]),
