@@ -16,7 +16,7 @@ from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 from lodim.fitting.checked import Checked
 from lodim.fitting.evaluation import share_explained
 from lodim.fitting.registry import MODELS, model_function
@@ -536,7 +536,7 @@ class Fit(Checked, WrittenOut):
         >>> back.coef().equals(fit.coef())
         True
         """
-        store.write(path, self.name, self._to_state())
+        storage.write(path, self.name, self._to_state())
 
     def __repr__(self):
         lines, *tables = self._listing()

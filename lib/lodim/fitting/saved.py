@@ -12,7 +12,7 @@ from lodim import family as families
 from lodim import forms
 from lodim.design.design import Design
 from lodim.errors import StoreError
-from lodim.fitting import storage as store
+from lodim.fitting import storage
 from lodim.fitting.registry import MODELS, RESULTS, model_function
 
 
@@ -50,7 +50,7 @@ def load(path: str | PathLike) -> Any:
     >>> back.name
     'glm'
     """
-    kind, state = store.read(path)
+    kind, state = storage.read(path)
     homes = MODELS | RESULTS
     if kind not in homes:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
