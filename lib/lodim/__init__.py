@@ -36,7 +36,7 @@ _PUBLIC = (
         "stability": "lodim.uncertainty.stability_selection",
         "estimate": "lodim.fitting.sizing",
         "Estimate": "lodim.fitting.sizing",
-        "load": "lodim.fitting.fit",
+        "load": "lodim.fitting.saved",
         "cite": "lodim.fitting.citation",
         "data": "lodim.datasets.files",
         "synth_cos_r": "lodim.datasets.synthetic",

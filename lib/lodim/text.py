@@ -63,6 +63,11 @@ def shorten(names, room):
     return out
 
 
+def as_literal(text):
+    """A text as a literal, in double quotes where it has none itself."""
+    return f'"{text}"' if '"' not in text and "\\" not in text else repr(text)
+
+
 def counted(n, noun):
     """A number and its noun, in the plural but for one."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

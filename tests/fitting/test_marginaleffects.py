@@ -150,10 +150,8 @@ def test_without_a_response():
 
 
 def test_without_the_package_the_hint_says_how_to_get_it(monkeypatch):
-    from lodim.fitting import marginaleffects
-
     monkeypatch.setitem(sys.modules, "marginaleffects", None)
     monkeypatch.setitem(sys.modules, "marginaleffects.classes", None)
-    marginaleffects._model_class.cache_clear()
+    monkeypatch.delitem(sys.modules, "lodim.fitting.marginaleffects_model", raising=False)
     with pytest.raises(ld.MissingExtraError, match="pip install marginaleffects"):
         ld.glm("disease ~ age", HEART).to_marginaleffects(HEART)

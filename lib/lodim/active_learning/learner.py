@@ -19,7 +19,8 @@ from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
-from lodim.report.tables import Table, listing, significant
+from lodim.report.numbers import blank_if_missing
+from lodim.report.tables import Table, listing
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
@@ -548,13 +549,9 @@ class Learner:
             lines.append("No fit yet: too few labels; rows are asked for at random")
         frame = self.curve.set_axis(HEADS, axis=1).dropna(axis=1, how="all")
         frame.index = range(len(frame))
-        formats = {head: _shown for head in HEADS[2:] if head in frame}
+        formats = {head: blank_if_missing for head in HEADS[2:] if head in frame}
         call = f"active({self.model.__name__}, {self.formula!r}, labelled, pool)"
         return listing(call, lines, Table("", frame, formats), whole="curve")
-
-
-def _shown(value):
-    return "" if pd.isna(value) else significant(value)
 
 
 def _check_score(score):

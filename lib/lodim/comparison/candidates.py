@@ -8,8 +8,8 @@ from typing import Any
 from lodim.checks import one_of
 from lodim.comparison import peers
 from lodim.errors import ArgumentError
-from lodim.fitting.fit import Fit, model_function
-from lodim.fitting.registry import MODELS
+from lodim.fitting.fit import Fit
+from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.spec import spec_of
 
 LINEAR = "glm"  # the model of lodim that is a baseline

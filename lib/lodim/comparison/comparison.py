@@ -28,6 +28,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.report.tables import Report
 from lodim.selection.folds import assign
 from lodim.sources.read import read_source
+from lodim.text import as_literal
 
 
 def compare(
@@ -168,7 +169,7 @@ def _call(formula, models, folds, baselines, kept):
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
     parts += [f"{name}={report.short(v)}" for name, v in kept.items() if v is not None]
-    return f"compare({report.quoted(formula)}, data=df{''.join(', ' + part for part in parts)})"
+    return f"compare({as_literal(formula)}, data=df{''.join(', ' + part for part in parts)})"
 
 
 @dataclass(repr=False)

@@ -166,11 +166,6 @@ def _seconds(value):
 # The call, as a user would write it
 
 
-def quoted(formula):
-    """The formula as a literal, in double quotes where it has none itself."""
-    return f'"{formula}"' if '"' not in formula and "\\" not in formula else repr(formula)
-
-
 def short(value):
     """An argument as it would be typed; three dots for an array."""
     plain = isinstance(value, str | int) and len(repr(value)) <= LONG

@@ -107,12 +107,9 @@ class Evaluation:
     @property
     def dev_ratio(self):
         """Share of the null deviance that is explained; NaN where the response does not vary."""
-        # What is left of a response that does not vary is rounding, not deviance.
-        null = self._null_deviance()
-        rounding = 1e-9 if self.classes is not None else 1e-20 * self.squares / self.weight
-        if self.classes is None and not self.offset_given and self.reach[0] == self.reach[1]:
-            rounding = np.inf
-        return 1.0 - self.mean("deviance") / null if null > rounding else np.nan
+        square = self.squares / self.weight if self.classes is None else None
+        varies = square is None or self.offset_given or self.reach[0] != self.reach[1]
+        return share_explained(self.mean("deviance"), self._null_deviance(), square, varies)
 
     @property
     def balanced_accuracy(self):
@@ -133,6 +130,19 @@ class Evaluation:
         weight = weights / self.weight
         null = self.family.null_score(y, weight, offset)
         return float(weight @ self.family.deviance(y, null))
+
+
+def share_explained(deviance, null_deviance, square, varies):
+    """Share of a mean null deviance that is explained; NaN where the response does not vary.
+
+    square : mean square of a numeric response, None of classes
+    varies : False where all numbers are the same, and nothing is offset
+    """
+    if not varies:
+        return np.nan
+    # What is left of a response that does not vary is rounding, not deviance.
+    rounding = 1e-9 if square is None else 1e-20 * square
+    return 1.0 - deviance / null_deviance if null_deviance > rounding else np.nan
 
 
 def _by_class(y, weights, score):

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from inspect import signature
 from os import PathLike
 from typing import Any
 
@@ -12,17 +11,15 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim import forms
 from lodim.checks import flag, one_of
 from lodim.design.batch import subset
-from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
-from lodim.errors import ArgumentError, DataError, StoreError
-from lodim.fitting import maketables
-from lodim.fitting import storage as store
+from lodim.errors import ArgumentError, DataError
+from lodim.fitting import storage
 from lodim.fitting.checked import Checked
-from lodim.fitting.registry import MODELS, RESULTS
+from lodim.fitting.evaluation import share_explained
+from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
@@ -144,7 +141,7 @@ class Fit(Checked, WrittenOut):
         return self.design.frame_kind
 
     def _shared_state(self) -> dict[str, Any]:
-        """What the state of every model holds; see `shared`."""
+        """What the state of every model holds; see `saved.read_shared_state`."""
         return {
             "design": self.design.to_state(),
             "selection": None if self.selection is None else self.selection.to_dict("list"),
@@ -335,7 +332,7 @@ class Fit(Checked, WrittenOut):
         """
         source = read_source(data)
         if source is not None:
-            return self._shown(evaluation(self, source, offset))
+            return self._evaluation_frame(evaluation(self, source, offset))
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
             raise DataError("no complete row to evaluate")
@@ -343,12 +340,11 @@ class Fit(Checked, WrittenOut):
         means = {name: weight @ loss for name, loss in self._losses(batch, score).items()}
         base = batch.offset_matrix(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
-        # What is left of a response that does not vary is rounding, not deviance.
-        rounding = 1e-9 if self.levels is not None else 1e-20 * (weight @ batch.y**2)
-        if self.levels is None and batch.offset is None and np.ptp(batch.y[weight > 0]) == 0:
-            rounding = np.inf
-        ratio = 1.0 - means["deviance"] / null if null > rounding else np.nan
-        row = {"n": batch.n, "deviance": means.pop("deviance"), "dev_ratio": ratio}
+        square = weight @ batch.y**2 if self.levels is None else None
+        varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
+        deviance = means.pop("deviance")
+        ratio = share_explained(deviance, null, square, varies)
+        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):
@@ -363,7 +359,7 @@ class Fit(Checked, WrittenOut):
         hit = families.hits(batch.y, score)
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
-    def _shown(self, found):
+    def _evaluation_frame(self, found):
         """What evaluate() shows of an Evaluation."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
@@ -487,76 +483,12 @@ class Fit(Checked, WrittenOut):
                 )
         return arguments
 
-    def to_marginaleffects(self, data: Any, type: str = "response") -> Any:
-        """The fit as a model of the package marginaleffects, for its functions.
-
-        Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
-        datagrid() and the avg_ ones take it.
-
-        Parameters
-        ----------
-        data : frame
-            Rows that effects are of, and averaged over, as a rule those of training. Rows that miss
-            a value of the model are left out.
-        type : {"response", "link"}
-            Of the predictions that are compared.
-
-        Returns
-        -------
-        ModelAbstract
-            Of marginaleffects. Of glm estimates have standard errors, by the covariance of the fit;
-            other models have no covariance of estimates, and theirs have none.
-
-        Raises
-        ------
-        ArgumentError
-            The formula has no response, or the offset was an array.
-        MissingExtraError
-            marginaleffects is not installed.
-
-        See Also
-        --------
-        tidy, predict
-
-        Examples
-        --------
-        >>> from marginaleffects import avg_slopes  # doctest: +SKIP
-        >>> avg_slopes(fit.to_marginaleffects(cars), by="origin")  # doctest: +SKIP
-        """
-        from lodim.fitting import marginaleffects
-
-        one_of("type", type, marginaleffects.SCALES)
-        if self.design.response is None:
-            raise ArgumentError("marginal effects are of a response, and the formula has none")
-        return marginaleffects.wrap(self, data, type)
-
     @abstractmethod
     def _needs(self) -> dict[str, Any]:
         """What the fit is made of: number of `features`, and where it has some of `parts`.
 
         With parts goes their noun, `part`; `price` is that of a model with prices.
         """
-
-    def _linear(self):
-        """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
-        return None
-
-    # What maketables asks for, under its names.
-
-    @property
-    def __maketables_coef_table__(self):
-        return maketables.coefficients(self)
-
-    @property
-    def __maketables_depvar__(self):
-        return "" if self.design.response is None else self.design.response.name
-
-    @property
-    def __maketables_default_stat_keys__(self):
-        return maketables.main_figures(self)
-
-    def __maketables_stat__(self, key):
-        return maketables.figure(self, key)
 
     def _of_tables(self):
         """What of tidy() a table of several fits shows."""
@@ -604,7 +536,7 @@ class Fit(Checked, WrittenOut):
         >>> back.coef().equals(fit.coef())
         True
         """
-        store.write(path, self.name, self._to_state())
+        storage.write(path, self.name, self._to_state())
 
     def __repr__(self):
         lines, *tables = self._listing()
@@ -612,99 +544,3 @@ class Fit(Checked, WrittenOut):
 
     def _repr_html_(self):
         return self.summary().as_html()
-
-
-def shared(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written.
-
-    later : arguments of that model which older files lack, and what was done then
-    """
-    design, selection = Design.from_state(state["design"]), state["selection"]
-    known: dict[str, forms.Form] = {
-        "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
-        "selection": forms.modest, "chosen": forms.modest,
-    }  # fmt: skip
-    forms.check(state, known)
-    parameters = signature(model_function(kind)).parameters.values()
-    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
-    arguments = dict(state["arguments"])
-    for name, value in {"missing": design.missing, "groups": None, "sample": None, **later}.items():
-        if name in named:
-            arguments.setdefault(name, value)
-    if set(arguments) != named:
-        raise ValueError(f"its arguments are not those of {kind}()")
-    if selection is None and state["chosen"]:
-        raise ValueError(f"{', '.join(state['chosen'])} chosen, without what was tried")
-    if selection is not None:
-        _check_selection(selection, state["chosen"], state["settings"])
-    return {
-        "design": design, "family": families.family_of(design),
-        "selection": None if selection is None else pd.DataFrame(selection),
-        "call": state["call"], "arguments": arguments,
-        "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},
-    }  # fmt: skip
-
-
-def load(path: str | PathLike) -> Any:
-    """Read a fit that `Fit.save` wrote, or what lodim.conformal made. Runs no code from the file.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    Fit or Conformal
-        Of the class that was saved.
-
-    Raises
-    ------
-    StoreError
-        The file is missing, corrupt, not a fit, or from a newer lodim.
-
-    See Also
-    --------
-    GbmapFit.save
-
-    Examples
-    --------
-    >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     fit.save(Path(folder) / 'cars.lodim')
-    ...     back = ld.load(Path(folder) / 'cars.lodim')
-    >>> back.name
-    'glm'
-    """
-    kind, state = store.read(path)
-    homes = MODELS | RESULTS
-    if kind not in homes:
-        raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
-    try:
-        return import_module(homes[kind]).from_state(state)
-    except Exception as error:
-        # What a forged state holds can set off nearly any exception in the records' checks.
-        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
-
-
-def model_function(kind):
-    """The function that fits a kind of model."""
-    return getattr(import_module(MODELS[kind]), kind)
-
-
-def _check_selection(selection, chosen, settings):
-    """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
-    rows = {len(column) for column in selection.values() if isinstance(column, list)}
-    missing = {"mean", "se", *chosen} - set(selection)
-    if len(rows) != 1 or rows == {0} or missing:
-        raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
-    number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
-    for name, column in selection.items():
-        if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
-            number(column, f"selection.{name}", {})
-    draws = {len(values) for values in chosen.values()}
-    if len(draws) > 1 or not all(isinstance(v, int | float) for of in chosen.values() for v in of):
-        raise ValueError(f"chosen is {chosen!r:.80}, not as many numbers of each setting")

@@ -1,5 +1,7 @@
 """The models of lodim, by name. A new one has its line here and its folder in `models`."""
 
+from importlib import import_module
+
 MODELS = {  # the module of each model's function, which has its name, and of from_state
     "gbmap": "lodim.models.gbmap.model",
     "proset": "lodim.models.proset.model",
@@ -12,3 +14,8 @@ MODELS = {  # the module of each model's function, which has its name, and of fr
 RESULTS = {  # what else a file may hold, and the module of its from_state
     "conformal": "lodim.uncertainty.conformal_state",
 }
+
+
+def model_function(kind):
+    """The function that fits a kind of model."""
+    return getattr(import_module(MODELS[kind]), kind)

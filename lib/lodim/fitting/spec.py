@@ -20,7 +20,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 from lodim.formula.formula import leave_out
-from lodim.text import size_in_bytes
+from lodim.text import as_literal, size_in_bytes
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
@@ -419,12 +419,7 @@ def _call(model, formula, arguments):
         for name, value in arguments.items()
         if name in parameters and not _same(value, parameters[name].default)
     ]
-    return f"{model.__name__}({_quoted(formula)}, data=df{''.join(', ' + part for part in parts)})"
-
-
-def _quoted(formula):
-    """The formula as a literal, in double quotes where it has none itself."""
-    return f'"{formula}"' if '"' not in formula and "\\" not in formula else repr(formula)
+    return f"{model.__name__}({', '.join([as_literal(formula), 'data=df', *parts])})"
 
 
 def _text(value):

@@ -36,18 +36,18 @@ def streaming(method):
     """A method (fit, data, ...) -> frame of the rows of data that takes sources, and `output`."""
 
     @functools.wraps(method)
-    def call(self, data, *arguments, output=None, **keywords):
-        asked = Asked(self, method, arguments, keywords)
+    def streamed(self, data, *arguments, output=None, **keywords):
+        call = MethodCall(self, method, arguments, keywords)
         if output is None and type(data).__module__.startswith("dask.dataframe"):
-            return _lazily(asked, data)
+            return _lazily(call, data)
         source = read_source(data)
         if output is not None:
             output_file.check_apart(output, [] if source is None else source.paths)
-            parts = asked.of_frame(data) if source is None else asked.of_source(source)
+            parts = call.of_frame(data) if source is None else call.of_source(source)
             return _write(output, parts)
         if source is None:
             return method(self, data, *arguments, **keywords)
-        return _together(asked, source)
+        return _together(call, source)
 
     signature = inspect.signature(method)
     given = list(signature.parameters.values())
@@ -55,9 +55,9 @@ def streaming(method):
         "output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | PathLike | None
     )
     last = len(given) - (given[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    call.__signature__ = signature.replace(parameters=[*given[:last], output, *given[last:]])
-    call.__doc__ = _with_output(method.__doc__)
-    return call
+    streamed.__signature__ = signature.replace(parameters=[*given[:last], output, *given[last:]])
+    streamed.__doc__ = _with_output(method.__doc__)
+    return streamed
 
 
 def _with_output(text):
@@ -70,8 +70,8 @@ def _with_output(text):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A method of a fit and its arguments, but the data."""
+class MethodCall:
+    """A call of a method of a fit, all but its data."""
 
     fit: Any
     method: Any
@@ -222,8 +222,8 @@ def _write(path, parts):
 def predictions(fit, data, *arguments, **keywords):
     """What predict() answers, as frames of pandas: one of a frame in memory, one a chunk else."""
     source = read_source(data)
-    asked = Asked(fit, type(fit).predict, arguments, keywords)
-    for _, answers in asked.of_frame(data) if source is None else asked.of_source(source):
+    call = MethodCall(fit, type(fit).predict, arguments, keywords)
+    for _, answers in call.of_frame(data) if source is None else call.of_source(source):
         yield pd.DataFrame(answers)
 
 
@@ -235,25 +235,25 @@ def _beside(data, answers):
     return frames.beside(data, new, frames.kind_of(data))
 
 
-def _together(asked, source):
+def _together(call, source):
     """The answers to all chunks below each other, of the kind of the source."""
-    data, answers = zip(*asked.of_source(source), strict=True)
+    data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
-    if not asked.beside:
+    if not call.beside:
         return frames.convert(answers, source.kind)
     return frames.beside(frames.joined(data, source.kind), answers, source.kind)
 
 
-def _lazily(asked, data):
+def _lazily(call, data):
     """The answers to a Dask frame as one, in which nothing is computed yet."""
-    if _Offsets(asked.keywords.get("offset")).is_array:
+    if _Offsets(call.keywords.get("offset")).is_array:
         raise ArgumentError(
             "offset= of a Dask frame is the name of a column: its partitions have no known length"
         )
-    none = asked(data._meta)
-    name = asked.method.__name__
-    more = {"fit": asked.fit, "name": name, "given": asked.arguments, "like": none}
-    return data.map_partitions(_of_partition, meta=none, **more, **asked.keywords)
+    none = call(data._meta)
+    name = call.method.__name__
+    more = {"fit": call.fit, "name": name, "given": call.arguments, "like": none}
+    return data.map_partitions(_of_partition, meta=none, **more, **call.keywords)
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):

@@ -5,6 +5,8 @@ from os import PathLike
 from typing import Any
 
 from lodim.checks import one_of
+from lodim.errors import ArgumentError
+from lodim.fitting import maketables
 
 
 class WrittenOut(ABC):
@@ -27,6 +29,10 @@ class WrittenOut(ABC):
     @abstractmethod
     def _pictures(self, data) -> list[Any]:
         """Pictures of the model itself, for its page; of the rows of `data` where there are any."""
+
+    def _linear(self):
+        """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
+        return None
 
     # What all models share ---------------------------------------------------------------------
 
@@ -172,6 +178,49 @@ class WrittenOut(ABC):
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)
 
+    def to_marginaleffects(self, data: Any, type: str = "response") -> Any:
+        """The fit as a model of the package marginaleffects, for its functions.
+
+        Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
+        datagrid() and the avg_ ones take it.
+
+        Parameters
+        ----------
+        data : frame
+            Rows that effects are of, and averaged over, as a rule those of training. Rows that miss
+            a value of the model are left out.
+        type : {"response", "link"}
+            Of the predictions that are compared.
+
+        Returns
+        -------
+        ModelAbstract
+            Of marginaleffects. Of glm estimates have standard errors, by the covariance of the fit;
+            other models have no covariance of estimates, and theirs have none.
+
+        Raises
+        ------
+        ArgumentError
+            The formula has no response, or the offset was an array.
+        MissingExtraError
+            marginaleffects is not installed.
+
+        See Also
+        --------
+        tidy, predict
+
+        Examples
+        --------
+        >>> from marginaleffects import avg_slopes  # doctest: +SKIP
+        >>> avg_slopes(fit.to_marginaleffects(cars), by="origin")  # doctest: +SKIP
+        """
+        from lodim.fitting import marginaleffects
+
+        one_of("type", type, marginaleffects.SCALES)
+        if self.design.response is None:
+            raise ArgumentError("marginal effects are of a response, and the formula has none")
+        return marginaleffects.wrap(self, data, type)
+
     def report(self, path: str | PathLike, data: Any = None) -> None:
         """Write a page about the fit: one HTML file to look at and to send.
 
@@ -211,3 +260,20 @@ class WrittenOut(ABC):
         from lodim.page import page
 
         page.write(self, path, data)
+
+    # What maketables asks for, under its names.
+
+    @property
+    def __maketables_coef_table__(self):
+        return maketables.coefficients(self)
+
+    @property
+    def __maketables_depvar__(self):
+        return "" if self.design.response is None else self.design.response.name
+
+    @property
+    def __maketables_default_stat_keys__(self):
+        return maketables.main_figures(self)
+
+    def __maketables_stat__(self, key):
+        return maketables.figure(self, key)

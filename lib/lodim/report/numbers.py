@@ -43,6 +43,11 @@ def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
     return f"{_trim(mantissa)}e{exponent}"
 
 
+def blank_if_missing(x: Any) -> str:
+    """A value as `significant` shows it; nothing for a missing one."""
+    return "" if is_missing(x) else significant(x)
+
+
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
     """A column as text: floats with decimals in common, so that their points line up.
 

@@ -35,12 +35,12 @@ def test_folds_are_drawn_until_the_choice_is_clear():
     """Not clear: a centre between two values, draws that disagree, a doubtful null model."""
     inside, between = [9.0, 9.0, 1.0, 9.0, 9.0], [9.0, 9.0, 1.0, 1.0, 9.0]
     left, right = [9.0, 1.0, 1.02, 9.0, 9.0], [9.0, 9.0, 1.0, 9.0, 9.0]
-    assert choice._is_clear(*of_draws(draw(inside), draw(inside)), 8)
-    assert not choice._is_clear(*of_draws(draw(between), draw(between)), 8)
-    assert not choice._is_clear(*of_draws(draw(left), draw(right)), 8)
+    assert choice._is_settled(*of_draws(draw(inside), draw(inside)), 8)
+    assert not choice._is_settled(*of_draws(draw(between), draw(between)), 8)
+    assert not choice._is_settled(*of_draws(draw(left), draw(right)), 8)
     doubtful = draw(inside, 0.012)
-    assert not choice._is_clear(*of_draws(*[doubtful] * 2), 8)
-    assert choice._is_clear(*of_draws(*[doubtful] * 200), 1000)
+    assert not choice._is_settled(*of_draws(*[doubtful] * 2), 8)
+    assert choice._is_settled(*of_draws(*[doubtful] * 200), 1000)
 
 
 def test_draws_that_could_not_change_the_choice_are_left_out():
@@ -48,8 +48,8 @@ def test_draws_that_could_not_change_the_choice_are_left_out():
     of very many, and enough where five are nearly all.
     """
     losses, gains = of_draws(*[draw([9.0, 9.0, 1.0, 1.0143, 9.0])] * 5)
-    assert choice._centre(losses) == pytest.approx(2.4, abs=0.01)
-    assert [choice._is_clear(losses, gains, most) for most in (5, 6, 8, 100)] == [
+    assert choice._mean_position(losses) == pytest.approx(2.4, abs=0.01)
+    assert [choice._is_settled(losses, gains, most) for most in (5, 6, 8, 100)] == [
         True,
         True,
         False,

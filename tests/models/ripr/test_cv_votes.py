@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.ripr.estimate import votes
+from lodim.models.ripr.estimate import views_vote
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_a_grid_of_ways_to_serve(df):
     with pytest.raises(ld.ArgumentError, match="a is for serve='ratio'"):
         ld.cv(ld.ripr, "y ~ .", df, folds=2, serve="vote", grid={"a": [0.2]})
     settings = ld.ripr("y ~ .", df).settings
-    assert not votes(settings, 0.1)
+    assert not views_vote(settings, 0.1)
 
 
 def test_of_features_that_seldom_vary():

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 
 from lodim import forms
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases
@@ -35,7 +35,7 @@ def to_state(fit):
 
 def read(state):
     """What CostnetFit is called with, from what `to_state` has written."""
-    common = shared(state, "costnet")
+    common = read_shared_state(state, "costnet")
     state = state | {name: _completed(state[name]) for name in ("ladder", "lasso")}
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)

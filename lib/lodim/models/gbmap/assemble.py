@@ -7,7 +7,7 @@ import numpy as np
 from lodim import forms
 from lodim.engine.blocks import sum_rows
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.models.gbmap.drift import LEAST_SHARE, calibrate, fit_folds, refit_gain
 from lodim.models.gbmap.embedding import KINDS, Reference
 from lodim.models.gbmap.fit import GbmapFit
@@ -93,7 +93,7 @@ def _choose_refit(problem, learners, selection, for_path):
 
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
-    common, reference = shared(state, "gbmap", refit="none"), state["reference"]
+    common, reference = read_shared_state(state, "gbmap", refit="none"), state["reference"]
     state = {"refit_log": None, "response_range": None} | state  # which older files lack
     if isinstance(state["calibration"], np.ndarray):
         state["calibration"] = {"difference": state["calibration"]}

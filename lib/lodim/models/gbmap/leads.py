@@ -91,9 +91,9 @@ def lead_in_span(objective, penalty, state, k, near, near_sign, loser):
     value, gradient = objective(np.ones(1))(null, np.arange(1))
     if not gradient[0, 2:].any():
         return None
-    V, T = krylov(_bend(state, X, y, score, weight), gradient[0, 2:])
+    V, T = krylov(_slope_weighted_gram(state, X, y, score, weight), gradient[0, 2:])
     U = np.concatenate([np.eye(len(T))[:1], np.linalg.eigh(T)[1].T])
-    V = _with(V, near[:, 2:])
+    V = _extended(V, near[:, 2:])
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
@@ -112,12 +112,13 @@ def lead_in_span(objective, penalty, state, k, near, near_sign, loser):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
+    """The Lead of the learners of least value, one a sign, among those of a Minimum."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Lead(sign[best], theta[best], end.value[best], n_eval)
 
 
-def _bend(state, X, y, score, weight):
+def _slope_weighted_gram(state, X, y, score, weight):
     """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
     # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
     if isinstance(score, WorkerTiles):
@@ -135,7 +136,7 @@ def _bend(state, X, y, score, weight):
     return lambda v: form(np.concatenate([[0.0, 0.0], v])[None], np.arange(1))[1][0, 2:]
 
 
-def _with(V, w):
+def _extended(V, w):
     """V (p, r) and what the rows of w (k, p) add to its span, orthonormal."""
     for direction in w:
         size = np.linalg.norm(direction)

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.models.glm.estimates import Diagnostics, Estimates
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import NAMED
@@ -34,7 +34,7 @@ def assemble(problem, estimates, log, selection, for_path):
 
 def from_state(state):
     """The fit that `GlmFit._to_state` has written."""
-    common = shared(state, "glm")
+    common = read_shared_state(state, "glm")
     estimates = Estimates(**state["estimates"])
     estimates.check(len(common["design"].names), common["family"].n_scores)
     _check_rest(state)

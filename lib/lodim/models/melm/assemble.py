@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.models.melm.classify.density import Densities
 from lodim.models.melm.classify.neighbours import Nearest, Neighbours
 from lodim.models.melm.classify.rule import Background, Rows, Rule
@@ -37,7 +37,7 @@ def assemble(problem, view, log, selection, for_path):
 
 def from_state(state):
     """The fit that `MelmFit._to_state` has written."""
-    common = shared(state, "melm")
+    common = read_shared_state(state, "melm")
     design = common["design"]
     view = View(**state["view"] | {"rule": _rule(state["view"]["rule"])})
     view.check(len(design.names), len(design.levels or ()), common["family"].n_scores)

@@ -322,8 +322,8 @@ class MelmFit(Fit):
     def _measures(self, batch, score):
         return {"balanced_accuracy": balanced_accuracy(batch.y, batch.weight, score)}
 
-    def _shown(self, found):
-        return super()._shown(found).assign(balanced_accuracy=found.balanced_accuracy)
+    def _evaluation_frame(self, found):
+        return super()._evaluation_frame(found).assign(balanced_accuracy=found.balanced_accuracy)
 
     def _summary(self, full):
         return report.summary(self, full)

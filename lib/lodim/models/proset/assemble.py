@@ -7,7 +7,7 @@ import numpy as np
 from lodim import forms
 from lodim.engine.blocks import available_threads
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.fitting.spec import SPREAD
 from lodim.fitting.storage import plain_label
 from lodim.models.proset.calibration import Calibration, calibrate
@@ -49,7 +49,7 @@ def assemble(problem, prototypes, log, selection, for_path):
 
 def from_state(state):
     """The fit that `ProsetFit._to_state` has written."""
-    common = shared(state, "proset")
+    common = read_shared_state(state, "proset")
     prototypes = Prototypes(**state["prototypes"])
     prototypes.check(len(common["design"].names), common["family"])
     calibration, typical = state["calibration"], state["typical"]

@@ -77,19 +77,19 @@ def _growth(problem):
         parts = [next(stages)[:2] for _ in range(problem.settings.n_batches)]
         prototypes, _ = combine(parts)
         state = _state_with(problem, train, prototypes)
-        fitted += held_out.n * (state.weight @ _sizes(state, prototypes))
-        new += held_out.n * (held_out.weight @ _sizes_of_new(state, prototypes, held_out))
+        fitted += held_out.n * (state.weight @ _error_sizes(state, prototypes))
+        new += held_out.n * (held_out.weight @ _new_error_sizes(state, prototypes, held_out))
     return max(1.0, new / fitted) if fitted > 0 else 1.0
 
 
-def _sizes(state, prototypes):
+def _error_sizes(state, prototypes):
     """Size of the error of each row that weights are fitted to, (n,)."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
-def _sizes_of_new(state, prototypes, batch):
+def _new_error_sizes(state, prototypes, batch):
     """Size of the error of each row of another batch, (n,)."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n

@@ -22,7 +22,7 @@ class Split:
     scoring: np.ndarray
     scoring_weight: np.ndarray
 
-    def among(self, at):
+    def in_all_rows(self, at):
         """The split of rows at these positions (n,), as positions among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 

@@ -51,7 +51,7 @@ def choose_lambda_v(problem):
                 kept.append(kept[0].copy() if kept else new)
                 kept[-1][live] = new
             live = _weights(losses) > NEGLIGIBLE
-            if len(losses) >= FEWEST_DRAWS and _is_clear(losses, gains, most):
+            if len(losses) >= FEWEST_DRAWS and _is_settled(losses, gains, most):
                 break
     null = largest_v(problem.batch, problem.family, problem.settings)
     by_draw = [_choice([a], [b], values, null) for a, b in zip(losses, gains, strict=True)]
@@ -100,8 +100,8 @@ def _null_scores(train, test, family, settings):
 
 def _choice(losses, gains, values, null):
     """The value that draws of the folds choose, at least `null` where that is the null model."""
-    value = values[int(_centre(losses) + 0.5)]
-    return value if _lead(losses, gains)[0] > 0.0 else max(value, null)
+    value = values[int(_mean_position(losses) + 0.5)]
+    return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
@@ -110,13 +110,13 @@ def _weights(losses):
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
-def _centre(losses):
+def _mean_position(losses):
     """Mean position of the values that losses of some draws cannot tell apart."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
-def _lead(losses, gains):
+def _lead_over_null(losses, gains):
     """How much more than `BETTER` standard errors the best value is below the null model.
 
     And the standard error, of the difference.
@@ -127,16 +127,16 @@ def _lead(losses, gains):
     return float(fold_means(rows[None])[0] - BETTER * error), error
 
 
-def _is_clear(losses, gains, most):
-    """Whether both answers are some errors from where others begin.
+def _is_settled(losses, gains, most):
+    """Whether the mean position and the lead would hardly be others by `most` draws.
 
-    Errors of the mean over these draws beside that over the `most` that there may be: more draws
-    than it takes to know what all of them would say bring nothing.
+    Both are then farther from where the choice changes (a position half way between two values, a
+    lead of zero) than CLEAR standard errors of a mean over these draws beside one over `most`.
     """
-    share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _centre(losses)
-    lead, error = _lead(losses, gains)
-    centres = [_centre([a]) for a in losses]
-    leads = [_lead([a], [b])[0] for a, b in zip(losses, gains, strict=True)]
+    share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
+    lead, error = _lead_over_null(losses, gains)
+    centres = [_mean_position([a]) for a in losses]
+    leads = [_lead_over_null([a], [b])[0] for a, b in zip(losses, gains, strict=True)]
     return bool(
         abs(centre - np.floor(centre) - 0.5) >= share * max(np.std(centres, ddof=1), LEAST_SPREAD)
         and abs(lead) >= share * max(np.std(leads, ddof=1), error)

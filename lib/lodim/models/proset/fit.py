@@ -3,7 +3,6 @@
 from copy import copy
 from dataclasses import asdict, replace
 from importlib import import_module
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS
 from lodim.models.proset import distribution, equation, page, report
-from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
+from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import DENSITY
 from lodim.models.proset.prototypes import (
     impacts,
@@ -440,140 +439,6 @@ class ProsetFit(Fit):
         values = np.column_stack([self._density(batch, y) for y in at])
         return self._spread(batch, values, list(at))
 
-    def export(self, data: Any = None) -> pd.DataFrame:
-        """All prototypes: the basic report of Ruf (2022), Section 4.3.1.
-
-        Parameters
-        ----------
-        data : DataFrame, optional
-            The data that the fit was made of, whose other columns are then shown too: a fit keeps
-            the active features alone.
-
-        Returns
-        -------
-        DataFrame
-            A row a prototype, by batch and falling weight: batch, row (label in the training data),
-            members (rows that were the same in target and active features), target,
-            prototype_weight, then the active features in original units, those with the largest
-            feature weight first. Levels have columns of 0 and 1.
-
-        Raises
-        ------
-        DataError
-            `data` are other data.
-
-        See Also
-        --------
-        explain, to_excel
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.export().shape[0]
-        7
-        """
-        return explanation.export(self, data)
-
-    def explain(
-        self,
-        data: Any,
-        *,
-        features: Any = None,
-        least: float = 1e-3,
-        train: Any = None,
-        offset: Any = None,
-    ) -> explanation.Explanation:
-        """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
-
-        Parameters
-        ----------
-        data : frame of one row, Series, or dict of values
-        features : int or list of names, optional
-            Active features to show beside each other: that many, the most important first, or those
-            named; all by default.
-        least : float
-            Prototypes that make up less than this share of the estimate are summed up in one row,
-            unless they are in the dominant set.
-        train : frame, optional
-            The training data, or other rows with known responses, of which the five nearest to the
-            row in the active features are shown too: a fit keeps no rows but its prototypes.
-        offset : array (1,) or column name, optional
-
-        Returns
-        -------
-        Explanation
-            It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. What
-            its rows add, all together, is the prediction.
-
-        Raises
-        ------
-        ArgumentError
-            More rows than one, or a feature that is not active.
-        DataError
-            The row misses a value.
-
-        See Also
-        --------
-        export, shapley, familiarity
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> parts = fit.explain(iris[:1])
-        >>> print(str(parts).splitlines()[0].strip())
-        Explanation of row 0
-        """
-        return explanation.explain(
-            self, data, features=features, least=least, train=train, offset=offset
-        )
-
-    def familiarity(self, data: Any, *, quantile: bool = False, held_out: Any = None) -> pd.Series:
-        """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
-
-        It sees the active features alone: a row that is strange in a feature without weight is as
-        familiar as any other. `tidy` says which have weight.
-
-        Parameters
-        ----------
-        data : frame
-        quantile : bool
-            Whether to give the share of known rows that are no more familiar instead: 0.01 says
-            that one in a hundred is as strange.
-        held_out : frame, optional
-            The known rows; by default the training rows, each without the prototype that it is.
-
-        Returns
-        -------
-        Series
-            A value for each row of `data`; NaN where an input is missing.
-
-        Raises
-        ------
-        ArgumentError
-            `held_out` without quantile=True; or quantile=True, and the fit is part of a path.
-        DataError
-            `held_out` has no complete row.
-
-        See Also
-        --------
-        predict, explain
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.familiarity(iris[:2]).round().tolist()
-        [404.0, 404.0]
-        >>> fit.familiarity(iris[:2], quantile=True).round(2).tolist()
-        [0.91, 0.91]
-        """
-        return query.familiarity(self, data, quantile, held_out)
-
     def shrink(self) -> "ProsetFit":
         """The same fit, which needs only the columns of its active features.
 
@@ -601,103 +466,6 @@ class ProsetFit(Fit):
         small.design, small.call = design, f"{self.call}.shrink()"
         small.estimates = replace(t, features=np.searchsorted(kept, t.features))
         return small
-
-    def reference(self, data: Any = None) -> pd.DataFrame:
-        """A typical row, to compare others with: Algorithm 4.2.
-
-        The row with the best ranks of mean absolute distance to all others, among standardized
-        active features and among estimates together. It is a row that exists, extreme in neither.
-
-        Parameters
-        ----------
-        data : frame, optional
-            Rows to choose from; by default the training data, of which the fit keeps the choice
-            (of 20,000 rows drawn at random, where there are more).
-
-        Returns
-        -------
-        DataFrame
-            One row: its label, and the active features in original units.
-
-        Raises
-        ------
-        ArgumentError
-            No data, and the fit is part of a path, which keeps no reference.
-        DataError
-            `data` has no complete row.
-
-        See Also
-        --------
-        shapley, explain
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.reference().round(1)
-            petal_length  petal_width
-        51           4.5          1.5
-        """
-        return reference.reference(self, data)
-
-    def shapley(
-        self,
-        data: Any,
-        *,
-        reference: Any = None,
-        n_permutations: int | None = None,
-        seed: int = 0,
-        offset: Any = None,
-    ) -> pd.DataFrame:
-        """Shapley values of the terms: how each moves the prediction from the reference's.
-
-        Values of a coalition are the predictions with its terms at the row and the others at the
-        reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
-
-        Parameters
-        ----------
-        data : frame
-        reference : frame of one row, optional
-            As `data`, or as `reference()` gives it; `reference()` by default.
-        n_permutations : int, optional
-            Random orders of terms, each taken with its reverse. By default all coalitions are
-            enumerated where at most 12 terms differ from the reference, and 200 orders drawn else.
-        seed : int
-            Of the orders.
-        offset : array (n,) or column name, optional
-            Of the predictions, the reference's too.
-
-        Returns
-        -------
-        DataFrame
-            For each row of `data` (and class, if there are more than two): the prediction at the
-            reference, as term "(reference)", and a row a term with active features. What they add
-            up to is the prediction, `predict(data)`. std_error is zero where all coalitions were
-            enumerated. NaN where the row misses an input.
-
-        Raises
-        ------
-        ArgumentError
-            The reference is not one complete row, or a fit that is part of a path is given none;
-            or `n_permutations` or `seed` is no such number.
-
-        See Also
-        --------
-        explain, reference
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.shapley(iris[:1]).round(2).iloc[:3]
-           row   level          term  shapley  std_error
-        0    0  setosa   (reference)     0.00        0.0
-        1    0  setosa  petal_length     0.68        0.0
-        2    0  setosa   petal_width     0.30        0.0
-        """
-        return shapley.shapley_values(self, data, reference, n_permutations, seed, offset)
 
     def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
@@ -743,42 +511,14 @@ class ProsetFit(Fit):
 
         return plots.draw(self, kind, ax, **arguments)
 
-    def to_excel(self, path: str | PathLike, row: Any = None, **arguments: Any) -> None:
-        """Write a formatted workbook: `export()`, or with `row` its explanation (Figure 4.5).
+    # Explanations, functions of a fit and data -------------------------------------------------
 
-        Parameters
-        ----------
-        path : path
-            Of the .xlsx file.
-        row : frame of one row, Series, or dict of values, optional
-        **arguments
-            Of `explain`, or `data` of `export`.
-
-        Raises
-        ------
-        MissingExtraError
-            openpyxl is not installed.
-        StoreError
-            The file cannot be written.
-
-        See Also
-        --------
-        export, explain
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     fit.to_excel(Path(folder) / "iris.xlsx")
-        """
-        if row is not None:
-            self.explain(row, **arguments).to_excel(path)
-        else:
-            workbook.write_prototypes(self, self.export(**arguments), path)
+    explain = explanation.explain
+    export = explanation.export
+    familiarity = familiarity.familiarity
+    reference = reference.reference
+    shapley = shapley.shapley
+    to_excel = workbook.to_excel
 
     # Shared by the above -----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from lodim.models.proset.explain.query import (
     zero_offset,
 )
 from lodim.models.proset.explain.reference import reference_values
-from lodim.models.proset.explain.shapley import REFERENCE, shapley_values
+from lodim.models.proset.explain.shapley import REFERENCE
 from lodim.models.proset.prototypes import estimates_at
 from lodim.plot import axes, bars, points
 
@@ -83,7 +83,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     """Shapley values of one row of `data` (by position), the largest first."""
     one = axes.one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
-    frame = shapley_values(fit, one, reference, offset=offset)
+    frame = fit.shapley(one, reference=reference, offset=offset)
     estimate = fit.design.response.name
     if fit.levels is not None:
         frame, level = _of_level(fit, frame, level)

@@ -89,7 +89,7 @@ class BatchState:
         at = np.flatnonzero(self.weight)
         groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
         some = self.weight[at], self.content[at]
-        return candidates.draw_split(groups, *some, s, [s.seed, c]).among(at)
+        return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
         """The ScoringRows of a Split: the tiles of X themselves, where nearly all rows are many."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.fit import shared
+from lodim.fitting.saved import read_shared_state
 from lodim.fitting.storage import plain_label
 from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
@@ -34,7 +34,7 @@ def assemble(problem, ensemble, log, selection, for_path):
 
 def from_state(state):
     """The fit that `RiprFit._to_state` has written."""
-    common = shared(state, "ripr", serve=RATIO)
+    common = read_shared_state(state, "ripr", serve=RATIO)
     design = common["design"]
     p = len(design.names)
     known = {"serve": RATIO, "axis_of": np.arange(p), "local_learners": ()}

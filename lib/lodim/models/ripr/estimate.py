@@ -57,7 +57,7 @@ def validate(problem):
     return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
 
 
-THESIS = {  # arguments of serve="ratio", and their values where nothing is said
+RATIO_DEFAULTS = {  # arguments of serve="ratio", and their values where nothing is said
     "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "limits": None,
     "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
 }  # fmt: skip
@@ -71,7 +71,7 @@ def _with_serve(problem):
     if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
         raise ArgumentError("serve='vote' is for one response; several share views by ratios")
     if s.serve == VOTE:
-        _refuse_ratios([*_of_ratios(s), *(["order"] if order else [])])
+        _refuse_ratios([*_ratio_settings(s), *(["order"] if order else [])])
     if order or task_of(problem.family) == CLUSTERS:
         return problem
     return replace(
@@ -79,9 +79,9 @@ def _with_serve(problem):
     )
 
 
-def _of_ratios(settings):
+def _ratio_settings(settings):
     """Names of the settings that only ratios have and that say something."""
-    return [name for name, usual in THESIS.items() if getattr(settings, name) != usual]
+    return [name for name, usual in RATIO_DEFAULTS.items() if getattr(settings, name) != usual]
 
 
 def _refuse_ratios(names):
@@ -90,9 +90,9 @@ def _refuse_ratios(names):
         raise ArgumentError(f"{names[0]} is for serve='ratio', and serve is 'vote'")
 
 
-def votes(settings, lambda_):
+def views_vote(settings, lambda_):
     """Whether views vote at a penalty: where nothing was asked for that only ratios have."""
-    of_ratios = _of_ratios(replace(settings, lambda_=lambda_))
+    of_ratios = _ratio_settings(replace(settings, lambda_=lambda_))
     if settings.serve == VOTE:
         _refuse_ratios(of_ratios)
     return settings.axes is not None and settings.serve != RATIO and not of_ratios
@@ -147,7 +147,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
-        if votes(settings, lambda_):
+        if views_vote(settings, lambda_):
             e, log = vote_ensemble(search)
         else:
             e, log = _ratio_ensemble(search, lambda_, L)

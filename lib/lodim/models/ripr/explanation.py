@@ -11,8 +11,10 @@ from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.answers.answers import nearest
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.report import blank_if_missing, view_features
+from lodim.models.ripr.original_units import view_values
+from lodim.models.ripr.report import view_features
 from lodim.models.ripr.settings import VOTE
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 
 
@@ -136,7 +138,7 @@ def _neighbour_frame(fit, X, j, k, label):
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in nearest(e, j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
-    raw = fit._original(np.vstack([X, e.X[where]]), j)
+    raw = view_values(fit, np.vstack([X, e.X[where]]), j)
     y = e.y[where]
     if fit.levels is not None:
         y = [None if np.isnan(c) else fit.levels[int(c)] for c in y]

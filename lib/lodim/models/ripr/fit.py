@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import page, report
@@ -15,6 +14,7 @@ from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
 from lodim.models.ripr.answers.information_gain import information_gains
 from lodim.models.ripr.explanation import Explanation, explain
+from lodim.models.ripr.original_units import cluster_centres
 
 
 class RiprFit(Fit):
@@ -87,8 +87,7 @@ class RiprFit(Fit):
 
     def _answers(self, batch):
         """Answers of the views to the rows of a batch."""
-        threads = self.settings.threads or available_threads()
-        return query(self.estimates, self.estimates.rows(batch), threads)
+        return query(self.estimates, self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
         return self._answers(batch).score
@@ -455,25 +454,6 @@ class RiprFit(Fit):
             for f, several in zip(first, whole, strict=True)
         ]
 
-    def _original(self, X, j):
-        """Places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
-        e, d = self.estimates, self.design
-        out = []
-        for a in e.columns(j):
-            x = X[:, a]
-            if e.mismatch[a] > 0.0:
-                names = np.array(self._level_names(e.features[a]), object)
-                out.append(np.append(names, None)[np.where(np.isnan(x), -1, x).astype(int)])
-            else:
-                feature = int(np.flatnonzero(e.axis_of == e.features[a])[0])
-                out.append(x * d.scale[feature] + d.mean[feature])
-        return out
-
-    def _level_names(self, axis):
-        """Names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
-        d, own = self.design, np.flatnonzero(self.estimates.axis_of == axis)
-        return list(d.terms[d.term_of[own[0]]][0].labels)
-
     def clusters(self) -> pd.DataFrame:
         """A row a cluster: its view, rows, share of them, centre by feature, mean squared distance.
 
@@ -508,18 +488,8 @@ class RiprFit(Fit):
         frame["share"] = frame["n"] / max(1, frame["n"].sum())
         frame["distortion"] = [squared[of].mean() if of.any() else np.nan for of in rows]
         for f in e.features:
-            frame[self.design.names[f]] = self._centres_of(f)
+            frame[self.design.names[f]] = cluster_centres(self, f)
         return frame
-
-    def _centres_of(self, feature):
-        """Centres of the clusters in a feature, in original units, (q,)."""
-        e, d = self.estimates, self.design
-        out = np.full(len(e.centres), np.nan)
-        for q, j in enumerate(e.centre_view):
-            at = np.flatnonzero(e.features[e.columns(j)] == feature)
-            if len(at):
-                out[q] = e.centres[q, at[0]] * d.scale[feature] + d.mean[feature]
-        return out
 
     def explain(self, row: Any, k: int = 5) -> Explanation:
         """Why one row got its answer: its view, what all views say, its neighbours.

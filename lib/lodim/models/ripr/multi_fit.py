@@ -13,12 +13,12 @@ from lodim.fitting.streamed import streaming
 from lodim.models.ripr.explanation import Explanation
 from lodim.models.ripr.report import (
     ERROR,
-    blank_if_missing,
     compared,
     penalty,
     penalty_label,
     view_features,
 )
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, listing, significant
 
 

@@ -7,6 +7,7 @@ from lodim.models.ripr.answers.answers import nearest, query
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
 from lodim.models.ripr.answers.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import one_row
+from lodim.models.ripr.original_units import level_names, view_values
 from lodim.models.ripr.report import ERROR
 from lodim.plot import axes, bars, lines, panels
 from lodim.plot.panels import View
@@ -95,7 +96,7 @@ def _view(fit, j, X, served, star, training):
         near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
     levels = tuple(
-        tuple(fit._level_names(e.features[a])) if e.mismatch[a] > 0.0 else () for a in at
+        tuple(level_names(fit, e.features[a])) if e.mismatch[a] > 0.0 else () for a in at
     )
     x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
     return View(x, names, served == j, title, star=place, chosen=chosen, near=near, levels=levels)
@@ -104,7 +105,7 @@ def _view(fit, j, X, served, star, training):
 def _drawn(fit, j, X):
     """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
     e = fit.estimates
-    each = zip(e.columns(j), fit._original(X, j), strict=True)
+    each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.mismatch[a] > 0.0 else x for a, x in each]).astype(float)
 
 

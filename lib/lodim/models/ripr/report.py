@@ -7,6 +7,7 @@ from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
 from lodim.models.ripr.settings import VOTE
 from lodim.report import phrases
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 from lodim.text import first_names, join_words
 
@@ -213,11 +214,7 @@ def _notes(fit):
     ]
     notes += phrases.choice(fit)
     notes += _error_notes(fit)
-    if _screened(fit):
-        notes.append(
-            f"Of {fit.log['possible']} views {fit.log['compared']} were compared: those of d "
-            "features that extend the best of d - 1. max_views= says how many."
-        )
+    notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(_blind_note(fit))
     if fit.arguments.get("limits") is not None:
@@ -241,17 +238,23 @@ def _voting_notes(fit):
         f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
         "the root of the number of rows, half or twice that where it is surely better.",
     ]
-    if _screened(fit):
-        notes.append(
-            f"Of {log['possible']} views {log['compared']} were compared: those of d features that "
-            "extend the best of d - 1. max_views= says how many."
-        )
+    notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(
             f"{fit.record.blind} rows have all features of no view: they are answered as the mean "
             'of all training rows, and predict(type="view") is None there.'
         )
     return notes
+
+
+def _screening_notes(fit):
+    """Which views were compared, as a list of one note; of none where all were."""
+    if not _screened(fit):
+        return []
+    return [
+        f"Of {fit.log['possible']} views {fit.log['compared']} were compared: those of d features "
+        "that extend the best of d - 1. max_views= says how many."
+    ]
 
 
 def _feature_notes(fit):
@@ -333,8 +336,3 @@ def _search_words(fit):
     how = how.replace("(by CV)", "(chosen by cross-validation)")
     how = how.replace("(by itself)", "(chosen by the method)")
     return f"lambda: {significant(fit.settings.lambda_)}{how}"
-
-
-def blank_if_missing(value):
-    """A number with significant digits; nothing for NaN and None."""
-    return "" if pd.isna(value) else significant(value)

@@ -2,23 +2,25 @@
 
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
+from lodim.models.proset.explain.familiarity import familiarity_quantile
 from lodim.models.proset.explain.nearest import nearest_rows
 from lodim.models.proset.explain.query import (
     active_names,
     by_importance,
-    familiarity_quantile,
     original_units,
     read_query,
     select_features,
     targets,
 )
 from lodim.models.proset.prototypes import Mixture
+from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
@@ -149,7 +151,8 @@ def _contributions(e):
     else:
         columns |= {"Adds": frame["contribution"], "Estimate": frame["cumulative"]}
     table = pd.DataFrame(columns).set_axis(_row_labels(frame), axis=0)
-    formats = dict.fromkeys(table, _blank) | dict.fromkeys(("Weight", "Impact"), _fixed(2))
+    formats = dict.fromkeys(table, blank_if_missing)
+    formats |= dict.fromkeys(("Weight", "Impact"), _fixed(2))
     formats |= dict.fromkeys(("Simil.", *probabilities), _fixed(3))
     formats[STAR] = lambda v: "" if pd.isna(v) or not v else STAR
     return Table("Contributions", table, formats)
@@ -205,10 +208,6 @@ def _notes(e):
     )
 
 
-def _blank(value):
-    return "" if pd.isna(value) else significant(value)
-
-
 def _fixed(digits):
     return lambda v: "" if pd.isna(v) else f"{v:.{digits}f}"
 
@@ -216,8 +215,57 @@ def _fixed(digits):
 # What the null model and each prototype bring ----------------------------------------------------
 
 
-def explain(fit, data, *, features=None, least=1e-3, train=None, offset=None):
-    """The Explanation of one row of data by a fit; see `ProsetFit.explain`."""
+def explain(
+    fit: Any,
+    data: Any,
+    *,
+    features: Any = None,
+    least: float = 1e-3,
+    train: Any = None,
+    offset: Any = None,
+) -> Explanation:
+    """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
+
+    Parameters
+    ----------
+    data : frame of one row, Series, or dict of values
+    features : int or list of names, optional
+        Active features to show beside each other: that many, the most important first, or those
+        named; all by default.
+    least : float
+        Prototypes that make up less than this share of the estimate are summed up in one row,
+        unless they are in the dominant set.
+    train : frame, optional
+        The training data, or other rows with known responses, of which the five nearest to the
+        row in the active features are shown too: a fit keeps no rows but its prototypes.
+    offset : array (1,) or column name, optional
+
+    Returns
+    -------
+    Explanation
+        It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. What
+        its rows add, all together, is the prediction.
+
+    Raises
+    ------
+    ArgumentError
+        More rows than one, or a feature that is not active.
+    DataError
+        The row misses a value.
+
+    See Also
+    --------
+    export, shapley, familiarity
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> parts = fit.explain(iris[:1])
+    >>> print(str(parts).splitlines()[0].strip())
+    Explanation of row 0
+    """
     if not isinstance(least, int | float) or not 0 <= least <= 1:
         raise ArgumentError(f"least must be between 0 and 1, not {least!r}")
     t, query, on = fit.estimates, read_query(fit, data, offset), select_features(fit, features)
@@ -419,8 +467,40 @@ def _up_to(order, last, decided):
 # All prototypes ----------------------------------------------------------------------------------
 
 
-def export(fit, data=None):
-    """A frame with a row for each prototype; see `ProsetFit.export`."""
+def export(fit: Any, data: Any = None) -> pd.DataFrame:
+    """All prototypes: the basic report of Ruf (2022), Section 4.3.1.
+
+    Parameters
+    ----------
+    data : DataFrame, optional
+        The data that the fit was made of, whose other columns are then shown too: a fit keeps
+        the active features alone.
+
+    Returns
+    -------
+    DataFrame
+        A row a prototype, by batch and falling weight: batch, row (label in the training data),
+        members (rows that were the same in target and active features), target,
+        prototype_weight, then the active features in original units, those with the largest
+        feature weight first. Levels have columns of 0 and 1.
+
+    Raises
+    ------
+    DataError
+        `data` are other data.
+
+    See Also
+    --------
+    explain, to_excel
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit.export().shape[0]
+    7
+    """
     t, order = fit.estimates, by_importance(fit)
     frame = pd.DataFrame({"batch": t.batch, "row": pd.Series(fit.labels, dtype=object)})
     frame["members"] = np.bincount(t.member_of, minlength=len(t))

@@ -1,6 +1,7 @@
 """The typical training row of a fit, to compare other rows with: Algorithm 4.2 of Ruf (2022)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,8 +41,43 @@ class Typical:
         return cls(x[i], batch.index[batch.rows[rows[i]]])
 
 
-def reference(fit, data=None):
-    """The reference as a frame of one row, in original units; see `ProsetFit.reference`."""
+def reference(fit: Any, data: Any = None) -> pd.DataFrame:
+    """A typical row, to compare others with: Algorithm 4.2.
+
+    The row with the best ranks of mean absolute distance to all others, among standardized
+    active features and among estimates together. It is a row that exists, extreme in neither.
+
+    Parameters
+    ----------
+    data : frame, optional
+        Rows to choose from; by default the training data, of which the fit keeps the choice
+        (of 20,000 rows drawn at random, where there are more).
+
+    Returns
+    -------
+    DataFrame
+        One row: its label, and the active features in original units.
+
+    Raises
+    ------
+    ArgumentError
+        No data, and the fit is part of a path, which keeps no reference.
+    DataError
+        `data` has no complete row.
+
+    See Also
+    --------
+    shapley, explain
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit.reference().round(1)
+        petal_length  petal_width
+    51           4.5          1.5
+    """
     if data is None:
         typical = _typical(fit)
     else:

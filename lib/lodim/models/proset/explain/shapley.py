@@ -5,6 +5,7 @@ others at the reference is exp of a sum of two kinds of parts: no estimate is co
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,62 @@ SAMPLES = 200  # orders, each with its reverse, where there are too many coaliti
 REFERENCE = "(reference)"
 
 
-def shapley_values(fit, data, reference=None, n_permutations=None, seed=0, offset=None):
-    """A frame with a row for each row of data, class and term; see `ProsetFit.shapley`."""
+def shapley(
+    fit: Any,
+    data: Any,
+    *,
+    reference: Any = None,
+    n_permutations: int | None = None,
+    seed: int = 0,
+    offset: Any = None,
+) -> pd.DataFrame:
+    """Shapley values of the terms: how each moves the prediction from the reference's.
+
+    Values of a coalition are the predictions with its terms at the row and the others at the
+    reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
+
+    Parameters
+    ----------
+    data : frame
+    reference : frame of one row, optional
+        As `data`, or as `reference()` gives it; `reference()` by default.
+    n_permutations : int, optional
+        Random orders of terms, each taken with its reverse. By default all coalitions are
+        enumerated where at most 12 terms differ from the reference, and 200 orders drawn else.
+    seed : int
+        Of the orders.
+    offset : array (n,) or column name, optional
+        Of the predictions, the reference's too.
+
+    Returns
+    -------
+    DataFrame
+        For each row of `data` (and class, if there are more than two): the prediction at the
+        reference, as term "(reference)", and a row a term with active features. What they add
+        up to is the prediction, `predict(data)`. std_error is zero where all coalitions were
+        enumerated. NaN where the row misses an input.
+
+    Raises
+    ------
+    ArgumentError
+        The reference is not one complete row, or a fit that is part of a path is given none;
+        or `n_permutations` or `seed` is no such number.
+
+    See Also
+    --------
+    explain, reference
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> fit.shapley(iris[:1]).round(2).iloc[:3]
+       row   level          term  shapley  std_error
+    0    0  setosa   (reference)     0.00        0.0
+    1    0  setosa  petal_length     0.68        0.0
+    2    0  setosa   petal_width     0.30        0.0
+    """
     whole = n_permutations is None or isinstance(n_permutations, int | np.integer)
     if not whole or (n_permutations is not None and n_permutations < 2):
         raise ArgumentError(f"n_permutations must be a whole number from 2, not {n_permutations!r}")

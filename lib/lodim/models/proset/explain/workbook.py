@@ -1,5 +1,8 @@
 """Workbooks of proset: Figure 4.5 of Ruf (2022), formatted."""
 
+from os import PathLike
+from typing import Any
+
 import pandas as pd
 
 from lodim.report import excel
@@ -18,6 +21,44 @@ COLUMNS = [
     "dominant",
 ]
 FORMATS = {"prototype_weight": "0.00", "similarity": "0.000", "impact": "0.00"}
+
+
+def to_excel(fit: Any, path: str | PathLike, row: Any = None, **arguments: Any) -> None:
+    """Write a formatted workbook: `export()`, or with `row` its explanation (Figure 4.5).
+
+    Parameters
+    ----------
+    path : path
+        Of the .xlsx file.
+    row : frame of one row, Series, or dict of values, optional
+    **arguments
+        Of `explain`, or `data` of `export`.
+
+    Raises
+    ------
+    MissingExtraError
+        openpyxl is not installed.
+    StoreError
+        The file cannot be written.
+
+    See Also
+    --------
+    export, explain
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> iris = ld.data("iris")
+    >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     fit.to_excel(Path(folder) / "iris.xlsx")
+    """
+    if row is not None:
+        fit.explain(row, **arguments).to_excel(path)
+    else:
+        write_prototypes(fit, fit.export(**arguments), path)
 
 
 def write_explanation(e, path):

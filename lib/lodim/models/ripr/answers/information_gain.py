@@ -75,7 +75,7 @@ def _neighbour_distances(e, X):
             same, others = e.X[refs[of_class]], e.X[refs[~of_class]]
             own[:, :, j, c] = _last_two(X, same, e.views[j], e.k)
             other[:, :, j, c] = _last_two(X, others, e.views[j], e.k)
-            there[:, j, c] = _rows_there(X, same, features(e.views[j]))
+            there[:, j, c] = _rows_at_place(X, same, features(e.views[j]))
         vote[:, j] = votes(e, j, X)
         leaving[:, j] = vote[:, j] - (votes(e, j, X, e.k - 1) if e.k > 1 else 0.0)
         last[:, j] = nearest(e, j, X)[0][:, -1]
@@ -84,7 +84,7 @@ def _neighbour_distances(e, X):
     return NeighbourDistances(own, other, there, last, 1.0 + vote, leaving, prior)
 
 
-def _rows_there(X, references, f):
+def _rows_at_place(X, references, f):
     """How many of some rows are at the place of each row in the features f, (m,)."""
     queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
     out = np.zeros(len(X))

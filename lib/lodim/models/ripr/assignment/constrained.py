@@ -95,7 +95,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     if c.switch:
         price = c.switch * weight.sum() / np.count_nonzero(weight)
         objective += 0.5 * price * cp.sum(cp.abs(cp.diff(B, axis=0)))
-    rules = [cp.sum(B, axis=1) == served.astype(float), *_rules(B, c, served)]
+    rules = [cp.sum(B, axis=1) == served.astype(float), *_cvxpy_constraints(B, c, served)]
     if not finite.all():
         rules.append(cp.multiply((~finite).astype(float), B) == 0)
     problem = cp.Problem(cp.Minimize(objective), rules)
@@ -119,8 +119,8 @@ def _objective(cp, B, L, cost, weight, hard):
     return cp.sum_squares(residual) + cp.sum(cp.multiply(cost, B))
 
 
-def _rules(B, constraints, served):
-    """CVXPY's constraints; rows that no view can serve keep to any."""
+def _cvxpy_constraints(B, constraints, served):
+    """The Constraints on B as a list of CVXPY's; groups are of the rows that a view can serve."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")

@@ -1,0 +1,118 @@
+"""LodimModel: a fit as marginaleffects asks for it. Loaded when asked for, as that package is."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from marginaleffects.classes import ModelAbstract, ModelVault
+
+from lodim.errors import ArgumentError, DataWarning, warn
+
+# Of a coefficient's standard error, the shift of what marginaleffects takes for the coefficient.
+# Its steps for derivatives are 1.5e-8 of that: 1e-4 to 1e-3 standard errors hold out against the
+# rounding of slopes, which are themselves differences of predictions 1e-4 apart.
+SHIFT = 1e5
+
+
+class LodimModel(ModelAbstract):
+    """A fit of lodim: predictions of data, at its coefficients or near them."""
+
+    _n_offsets = 0  # columns beside the design matrix
+
+    def __init__(self, fit, type, data, needed, texts):
+        self._type, self._needed, self._texts = type, needed[1:], texts
+        coef, cov, names = fit._linear() or (None, None, None)
+        if coef is not None:
+            self._coef, self._shift = coef, SHIFT * np.sqrt(np.diag(cov))
+            coef = coef + self._shift
+        super().__init__(
+            fit,
+            ModelVault(
+                coef=coef,
+                coefnames=names,
+                vcov=cov,
+                formula=lambda frame: (None, frame),  # get_exog() does without one
+                modeldata=data,
+                package="lodim",
+                variable_names=[needed[0], *fit._reader.features],
+            ),
+        )
+
+    @property
+    def df_resid(self):
+        return float(getattr(self.model, "_df_of_t", np.inf))
+
+    def get_vcov(self, vcov=True):
+        if not isinstance(vcov, bool):
+            raise ArgumentError(
+                f"vcov must be True, False or a matrix, not {vcov!r}: the covariance is that "
+                "of the fit, such as glm(..., covariance='HC3')"
+            )
+        return self.vault.vcov if vcov else None
+
+    def get_exog(self, newdata):
+        # Of a linear model the design matrix, with the offset beside it.
+        if self.vault.coef is None:
+            return newdata
+        X, offset = self.model._matrix(self._frame(newdata))
+        self._n_offsets = 0 if offset is None else offset.shape[1]
+        return X if offset is None else np.hstack([X, offset])
+
+    def get_predict(self, params, newdata):
+        if self.vault.coef is None:
+            values = self.model.predict(self._frame(newdata), self._type)
+            levels = [*values] if isinstance(values, pd.DataFrame) else None
+            return self._long(values.to_numpy(float), levels)
+        q = newdata.shape[1] - self._n_offsets
+        offset = newdata[:, q:] if self._n_offsets else None
+        coef = self._coef + (np.asarray(params) - self.vault.coef)
+        values = self.model._at(coef, newdata[:, :q], offset, self._type)
+        return self._long(values, self.model.levels)
+
+    def get_autodiff_args(self):
+        return "models of lodim"
+
+    def _long(self, values, levels):
+        """Predictions (n,) or (n, K) as a frame of one a row, and of each class."""
+        rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
+        if values.ndim == 1:
+            return pl.DataFrame([rows, pl.Series("estimate", values)])
+        wide = pl.DataFrame({str(k): values[:, j] for j, k in enumerate(levels)})
+        long = wide.with_columns(rows).unpivot(
+            index="rowid", variable_name="group", value_name="estimate"
+        )
+        return long.sort("group", "rowid")
+
+    def _frame(self, newdata):
+        return {name: self._values(newdata[name]) for name in self._needed}
+
+    def _values(self, series):
+        known = self._texts.get(series.name)
+        if known is None:
+            return series.to_numpy()
+        return np.array([known.get(str(v), v) for v in series.to_list()], dtype=object)
+
+
+def complete_rows(read, needed):
+    """A polars DataFrame of columns, without the rows in which one that is needed is missing."""
+    frame = pl.DataFrame([_series(column) for column in read.values()])
+    whole = frame.drop_nulls(needed)
+    if len(whole) < len(frame):
+        warn(
+            f"{len(frame) - len(whole)} of {len(frame)} rows miss a value of the model, and are "
+            "left out",
+            DataWarning,
+        )
+    return whole
+
+
+def _series(column):
+    """A column as polars has it: levels as text."""
+    if column.kind != "level":
+        return pl.Series(column.name, column.values, nan_to_null=True)
+    if column.levels == (False, True):
+        names, kind = [False, True], pl.Boolean
+    else:
+        names = [str(level) for level in column.levels]
+        kind = pl.Enum(names)
+    values = np.array([*names, None], object)[column.codes]
+    return pl.Series(column.name, values.tolist(), dtype=kind)
