@@ -49,7 +49,7 @@ class Features:
         table = self.parts.table
         if table.rows.size or not set(_needed(self.terms)) <= table.complete_columns:
             return None
-        return columns_in_place(self.terms, table.columns, table.n, dtype)
+        return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
         """Tiles of such columns, of moments (p, 5)."""

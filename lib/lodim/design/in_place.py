@@ -3,10 +3,13 @@
 import numpy as np
 
 from lodim.design import factors
+from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 from lodim.engine.tiles import TILE, count
 
-LEAST = 2**28  # bytes of features from which memory is worth a fifth of the time of a pass
+LEAST = (
+    2**26
+)  # bytes of features from which a copy is worth avoiding: a pass over it takes less time
 NEAR = 2**15  # bytes of a tile that is laid out in the nearest cache
 
 
@@ -19,14 +22,15 @@ def columns_in_place(terms, read, n, dtype):
     Parameters
     ----------
     terms : tuples of factors
-    read : dict of columns.Column by name, of which all rows are of use and none is missing
+    read : callable(name) -> columns.Column, of which all rows are of use and none is missing
     dtype : of the features
     """
     size = np.dtype(dtype).itemsize
     plain = all(len(term) == 1 and isinstance(term[0], factors.Numeric) for term in terms)
-    if not (plain and terms and count(n) * len(terms) * TILE * size >= LEAST):
+    many = n > SPAN_ROWS and count(n) * len(terms) * TILE * size >= LEAST
+    if not (plain and terms and many):
         return None
-    found = [read[term[0].name] for term in terms]
+    found = [read(term[0].name) for term in terms]
     values = [column.values for column in found if column.kind == "number"]
     known = values[0].dtype if len(values) == len(found) else None
     fits = known in (np.float32, np.float64) and known.itemsize <= size
