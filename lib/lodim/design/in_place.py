@@ -7,9 +7,7 @@ from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 from lodim.engine.tiles import TILE, count
 
-LEAST = (
-    2**26
-)  # bytes of features from which a copy is worth avoiding: a pass over it takes less time
+LEAST = 2**26  # bytes of features from which memory counts more than the time of a pass
 NEAR = 2**15  # bytes of a tile that is laid out in the nearest cache
 
 
