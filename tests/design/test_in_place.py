@@ -82,9 +82,10 @@ def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
     assert isinstance(learn(df)[1].X, np.ndarray)
 
 
-def test_a_number_too_far_from_the_others_is_refused():
+@pytest.mark.parametrize("weights", [None, np.arange(N) != 7], ids=["counted", "of weight zero"])
+def test_a_number_too_far_from_the_others_is_refused(weights):
     df = frame()
     df.loc[7, "x1"] = 1e30
-    for how in (True, False):
+    for how in ({"in_place": True}, {"in_place": False}):
         with pytest.raises(DataError, match="'x1' holds a number that is 1e\\+30"):
-            Design.learn("y ~ .", df, dtype="float32", standardize=False, in_place=how)
+            Design.learn("y ~ .", df, dtype="float32", standardize=False, weights=weights, **how)

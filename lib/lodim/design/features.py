@@ -53,7 +53,10 @@ class Features:
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
         """Tiles of such columns, of moments (p, 5)."""
-        far = np.maximum(np.abs(found[:, 3] - mean), np.abs(found[:, 4] - mean)) / scale
+        least, greatest = found[:, 3], found[:, 4]
+        if self.parts.table.weights is not None:  # moments are of the rows that count alone
+            least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
+        far = np.maximum(np.abs(least - mean), np.abs(greatest - mean)) / scale
         for term, largest, is_flat in zip(self.terms, far, flat, strict=True):
             if not is_flat:
                 materialize.check_near(largest, term, np.dtype(dtype))
