@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import lodim as ld
+from lodim.design import in_place
 from lodim.engine import tiles
 from lodim.fitting.spec import prepare
 from lodim.sources.read import read_source
@@ -131,3 +132,17 @@ def test_what_a_call_refuses_is_refused(rows):
         ld.estimate(ld.glm, "y ~ x0", rows, nonsense=1)
     with pytest.raises(ld.ArgumentError, match="model function"):
         ld.estimate(ld.data, "y ~ x0", rows)
+
+
+def test_memory_of_features_that_are_read_in_the_columns_of_a_frame(rows, monkeypatch):
+    how = {"m": 1, "lambda_": 0.01}
+    copied = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
+    monkeypatch.setattr(in_place, "LEAST", 0)
+    told = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
+    assert told.in_place and not copied.in_place and "columns of the frame" in str(told)
+    assert copied.memory_bytes - told.memory_bytes == copied.tile_bytes == told.tile_bytes
+    ld.gbmap("y ~ . - c", rows, **how)
+    peak = peak_of(lambda: ld.gbmap("y ~ . - c", rows, **how))
+    assert told.memory_bytes == pytest.approx(peak, rel=0.2)
+    for model, data in ((ld.glm, rows), (ld.gbmap, rows.assign(x1=1 + np.arange(N) % 5))):
+        assert not ld.estimate(model, "y ~ . - c", data).in_place

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from lodim.engine.blocks import SPAN_ROWS
+from lodim.engine.column_tiles import standardize
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
@@ -165,26 +166,25 @@ def merge_moments(parts):
 
 
 @njit(**_OPTIONS)
-def pack(x, rows, mean, scale, tiles, k, size):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64).
+def pack(x, rows, mean, scale, inverse, tiles, k, size):
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); see `standardize`.
 
-    size (64,) of float64 takes the largest size at each place in a tile, where one number alone
-    would not vectorize; it is made outside, as NumPy's functions in a kernel are compiled with it.
+    size (64,) of float64 takes the largest |x - mean| at each place in a tile, where one number
+    alone would not vectorize; it is made outside, as NumPy's functions in a kernel are compiled
+    with it.
     """
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size
     for tile in range(tiles.shape[0]):
         start, out = tile * TILE, tiles[tile, k]
-        if not rows.size and start + TILE <= n:
-            part = x[start : start + TILE]
-            for j in range(TILE):
-                value = (part[j] - mean) / scale
-                size[j] = max(size[j], abs(value))
-                out[j] = value
+        if not rows.size:
+            part = x[start : min(n, start + TILE)]
+            for j in range(part.size):
+                size[j] = max(size[j], abs(part[j] - mean))
+            standardize(part, mean, scale, inverse, out)
             continue
         for j in range(min(TILE, n - start)):
-            value = x[rows[start + j]] if rows.size else x[start + j]
-            value = (value - mean) / scale
+            value = x[rows[start + j]] - mean
             size[j] = max(size[j], abs(value))
-            out[j] = value
+            out[j] = value / scale if inverse == 0.0 else value * inverse

@@ -98,6 +98,7 @@ class Design:
         seed=0,
         scratch=None,
         client=None,
+        in_place=False,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -145,6 +146,9 @@ class Design:
         client : dask.distributed.Client, optional
             Whose workers read the data and hold the features. Without it that of this process, of
             a Dask frame; False: none.
+        in_place : bool
+            Whether X may be ColumnTiles, of columns of the data that are not copied; they are where
+            `columns_in_place` says so.
 
         Returns
         -------
@@ -176,9 +180,10 @@ class Design:
         )
         names = named["names"]
         remote = isinstance(parts, on_workers.WorkerParts)
-        if not remote:
-            X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         features = Features(terms, fills, parts, missing)
+        lying = features.in_place(dtype) if in_place and scratch is None else None
+        if not remote and lying is None:
+            X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         found = features.moments(len(names), facts)
         mean, scale, flat = materialize.scaling(found, names, standardize)
         design = cls(
@@ -204,6 +209,8 @@ class Design:
         )
         if remote:
             X, y, inputs = parts.tiles(design, inputs, weights, offset)
+        elif lying is not None:
+            X = features.tiles_in_place(lying, found, mean, scale, flat, dtype)
         else:
             features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups

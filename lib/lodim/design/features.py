@@ -8,7 +8,8 @@ import numpy as np
 from lodim.design import factors, materialize
 from lodim.design import missing as gaps
 from lodim.design.column_kernels import merge_moments
-from lodim.design.parts import tiles_of
+from lodim.design.in_place import columns_in_place, tiles_in_place
+from lodim.design.parts import TableParts, tiles_of
 
 
 class Features:
@@ -40,6 +41,26 @@ class Features:
         whole = gaps.filled(table, self.fills)
         self._kept = whole, materialize.Prepared(self.terms, whole, again=True)
         return materialize.learn_moments(self.terms, whole, known, self._kept[1])
+
+    def in_place(self, dtype):
+        """The columns of a frame that are the features, where a fit may read them; or None."""
+        if self.missing == "keep" or not isinstance(self.parts, TableParts):
+            return None
+        table = self.parts.table
+        if table.rows.size or not set(_needed(self.terms)) <= table.complete_columns:
+            return None
+        return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
+
+    def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
+        """Tiles of such columns, of moments (p, 5)."""
+        least, greatest = found[:, 3], found[:, 4]
+        if self.parts.table.weights is not None:  # moments are of the rows that count alone
+            least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
+        far = np.maximum(np.abs(least - mean), np.abs(greatest - mean)) / scale
+        for term, largest, is_flat in zip(self.terms, far, flat, strict=True):
+            if not is_flat:
+                materialize.check_near(largest, term, np.dtype(dtype))
+        return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat):
         """Write the tiles X of all rows."""

@@ -18,6 +18,7 @@ from lodim.design.column_kernels import (
 )
 from lodim.design.table import expand_rows, known_rows
 from lodim.engine.blocks import each
+from lodim.engine.column_tiles import inverses
 from lodim.engine.tiles import TILE
 from lodim.errors import DataError
 
@@ -96,14 +97,14 @@ def _each(work, terms, table, p):
 
 def write(terms, table, X, mean, scale, flat, prepared=None):
     """Write every feature but the constant ones into the tiles of the table's rows."""
-    prepared = prepared or Prepared(terms, table)
+    prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
         size = np.empty(TILE)
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                pack(x, rows, mean[k], scale[k], X, k, size)
-                _check_near(size.max(), term, X.dtype)
+                pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
+                check_near(size.max() / scale[k], term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
@@ -154,7 +155,7 @@ def scaling(found, names, standardize):
     return mean, scale, flat
 
 
-def _check_near(largest, term, dtype):
+def check_near(largest, term, dtype):
     """Raise where a feature is so far from the mean row that distances would be infinite."""
     if largest > FAR[dtype.name]:
         name = ":".join(part.name for part in term)

@@ -20,6 +20,7 @@ from threading import Lock
 
 import numpy as np
 
+from lodim.engine.column_tiles import ColumnTiles
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import DeviceError, MissingExtraError
 
@@ -50,7 +51,7 @@ def place(X, engine, large=None):
         return X
     problem, cuda = _device(X)
     if problem is None:
-        return cuda.DeviceTiles.from_tiles(X)
+        return cuda.DeviceTiles.from_tiles(np.asarray(X))
     if engine == "auto":
         return X
     raise problem
@@ -92,8 +93,13 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Whether tiles are a NumPy array, not on a GPU or on workers."""
-    return isinstance(tiles, np.ndarray)
+    """Whether tiles are in this process's memory, not on a GPU or on workers."""
+    return isinstance(tiles, np.ndarray | ColumnTiles)
+
+
+def _as_argument(tiles):
+    """Tiles on the host as kernels take them."""
+    return tiles.view if isinstance(tiles, ColumnTiles) else tiles
 
 
 def count_blocks(tiles):
@@ -182,7 +188,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
     runs : of blocks on the host that are worked on, as `for_blocks` has them
     """
     if on_host(tiles):
-        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
+        X = _as_argument(tiles)
+        for_blocks(kernel, count_blocks(tiles), X, *args, threads=threads, runs=runs)
     else:
         tiles.over_rows(kernel, *args)
 
@@ -196,7 +203,8 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
     partials = np.empty((n_blocks, *shape)) if runs is None else np.zeros((n_blocks, *shape))
-    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads, runs=runs)
+    X = _as_argument(tiles)
+    for_blocks(kernel, n_blocks, partials, X, *args, threads=threads, runs=runs)
     return sum_partials(partials)
 
 

@@ -34,6 +34,7 @@ def pack(X, dtype=np.float64):
 
 def unpack(tiles, n):
     """Matrix of the first n rows, (n_tiles, p, 64) -> (n, p)."""
+    tiles = np.asarray(tiles)
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
 
@@ -43,7 +44,7 @@ def by_row(tiles, n):
 
 
 def rows(tiles, i):
-    """The rows at positions i, (r,) -> (r, p); of tiles on workers, who send them."""
+    """The rows at positions i, (r,) -> (r, p); of tiles that are not an array as they take them."""
     if not isinstance(tiles, np.ndarray):
         return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]

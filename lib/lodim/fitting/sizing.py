@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from lodim.design import columns, factors, frames
 from lodim.design.batch import Batch
 from lodim.design.design import columns_read
+from lodim.design.in_place import columns_in_place
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
@@ -38,13 +40,15 @@ class Estimate:
         Complete rows, and features, as numbers.
     tile_bytes : int
         Of the features of all rows, where the fit reads them.
+    in_place : bool
+        Whether it reads them in the columns of the frame, so that they take no memory more.
     scratch : str or None
         Folder of the scratch file that holds them; None where they stay in memory.
     free_bytes : int
         That are free there now; with a client, in this process.
     memory_bytes : int
-        The most memory that the call takes in this process, the tiles among it where they stay in
-        memory; not the data where they are a frame in memory.
+        The most memory that the call takes in this process, the tiles among it where they are made
+        and stay in memory; not the data where they are a frame in memory.
     source_passes, source_bytes : int or None
         How often the data are read, and the size of their files; None of a frame in memory, and the
         size also of what has no files.
@@ -75,6 +79,7 @@ class Estimate:
     rows: int
     columns: int
     tile_bytes: int
+    in_place: bool
     scratch: str | None
     free_bytes: int
     memory_bytes: int
@@ -120,6 +125,8 @@ class Estimate:
         """Where the fit passes over the features, a note."""
         if self.workers:
             return "The workers keep the features, and the fit passes over them there."
+        if self.in_place:
+            return "The fit reads the features in the columns of the frame: there is no copy."
         where = "memory" if self.scratch is None else f"a scratch file in {self.scratch}"
         free = size_in_bytes(self.free_bytes)
         return f"The fit passes over the features in {where}, which has {free} free."
@@ -189,22 +196,24 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = spec.needs(problem, rows) if spec.needs else None
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
+    lies = source is None and folder is None and rows == n and _lies(spec, design, data, n)
     workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"What {spec.name} itself takes beside the features is not in it.",)
     if source is not None and rows > PART and not (spec.streams or fits):
         notes = (*notes, f"{spec.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
         notes = (*notes, "Rows are those that are complete, by their share of what was looked at.")
-    if tiles > free and not workers:
+    if tiles > free and not (workers or lies):
         notes = (*notes, "There is too little room for the features.")
     return Estimate(
         model=spec.name,
         rows=rows,
         columns=p,
         tile_bytes=tiles,
+        in_place=lies,
         scratch=scratch,
         free_bytes=int(min(free, 2**62)),
-        memory_bytes=beside + (tiles if scratch is None and not workers else 0),
+        memory_bytes=beside + (tiles if scratch is None and not (workers or lies) else 0),
         source_passes=None if source is None else _source_passes(problem, rows),
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
         tile_passes=needs.passes if needs else None,
@@ -285,6 +294,14 @@ def _first_rows(source, names, only_first):
     if not found:
         raise DataError("the data has no rows")
     return found
+
+
+def _lies(spec, design, data, n):
+    """Whether a fit reads the features of all n rows of a frame in its columns."""
+    if not spec.in_place or any(fill.n_missing for fill in design.fills):
+        return False
+    read = partial(columns.read_column, columns.read_frame(data))
+    return columns_in_place(design.terms, read, n, design.dtype) is not None
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:

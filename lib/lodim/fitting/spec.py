@@ -195,6 +195,8 @@ class ModelSpec:
         `in_memory`.
     after_stages : tuple of str
         Settings of what follows the last stage: cv() scores stages, and cannot vary them.
+    in_place : bool
+        Whether its passes may read the columns of a frame where they lie.
     on_workers : bool
         Whether its passes run where the workers of a Dask cluster hold the rows.
     """
@@ -227,6 +229,7 @@ class ModelSpec:
     compiled_stages: bool = False
     after_stages: tuple[str, ...] = ()
     needs: Callable | None = None
+    in_place: bool = False
     on_workers: bool = False
     selects: Callable = lambda settings: False
     streams: bool = False
@@ -268,8 +271,10 @@ def with_own(model, arguments, **more):
     return arguments | {name: value for name, value in more.items() if name in known}
 
 
-def prepare(model, formula, data, arguments, which=None, groups=None):
-    """Learn the design and check the settings: a Problem; `which` as `Design.learn` takes it.
+def prepare(model, formula, data, arguments, which=None, groups=None, in_place=False):
+    """Learn the design and check the settings: a Problem.
+
+    which, in_place : as `Design.learn` takes them
 
     groups : of cv's folds, where the model itself draws none and has no such argument
     """
@@ -303,6 +308,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None):
         scratch=scratch,
         seed=getattr(settings, "seed", 0),
         client=client,
+        in_place=in_place,
     )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(

@@ -214,7 +214,7 @@ def gbmap(
     [14.0, 13.6]
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    return SPEC.fit(prepare(gbmap, formula, data, arguments))
+    return SPEC.fit(prepare(gbmap, formula, data, arguments, in_place=SPEC.in_place))
 
 
 def _fit(problem):
@@ -278,5 +278,6 @@ SPEC = ModelSpec(
     after_stages=("refit",),
     selects=lambda settings: settings.l1_ratio > 0.0,
     streams=True,
+    in_place=True,
     on_workers=True,
 )

@@ -11,6 +11,7 @@ of others are inlined before they are compiled, so that each is translated with 
 
 import numpy as np
 
+from lodim.engine.column_tiles import room_for, tile_at
 from lodim.engine.compiled import inlined, njit
 from lodim.engine.read_ahead import LINE, ask_for
 from lodim.engine.scalar_math import exp_negative, log1p_unit
@@ -179,18 +180,21 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
     (q, 2 + p) holds (a, intercept of w, w) of each learner, sign (q,) its b; partials
     (n_blocks, q, 3 + p).
     """
-    v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
-    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    value, r = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    room = room_for(X)
+    dtype = room.dtype
+    v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
+    z, score, slope = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
+    value, r = np.empty(TILE, dtype), np.empty(TILE, dtype)
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            tile = tile_at(X, t, room)
             for c in active:
                 z[:] = v[c, 1]
-                project_ahead(X[t], v[c, 2:], z)
+                project_ahead(tile, v[c, 2:], z)
                 add_projected(
-                    X[t], y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
+                    tile, y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
                     z, score, slope, value, r, out[c],
                 )  # fmt: skip
 
@@ -296,12 +300,15 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     out (n_tiles, width, 64); into = 0..M-1 keeps the learners apart, into = the score that each
     learner adds to sums them.
     """
-    v, softness = theta.astype(X.dtype), X.dtype.type(beta)
-    g, slope, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    room = room_for(X)
+    dtype = room.dtype
+    v, softness = theta.astype(dtype), dtype.type(beta)
+    g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
+        tile = tile_at(X, t, room)
         for j in range(theta.shape[0]):
             z[:] = v[j, 1]
-            project_ahead(X[t], v[j, 2:], z)
+            project_ahead(tile, v[j, 2:], z)
             activate(z, softness, activation, g, slope)
             row = out[t, into[j]]
             if derivative:
@@ -321,16 +328,19 @@ def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     has a sum of its own, so that no addition waits for another.
     """
     M, p = theta.shape[0], X.shape[1]
-    v, softness, half = theta.astype(X.dtype), X.dtype.type(beta), X.dtype.type(0.5)
-    g, slope, z = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    room = room_for(X)
+    dtype = room.dtype
+    v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)
+    g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
     slopes, gradient = np.empty((M, TILE)), np.empty(TILE)
     sums = np.empty((partials.shape[1], TILE))
     for block in range(lo, hi):
         sums[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            tile = tile_at(X, t, room)
             for j in range(M):
                 z[:] = v[j, 1]
-                project_ahead(X[t], v[j, 2:], z)
+                project_ahead(tile, v[j, 2:], z)
                 activate(z, softness, activation, g, slope)
                 for i in range(TILE):
                     slopes[j, i] = sign[j] * slope[i]
