@@ -14,7 +14,7 @@ from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled
 
 
-def objective(loss, n=300, p=5, l1_ratio=0.0):
+def objective(loss, n=300, p=5, l1_ratio=0.0, threads=1):
     """Three learners of signs 1, -1, 1 beside each other, and their starts."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, p))
@@ -24,7 +24,7 @@ def objective(loss, n=300, p=5, l1_ratio=0.0):
     rows = (tiles.pad(v, len(Z)) for v in (y, 0.1 * X[:, 1], np.full(n, 1.0 / n)))
     penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(p, 1.0 / p)], 0.05, l1_ratio)
     signs = np.array([1.0, -1.0, 1.0])
-    made = BoostObjective(Z, *rows, signs, (3.0, SOFTPLUS, loss), penalty, 1)
+    made = BoostObjective(Z, *rows, signs, (3.0, SOFTPLUS, loss), penalty, threads)
     return made, 0.5 * rng.normal(size=(3, 2 + p))
 
 
@@ -190,6 +190,23 @@ def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
 def test_many_rows_keep_the_loop_that_shares_passes_among_threads():
     many = objective(SQUARED, n=5000)[0]
     assert many.compiled_loop is None
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_share_learners_and_leave_their_bits(monkeypatch, threads):
+    """Each learner of one block is followed by itself, in slices that several threads take."""
+    monkeypatch.setattr(objectives, "SHARED", 2)
+    (one, start), (shared, _) = (objective(LOGISTIC, n=400, p=70, threads=t) for t in (1, threads))
+    followed, own = [], objectives.descend
+    monkeypatch.setattr(objectives, "descend", lambda *a: followed.append(len(a[4])) or own(*a))
+    ends = [lbfgs(f, start, **STOP) for f in (one, shared)]
+    assert followed[0] == 3 and len(followed) == 1 + min(threads, 3)
+    H = [f.hessian(start) for f in (one, shared)]
+    scaled = [lbfgs(s, s.to(start), **STOP) for s in map(Preconditioned, (one, shared), H)]
+    for alone, together in (ends, scaled):
+        for name, values in vars(alone).items():
+            np.testing.assert_array_equal(values, getattr(together, name))
+    np.testing.assert_array_equal(*H)
 
 
 def test_passes_and_steps_are_counted_as_by_lbfgs():

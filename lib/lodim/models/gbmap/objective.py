@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.engine.blocks import count_blocks, on_host, sum_blocks
+from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
@@ -13,6 +13,7 @@ from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
+SHARED = 2**16  # numbers in a block of X from which a thread for each learner pays
 
 
 class BoostObjective:
@@ -62,19 +63,40 @@ class BoostObjective:
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
         """`lbfgs` with passes over one block of rows, compiled."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
-        options = factor if scaled else NO_FACTOR, scaled, unit, theta, max_iter, tol, ftol, memory
         penalty = self._ridge, self.l1 * unit, self.precision
-        return descend(self._X, *self._columns, self._sign, *self._shape, *penalty, *options)
+        limits = max_iter, tol, ftol, memory
+
+        def follow(i):
+            options = factor[i] if scaled else NO_FACTOR, scaled, unit, theta[i], *limits
+            return descend(self._X, *self._columns, self._sign[i], *self._shape, *penalty, *options)
+
+        *fields, n_eval = zip(*self._shared(follow, len(theta)), strict=True)
+        return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta):
         """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
         q, d = theta.shape
-        rest = *self._columns, theta, self._sign, *self._shape
-        lower = sum_blocks(hessian, self._X, (q, d, d), *rest, **self._how)
-        H = np.tril(lower) + np.tril(lower, -1).transpose(0, 2, 1)
+
+        def lower(i):
+            rest = *self._columns, theta[i], self._sign[i], *self._shape
+            return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
+
+        one_block = count_blocks(self._X) == 1
+        H = np.concatenate(self._shared(lower, q)) if one_block else lower(slice(q))
+        H = np.tril(H) + np.tril(H, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
         return H
+
+    def _shared(self, work, q):
+        """What work(slice) makes of slices of q learners of one block, shared among threads."""
+        threads, parts = self._how["threads"] if self._X.size >= SHARED else 1, {}
+
+        def part(lo, hi):
+            parts[lo] = work(slice(lo, hi))
+
+        for_blocks(part, q, threads=threads)
+        return [parts[lo] for lo in sorted(parts)]
 
 
 def precision_of(dtype):
