@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 
 import numba
-import numpy as np
 import pytest
 from numba.core.registry import CPUDispatcher
 
@@ -108,51 +107,6 @@ def test_functions_of_no_module_are_compiled_beside():
     function = types.FunctionType((lambda x: x + 1).__code__, {})
     function.__module__ = None
     assert numba.njit(function)(1) == 2
-
-
-def _passes(compile):
-    """Names of the passes that Numba takes while a function is compiled."""
-    ran = set()
-
-    class Listener(numba.core.event.Listener):
-        def on_start(self, event):
-            ran.add(event.data["name"].split()[0])
-
-        def on_end(self, event):
-            pass
-
-    with numba.core.event.install_listener("numba:run_pass", Listener()):
-        compile()
-    return ran
-
-
-def test_kernels_are_compiled_without_the_passes_that_rename_variables():
-    def kernel(x):
-        total = 0.0
-        while total < x:
-            total += 1.0
-        return total
-
-    short = compiled.njit()(kernel)
-    left_out = _passes(lambda: numba.njit(kernel)(2.5)) - _passes(lambda: short(2.5))
-    assert left_out == {"reconstruct_ssa", "strip_phis"} and short(2.5) == 3.0
-
-
-def test_a_name_of_two_types_takes_all_passes():
-    """And what cannot be compiled at all is said in Numba's words."""
-
-    def kernel(x):
-        at = x
-        total = at[0]
-        for at in range(1, x.size):
-            total += x[at]
-        return total
-
-    made = compiled.njit()(kernel)
-    assert "reconstruct_ssa" in _passes(lambda: made(np.arange(4.0)))
-    assert made(np.arange(4.0)) == 6.0
-    with pytest.raises(numba.TypingError, match="nopython mode"):
-        made("text")
 
 
 @pytest.mark.parametrize("collects", [True, False])

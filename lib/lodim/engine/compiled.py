@@ -16,8 +16,6 @@ import numba
 import numpy as np
 from numba import config
 from numba.core import event
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager
 
 ZERO = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 
@@ -61,30 +59,6 @@ class _Compilation(event.Listener):
 event.register("numba:compile", _Compilation())
 
 
-class Pipeline(CompilerBase):
-    """Numba's passes without those that make a variable a new one wherever it is assigned (SSA).
-
-    Those let a name change its type, which it does not in kernels, and LLVM does the same by itself
-    later on. They multiply the statements that are given types and translated, most of all in loops
-    with many variables: a seventh of what a kernel takes to compile. What needs them has them.
-    """
-
-    UNNEEDED = frozenset({"ReconstructSSA", "PreLowerStripPhis"})
-
-    def define_pipelines(self):
-        """The passes by which a function is compiled, and those by which it is if they fail."""
-        every, kept = DefaultPassBuilder.define_nopython_pipeline(self.state), PassManager("lodim")
-        for step, what in every.passes:
-            if step.__name__ not in self.UNNEEDED:
-                kept.add_pass(step, what)
-        kept.finalize()
-        return [kept, every]
-
-    def compile_extra(self, func):
-        """A function compiled; what the shorter way could not do is no error then."""
-        return super().compile_extra(func)._replace(typing_error=None)
-
-
 def njit(*signatures, **options):
     """numba's njit; where it finds no folder for its cache, with a temporary one, or without.
 
@@ -94,8 +68,7 @@ def njit(*signatures, **options):
         As numba takes them.
     """
 
-    # An entry for C, which nothing calls, costs compilation.
-    options |= {"no_cfunc_wrapper": True, "pipeline_class": Pipeline}
+    options |= {"no_cfunc_wrapper": True}  # an entry for C, which nothing calls, costs compilation
 
     def compiled(function):
         try:

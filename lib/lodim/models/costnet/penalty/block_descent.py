@@ -343,7 +343,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
             old[k, j] = w[k, j]
     one = H.shape[0] == 1 and hi - lo == 1  # then a step is exact
     largest = 0.0
-    for _step in range(1 if one else STEPS):
+    for _ in range(1 if one else STEPS):
         length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
         largest = max(largest, L * length)
         if L * length <= eps:

@@ -319,8 +319,8 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
                 L, total = root[q, a, b], 0.0
                 for unit in range(q * stripes, (q + 1) * stripes):
                     total += totals[unit, a, b]
-                log_unit = shift[q, a, b] + 0.5 * (log_det[q, a, b] + k * LOG_TAU)
-                potential[q, a, b] = math.log(total) - log_unit - math.log(size[a] * size[b])
+                unit = shift[q, a, b] + 0.5 * (log_det[q, a, b] + k * LOG_TAU)
+                potential[q, a, b] = math.log(total) - unit - math.log(size[a] * size[b])
                 M[:] = 0.0
                 for turn in range(1 if a == b else 2):
                     own, other = (a, b) if turn == 0 else (b, a)
