@@ -104,7 +104,7 @@ def write(terms, table, X, mean, scale, flat, prepared=None):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
-                check_near(size.max() / scale[k], term, X.dtype)
+                check_near(size.max(), scale[k], term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
@@ -155,8 +155,10 @@ def scaling(found, names, standardize):
     return mean, scale, flat
 
 
-def check_near(largest, term, dtype):
+def check_near(distance, scale, term, dtype):
     """Raise where a feature is so far from the mean row that distances would be infinite."""
+    with np.errstate(over="ignore"):
+        largest = distance / scale
     if largest > FAR[dtype.name]:
         name = ":".join(part.name for part in term)
         raise DataError(

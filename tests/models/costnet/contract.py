@@ -20,17 +20,17 @@ REFUSED = {
     "budget text": (bad(budget="all"), ld.ArgumentError, "budget must be 0 or more"),
     "budget and lambda_": (bad(lambda_=0.1), ld.ArgumentError, "either a budget or lambda_"),
     "n_lambda and lambda_": (
-        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "n_lambda says nothing of",
+        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "either lambda_ or n_lambda",
     ),
     "rules and lambda_": (
-        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "rules says nothing of",
+        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "either lambda_ or rules",
     ),
     "criterion and lambda_": (
         bad(lambda_=0.1, budget=None, control={"criterion": "bic"}), ld.ArgumentError,
-        "criterion says nothing of the model",
+        "either lambda_ or criterion",
     ),
     "n_lambda and lambdas": (
-        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "n_lambda says nothing beside lambdas",
+        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "either lambdas or n_lambda",
     ),
     "rules": (bad(rules="best"), ld.ArgumentError, "group, reweighted, lasso, greedy"),
     "l1_ratio": (bad(l1_ratio=0), ld.ArgumentError, "l1_ratio must be above 0, and at most 1"),

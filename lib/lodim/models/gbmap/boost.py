@@ -24,10 +24,9 @@ from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, follower, take_margin
 from lodim.models.gbmap.kernels.newton import LOG
 from lodim.models.gbmap.kernels.starts import MIXTURES, Room, draw_starts
-from lodim.models.gbmap.leads import lead_by_sample, lead_in_span
+from lodim.models.gbmap.leads import lead_by_sample, lead_in_span, minimize
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
-    minimize,
     null_learners,
     penalize,
     precision_of,

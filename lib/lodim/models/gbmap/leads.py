@@ -11,7 +11,6 @@ from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import SCREENING_FTOL
 from lodim.models.gbmap.objective import (
     BoostObjective,
-    minimize,
     null_learners,
     penalize,
     stage_objective,
@@ -19,7 +18,7 @@ from lodim.models.gbmap.objective import (
 from lodim.models.gbmap.starts import derivatives, draw_starts, krylov, place_hinges
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import ElasticNet
+from lodim.solve.objective import ElasticNet, Rescaled
 
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
 SPAN_FTOL, SPAN_ITER = 1e-6, 100  # of fits in a span, whose passes cost little
@@ -39,6 +38,13 @@ class Lead:
     value: np.ndarray
     n_eval: int
     null_value: float | None = None
+
+
+def minimize(objective, theta, state, **how):
+    """`lbfgs` in units of the columns, where these are not standardized."""
+    scaled = Rescaled(objective, state.unit)
+    end = lbfgs(scaled, scaled.to(theta), **how)
+    return replace(end, theta=scaled.back(end.theta))
 
 
 def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):

@@ -1,6 +1,5 @@
 """The objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,8 +8,7 @@ from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
-from lodim.solve.lbfgs import lbfgs
-from lodim.solve.objective import ElasticNet, Rescaled, add_ridge
+from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
 SHARED = 2**16  # numbers in a block of X from which a thread for each learner pays
@@ -119,13 +117,6 @@ def stage_objective(state, rows, penalty):
     shape, threads = (*state.settings.shape, loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
-
-
-def minimize(objective, theta, state, **how):
-    """`lbfgs` in units of the columns, where these are not standardized."""
-    scaled = Rescaled(objective, state.unit)
-    end = lbfgs(scaled, scaled.to(theta), **how)
-    return replace(end, theta=scaled.back(end.theta))
 
 
 def null_learners(sign, d, settings):

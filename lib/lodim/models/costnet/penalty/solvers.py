@@ -272,7 +272,7 @@ class NewtonSolver:
             if iteration > 1:
                 if self._exact and 2.0 * step.gain <= MARGIN * target:
                     return 2.0 * step.gain, iteration
-                if self._outdated(gap / last, step.gain, step.gain / last_gain, target):
+                if self._outdated(gap, last, step.gain, last_gain, target):
                     self._renew_model(wanted, ridge)
                     step = self._model_step(lam, ridge, target)
             last, last_gain = gap, step.gain
@@ -300,17 +300,17 @@ class NewtonSolver:
         else:
             model.set_ridge(ridge)
 
-    def _outdated(self, left, gain, left_gain, target):
+    def _outdated(self, gap, last, gain, last_gain, target):
         """Whether the model is so old that the curvature here costs less than the steps it spares.
 
-        left, left_gain : shares of the gap and of the gain that the last step has left
+        gap, gain : what is left of `last` and `last_gain` after the last step
         """
         if self._fresh or self.problem.loss == GAUSSIAN:
             return False
         if not self._exact:
-            return left > STALE
+            return gap > STALE * last
         self._further += 1
-        return self._further > SPARED or gain * left_gain > MARGIN * target  # of one step more
+        return self._further > SPARED or gain * gain > MARGIN * target * last_gain
 
     def _renew_model(self, wanted, ridge):
         """Make the quadratic model at the state, of the coefficients `wanted` (A,) or of all."""
