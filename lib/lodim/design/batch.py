@@ -27,6 +27,8 @@ class Batch:
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
     streamed : whether X may be larger than memory; see `in_place`
+    size : (p,), standard deviations of the features of the rows that they were learnt from: ones
+        where these are standardized, or constant; None of new data
     """
 
     X: np.ndarray
@@ -39,6 +41,7 @@ class Batch:
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None
     streamed: bool = False
+    size: np.ndarray | None = None
 
     @property
     def n(self):
@@ -124,9 +127,10 @@ def split_and_scaling(batch, held_out, standardize):
         counted = train[batch.weight[train] > 0.0]
         mean[flat] = np.fmax.reduce(X[counted][:, flat], axis=0)
     # A column that varies in the held-out rows alone says nothing here: its scale stays one.
-    scale = np.where(sd > 1e-7, sd, 1.0) if standardize else np.ones(len(sd))
-    parts = tuple(subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
-    return parts, mean, scale
+    varying, ones = np.where(sd > 1e-7, sd, 1.0), np.ones(len(sd))
+    scale, size = (varying, ones) if standardize else (ones, varying)
+    parts = (subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
+    return tuple(replace(part, size=size) for part in parts), mean, scale
 
 
 def _moments(X, weight):
@@ -188,4 +192,5 @@ def subset(batch, i, X=None):
         order=None if batch.order is None else batch.order[i],
         clusters=None if batch.clusters is None else batch.clusters[i],
         groups=None if batch.groups is None else batch.groups[i],
+        size=batch.size,
     )

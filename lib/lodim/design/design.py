@@ -185,7 +185,7 @@ class Design:
         if not remote and lying is None:
             X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         found = features.moments(len(names), facts)
-        mean, scale, flat = materialize.scaling(found, names, standardize)
+        mean, scale, size, flat = materialize.scaling(found, names, standardize)
         design = cls(
             formula=formula,
             family=family,
@@ -215,7 +215,7 @@ class Design:
             features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
-        return design, Batch(X, y, *given, streamed=rows.streamed)
+        return design, Batch(X, y, *given, streamed=rows.streamed, size=size)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.

@@ -56,10 +56,10 @@ class Features:
         least, greatest = found[:, 3], found[:, 4]
         if self.parts.table.weights is not None:  # moments are of the rows that count alone
             least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
-        far = np.maximum(np.abs(least - mean), np.abs(greatest - mean)) / scale
-        for term, largest, is_flat in zip(self.terms, far, flat, strict=True):
+        far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
+        for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
             if not is_flat:
-                materialize.check_near(largest, term, np.dtype(dtype))
+                materialize.check_near(distance, unit, term, np.dtype(dtype))
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat):

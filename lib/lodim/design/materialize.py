@@ -134,7 +134,10 @@ def learn_moments(terms, table, known, prepared=None):
 
 
 def scaling(found, names, standardize):
-    """Mean and scale (p,) of features, and which are constant, (p,) bool, by their moments (p, 5).
+    """Mean, scale and size (p,) of features, and which are constant, (p,) bool.
+
+    By their moments (p, 5). The size is the standard deviation in units of the scale; of a
+    constant 1.
 
     Raises
     ------
@@ -151,8 +154,8 @@ def scaling(found, names, standardize):
         raise DataError(f"{what}; divide it by a power of ten")
     flat = sd <= FLAT * np.maximum(abs(least), abs(greatest))
     mean = np.where(flat, np.minimum(np.maximum(mean, least), greatest), mean)
-    scale = np.where(flat, 1.0, sd) if standardize else np.ones(len(sd))
-    return mean, scale, flat
+    size, ones = np.where(flat, 1.0, sd), np.ones(len(sd))
+    return mean, *((size, ones) if standardize else (ones, size)), flat
 
 
 def check_near(distance, scale, term, dtype):

@@ -10,7 +10,7 @@ to them.
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial, reduce
@@ -146,7 +146,10 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     # A pool belongs to one process: after a fork its threads are gone.
     pool = _pool(os.getpid())
     waiting = [pool.submit(kernel, lo, hi, *args) for lo, hi in pairwise(bounds[1:])]
-    kernel(bounds[0], bounds[1], *args)
+    try:
+        kernel(bounds[0], bounds[1], *args)
+    finally:  # also where it is interrupted: what they read must outlive them
+        wait(waiting)
     for job in waiting:
         job.result()
 

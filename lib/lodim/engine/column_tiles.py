@@ -17,7 +17,7 @@ from lodim.engine.read_ahead import LINE, ask_for
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, count
 
 AHEAD = 4  # tiles by which columns are asked for: memory is slow, and the columns lie apart
-_INLINED = {"forceinline": True, "error_model": "numpy"}
+_INLINED = {"forceinline": True, "error_model": "numpy", "fastmath": False}
 
 
 class _View(NamedTuple):
@@ -38,7 +38,7 @@ class _View(NamedTuple):
 
 
 class ColumnTiles:
-    """Tiles (n_tiles, p, 64) of n rows, (column - mean) / scale, with the bits of those in memory.
+    """Tiles (n_tiles, p, 64) of n rows, (column - mean) / scale, equal to those in memory.
 
     They are for kernels, which take `view`; a slice of tiles is one too, and np.asarray lays all
     of them out. Nothing is ever written to the columns.
@@ -61,7 +61,9 @@ class ColumnTiles:
         return self.shape[0]
 
     def __getitem__(self, part):
-        lo, hi, _ = part.indices(len(self))
+        lo, hi, step = part.indices(len(self))
+        if step != 1:
+            raise ValueError(f"tiles of columns are taken in a row, not by steps of {step}")
         rows = slice(lo * TILE, max(lo, hi) * TILE)
         return ColumnTiles([x[rows] for x in self._columns], self._mean, self._scale, self.dtype)
 
@@ -121,7 +123,7 @@ def inverses(scale, dtype):
     return np.where(np.isfinite(inverse), inverse, 0.0)
 
 
-@inlined(cache=True, error_model="numpy")
+@inlined(cache=True, error_model="numpy", fastmath=False)
 def standardize(x, mean, scale, inverse, out):
     """out = (x - mean) / scale, (r,) of a tile's 64 rows; see `inverses`."""
     if inverse == 0.0:

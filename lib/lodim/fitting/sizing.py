@@ -301,7 +301,8 @@ def _lies(spec, design, data, n):
     if not spec.in_place or any(fill.n_missing for fill in design.fills):
         return False
     read = partial(columns.read_column, columns.read_frame(data))
-    return columns_in_place(design.terms, read, n, design.dtype) is not None
+    found = columns_in_place(design.terms, read, n, design.dtype)
+    return found is not None and not any(np.isnan(x).any() for x in found)
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:

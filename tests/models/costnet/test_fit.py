@@ -699,3 +699,17 @@ def test_any_problem(problem, budget, criterion):
                 paid.add(name)
                 rest += [depends_on[name]] if name in depends_on else []
             assert one.cost == pytest.approx(sum(costs[name] for name in paid))
+
+
+@pytest.mark.parametrize("lambda_", [0.0, 1e-3])
+def test_a_class_without_rows_is_as_improbable_far_out(lambda_):
+    """Steps share nothing among the classes present that would make way for it."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 4))
+    score = 2.0 * X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(200, 3))
+    df = pd.DataFrame(X, columns=list("abcd")).assign(y=np.array(list("uvw"))[score.argmax(axis=1)])
+    df["weight"] = np.where(df.y == "w", 0.0, 1.0)
+    costs = {"a": 0.0, "b": 0.0, "c": 1.0, "d": 1.0}
+    fit = ld.costnet("y ~ a + b + c + d", df, costs=costs, lambda_=lambda_, weights="weight")
+    far = pd.DataFrame(3.0 * rng.standard_normal((500, 4)), columns=list("abcd"))
+    assert fit.predict(far, "prob")["w"].max() < 1e-9

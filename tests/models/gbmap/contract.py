@@ -12,11 +12,6 @@ REFUSED = {
     "beta = 0": (bad(beta=0), ld.ArgumentError, "beta must be a positive"),
     "beta nan": (bad(beta=np.nan), ld.ArgumentError, "beta"),
     "l1_ratio": (bad(l1_ratio=1.5), ld.ArgumentError, "l1_ratio must be between 0 and 1"),
-    "beta of a line": (
-        bad(activation="identity", beta=1.0),
-        ld.ArgumentError,
-        "beta=1 says nothing beside activation='identity'",
-    ),
     "activation": (bad(activation="relu"), ld.ArgumentError, "softplus, identity"),
     "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
     "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lodim as ld
+from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.models.gbmap import boost
 from lodim.models.gbmap import objective as objectives
@@ -106,6 +107,21 @@ def test_columns_of_any_scale_converge(p, l1_ratio):
     data = {f"x{k}": v for k, v in enumerate((X * 10.0 ** rng.uniform(-2.0, 2.0, p)).T)}
     how = {"m": 2, "lambda_": 0.002, "l1_ratio": l1_ratio, "standardize": False}
     fit = ld.gbmap("y ~ .", data | {"y": y}, **how)
+    assert fit.converged and fit.log["n_eval"].max() < 400
+
+
+def test_rare_levels_of_standardized_columns_keep_their_unit():
+    """Rows that starts are drawn from hardly show them: the size of all rows is one."""
+    rng = np.random.default_rng(3)
+    data = {f"x{k}": rng.normal(size=12_000) for k in range(3)}
+    data |= {f"d{k}": (rng.random(12_000) < 8e-4).astype(float) for k in range(14)}
+    score = data["x0"] - np.maximum(data["x1"], 0.0) + 2.0 * sum(data[f"d{k}"] for k in range(7))
+    data["y"] = (score + rng.logistic(size=12_000) > 0.0).astype(int)
+    design, batch = Design.learn("y ~ .", data)
+    np.testing.assert_array_equal(batch.size, 1.0)
+    raw = Design.learn("y ~ .", data, standardize=False)[1]
+    np.testing.assert_allclose(raw.size, design.scale)
+    fit = ld.gbmap("y ~ .", data, m=2, lambda_=1e-4, threads=1)
     assert fit.converged and fit.log["n_eval"].max() < 400
 
 

@@ -36,9 +36,7 @@ FORMULA = " + ".join(X_NAMES)
 
 
 def fit(response="y", data=None, formula=FORMULA, **arguments):
-    arguments = {"m": 3, "lambda_": 0.01, "control": TIGHT} | arguments
-    if arguments.get("activation") != "identity":
-        arguments = {"beta": 3.0} | arguments
+    arguments = {"m": 3, "lambda_": 0.01, "beta": 3.0, "control": TIGHT} | arguments
     return ld.gbmap(f"{response} ~ {formula}", DF if data is None else data, **arguments)
 
 

@@ -10,7 +10,7 @@ from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
-from lodim.models.gbmap.settings import Settings, is_wide, needs, validate
+from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.path import lambda_grid
 from lodim.selection.tuning import choose
 
@@ -73,7 +73,7 @@ def gbmap(
         Penalty, for features (and a numeric response) in standard deviations. Default: chosen.
     beta : float
         Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
-        a hinge max(0, z). Refused with the identity activation, which has none.
+        a hinge max(0, z). Without effect with the identity activation.
     l1_ratio : float in [0, 1]
         Share of the L1 penalty; zeros appear among the weights.
     activation : {"softplus", "identity"}
@@ -262,7 +262,6 @@ SPEC = ModelSpec(
     combine=boost.combine,
     assemble=assemble,
     choose=_fit,
-    validate=validate,
     needs=needs,
     penalties={"lambda_": Penalty(boost.lambda_max)},
     stage_setting="m",

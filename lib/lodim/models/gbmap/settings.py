@@ -1,6 +1,5 @@
 """The arguments of gbmap, checked."""
 
-import inspect
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -134,17 +133,6 @@ class Settings:
             "tol": tol if self.tol is None else self.tol,
             "ftol": ftol if self.ftol is None else self.ftol,
         }
-
-
-def validate(problem):
-    """The problem as it is; raises where a setting is given that another leaves without effect."""
-    settings, usual = problem.settings, inspect.signature(problem.model).parameters["beta"].default
-    if not settings.softplus and settings.beta != usual:
-        raise ArgumentError(
-            f"beta={settings.beta:g} says nothing beside activation='identity', which has no "
-            "softness: leave it out"
-        )
-    return problem
 
 
 def needs(problem, n):

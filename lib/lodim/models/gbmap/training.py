@@ -15,6 +15,7 @@ from lodim.models.gbmap.starts import derivatives
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
+POWERS = 50  # of four, at most, by which a unit differs from one: their squares are far from inf
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
 
 _ROTATIONS: WeakKeyDictionary = WeakKeyDictionary()  # a batch is fitted for many penalties
@@ -71,6 +72,7 @@ class BoostState:
     class_order : (K,), in which the learners of a boost are fitted, the same under other names
     rotation : that made X of wide data, or None
     device : DeviceRows or WorkerRows, the rows beside an X on a GPU or on workers, or None
+    unit : (2 + p,), parameters of columns of unit size; powers of four, which change no digit
     runs : of blocks of rows that count, as a Batch has them
     """
 
@@ -90,6 +92,7 @@ class BoostState:
     class_order: np.ndarray
     rotation: Rotation | None
     device: Any
+    unit: np.ndarray
     runs: list | None = None
 
     @classmethod
@@ -120,7 +123,9 @@ class BoostState:
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
         rows = X, y, weight, score, null / scale, scale, p, sample, sample_X
-        return cls(family, settings, *rows, *starts, rotation, device, batch.runs)
+        is_known = rotation is None and batch.size is not None
+        unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
+        return cls(family, settings, *rows, *starts, rotation, device, unit, batch.runs)
 
     @property
     def on_workers(self):
@@ -210,19 +215,6 @@ class BoostState:
         X = self.X if self.sample is None else self.sample_X
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
-    @cached_property
-    def unit(self):
-        """Parameters (2 + p,) of columns of unit size, ones where these are standardized.
-
-        By the rows that starts are drawn from; powers of four, which change no digit.
-        """
-        if self.rotation is not None:
-            return np.ones(2 + self.X.shape[1])
-        rows = self.start_at if self.sample is None else self.sample[self.start_at]
-        size = np.sqrt(np.average(self._start_X**2, axis=0, weights=self.weight[rows]))
-        known = np.where(size > 0.0, size, 1.0)
-        return np.r_[1.0, 1.0, 0.25 ** np.round(0.5 * np.log2(known))]
-
     def margin(self, k, rows):
         """Response and score of the one-score problem for score k, of a span of rows."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
@@ -269,6 +261,11 @@ def _margin(family, y, score, k):
     if family.n_scores == 1:
         return y, score[:, 0]
     return (y == k).astype(float), margin_score(score, k)
+
+
+def _unit(size):
+    """Parameters (2 + p,) of columns of unit size, of columns of size (p,)."""
+    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):

@@ -177,7 +177,7 @@ class PenaltyPath:
     deviance : (L,) weighted mean
     objective : (L,)
     gap : (L,) no model has an objective below objective - gap: by the slopes of the rows, or where
-        these are near their end, twice what a Newton step promises
+        these are near their end, an estimate: twice what a Newton step promises
     n_iter : (L,) int64
     converged : (L,) bool
     null_deviance : float, of the free coefficients alone
@@ -289,7 +289,7 @@ class ReducedQuadratic:
 
 
 def hold_absent(slopes, absent):
-    """Make slopes (K, ...) hold the classes that are absent (K,), and what all others share.
+    """Make slopes or a step (K, ...) hold the classes that are absent (K,), and what others share.
 
     Of these a class without rows would else ask for more, for ever, as they for more beside it.
     """

@@ -8,7 +8,7 @@ from lodim.engine.spans import each_tile
 from lodim.models.costnet.penalty import block_descent, curvature
 from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.passes import GAUSSIAN
-from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic
+from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic, hold_absent
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 from lodim.models.costnet.penalty.support_newton import SupportNewton
 
@@ -344,10 +344,13 @@ class NewtonSolver:
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         step, dw = w - start, np.zeros_like(s.w)
+        hold_absent(step, self.problem.absent)
         dw[:, model.keep] = step
         gain = 0.5 * (float((step * (before + c)).sum()) + model.reduced.decrement(s.slope))
         gain += self.problem.penalty(s.w, lam) - self.problem.penalty(s.w + dw, lam)
-        return ModelStep(dw, model.reduced.free_step(s.slope, step), gain + target)
+        free = model.reduced.free_step(s.slope, step)
+        hold_absent(free, self.problem.absent)
+        return ModelStep(dw, free, gain + target)
 
 
 def _between(f, far, t):

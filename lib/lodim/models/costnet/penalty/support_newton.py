@@ -15,6 +15,7 @@ from lodim.engine.blocks import row_spans
 from lodim.engine.spans import each_tile, sum_tiles
 from lodim.engine.tiles import TILE, of_rows
 from lodim.models.costnet.penalty import passes
+from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.penalty.prox import subtract_penalty_curvature
 
 MOST_PRODUCTS = 100  # of a step
@@ -98,6 +99,7 @@ class SupportNewton:
         at = np.r_[np.full(F, True), keep[self._known.keep]]
         found, products = conjugate_gradients(product, gradient, lambda v: precondition(v, at))
         self._known.good = products <= MANY_PRODUCTS
+        hold_absent(found, p.absent)
         dw = np.zeros_like(s.w)
         dw[:, keep] = found[:, F:]
         return dw, found[:, :F]
