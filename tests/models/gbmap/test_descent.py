@@ -203,6 +203,17 @@ def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
     assert ("Newton's method" in words) == (not extra) and ("L-BFGS" in words) == bool(extra)
 
 
+def test_the_summary_names_the_optimizer_of_all_rows_that_were_there(tmp_path):
+    rng = np.random.default_rng(0)
+    df = dict(zip("xy", rng.standard_normal((2, 4100)), strict=True))
+    weights = (np.arange(4100) < 300).astype(float)  # few rows count, and all are passed over
+    fit = ld.gbmap("y ~ x", df, m=1, lambda_=0.1, weights=weights)
+    assert fit.n == 300
+    fit.save(tmp_path / "few.lodim")
+    for one in (fit, ld.load(tmp_path / "few.lodim")):
+        assert "Optimizer: L-BFGS," in str(one.summary())
+
+
 def test_many_rows_keep_the_loop_that_shares_passes_among_threads():
     many = objective(SQUARED, n=5000)[0]
     assert many.compiled_loop is None

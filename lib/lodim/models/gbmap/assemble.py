@@ -119,6 +119,8 @@ def _check_rest(learners, state, n_scores, levels):
     log = dict.fromkeys(("objective", "grad_norm"), forms.real(M))
     log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole(M))
     log |= {"deviance": forms.squares(M, nan=True), "converged": forms.flags(M)}
+    if "newton" in state["log"]:  # which older files lack
+        log["newton"] = forms.flags(M)
     effects = dict.fromkeys(("mean", "mean_abs"), average)
     effects["active"] = forms.real(M, least=0, most=1)
     reference = {

@@ -158,6 +158,7 @@ def _fit_few(state, few, stage, rng, warm_start):
         theta = state.rotation.expand(theta)
     columns = zip(*[logs[i] for i in few.turn], strict=True)
     log = {name: np.array(v, KINDS[name]) for name, v in zip(LOG, columns, strict=True)}
+    log["newton"] = np.ones(len(order), bool)
     return _learners(state, theta[few.turn], sign[few.turn], few.target, stage), log
 
 
@@ -246,6 +247,7 @@ def _minimize(objective, penalty, state, k, lead, stop):
         "n_iter": end.n_iter[best],
         "converged": end.converged[best] or not gains,
         "n_eval": lead.n_eval + end.n_eval + (lead.null_value is None),
+        "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}
     loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
     return (end.theta if gains else null)[[best]], sign[best], entry, loser

@@ -27,7 +27,8 @@ class GbmapFit(Fit):
         On standardized features.
     log : dict of arrays (M,)
         For each learner: objective, deviance after its boost (before a joint refit), grad_norm,
-        n_iter, n_eval, converged; of many rows resolution, by which ten further steps promised to
+        n_iter, n_eval, converged, newton (by Newton's method, else L-BFGS; older files do not say);
+        of many rows resolution, by which ten further steps promised to
         lower the objective at most.
     effects : Effects
         Averages of the local coefficients over the training rows.

@@ -9,8 +9,6 @@ from lodim.text import ranges
 
 MOST_FEATURES = 20  # rows of the effects' table
 
-NEWTON = "Newton's method"
-
 
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
@@ -128,9 +126,8 @@ def _notes(fit):
         ended = "all boosts ended"
     elif failed:
         ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
-    newton = fit.settings.by_newton(fit.n, len(fit.design.names))
     notes = [
-        f"Optimizer: {NEWTON if newton else 'L-BFGS'}, {ended}; "
+        f"Optimizer: {_optimizer(fit)}{ended}; "
         f"{int(log['n_eval'].sum())} passes over the data, "
         f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
@@ -149,6 +146,13 @@ def _notes(fit):
             f"Active in all rows or none (linear or constant on the data): boosts {linear}."
         )
     return tuple(notes)
+
+
+def _optimizer(fit):
+    """What has fitted the boosts, as text; none of older files, which do not say it."""
+    if "newton" not in fit.log:
+        return ""
+    return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 
 def _boosts(fit, some):

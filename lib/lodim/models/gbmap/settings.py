@@ -106,11 +106,6 @@ class Settings:
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
-    def by_newton(self, n, p):
-        """Whether boosts of n rows and p columns are few and narrow enough for Newton's method."""
-        smooth = self.softplus and self.l1_ratio == 0.0
-        return smooth and n <= BLOCK and not is_wide(n, p) and self.engine != "cuda"
-
     def resolves(self, exact):
         """Whether a boost ends where the rows no longer tell what is left to gain.
 
