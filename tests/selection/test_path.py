@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim.fitting.spec import ModelSpec
 
 TIGHT = {"tol": 1e-9, "ftol": 1e-14, "max_iter": 3000}
 
@@ -109,6 +110,20 @@ def test_each_fit_meets_its_penalty(df, path):
 def test_given_lambdas_are_sorted(df):
     one = ld.path(ld.gbmap, f"y ~ {FORMULA}", df, m=1, lambdas=[0.01, 1.0, 0.1])
     np.testing.assert_array_equal(one.lambdas, [1.0, 0.1, 0.01])
+
+
+def test_a_penalty_that_is_given_twice_is_fitted_once(df, monkeypatch):
+    lambdas, fitted = [0.1, 1.0, 0.1, np.float64(1.0)], []
+    run = ModelSpec.run
+    monkeypatch.setattr(
+        ModelSpec, "run", lambda self, *a, **k: fitted.append(self.name) or run(self, *a, **k)
+    )
+    for name, more in (("gbmap", {"m": 1}), ("costnet", {}), ("ripr", {"max_dim": 1})):
+        fitted.clear()
+        assert ld.path(getattr(ld, name), "y ~ a", df, lambdas=lambdas, **more).lambdas.size == 2
+        assert fitted == [name] * 2
+    cv = ld.cv(ld.gbmap, "y ~ a", df, grid={"lambda_": lambdas, "m": [1, 2, 1]}, folds=3)
+    assert len(cv.frame) == 4
 
 
 def test_stages_by_default(df):

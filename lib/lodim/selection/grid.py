@@ -44,7 +44,7 @@ def _plain(values):
 
 
 def values_of(name, values, spec):
-    """Values of a setting, in order where that means something; one by itself is a value too."""
+    """Values of a setting, in order and once where that means something; one alone is a value."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
     elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
@@ -52,7 +52,9 @@ def values_of(name, values, spec):
     if not len(values):
         raise ArgumentError(f"the grid has no value for {name!r}")
     _check_values(name, values, spec)
-    return ordered(values, name in spec.penalties) if name in _sorted_names(spec) else list(values)
+    if name not in _sorted_names(spec):
+        return list(values)
+    return ordered(dict.fromkeys(values), name in spec.penalties)
 
 
 def _sorted_names(spec):

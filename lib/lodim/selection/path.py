@@ -65,7 +65,7 @@ def path(
         Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; by
         default 1e-6 (1e-9 for lambda_w of proset).
     lambdas : array, optional
-        Penalties to use instead.
+        Penalties to use instead, each once.
     penalty : str, optional
         Which penalty to walk along, where the model has several: by default the first, such as
         `lambda_v` of proset.
@@ -132,8 +132,11 @@ def _check_others(problem, varied):
 
 
 def _settings_along(problem, penalty, lambdas):
-    """The settings with each penalty, largest first; refused, before a fit, where one is none."""
-    decreasing = np.sort(sizes("lambdas", lambdas))[::-1].tolist()
+    """The settings with each penalty, largest first; refused, before a fit, where one is none.
+
+    A value that is given twice is one.
+    """
+    decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
     except ArgumentError as error:
