@@ -3,8 +3,10 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import lodim as ld
 from lodim.errors import DataError
 from lodim.sources.read import read_source
 from lodim.sources.source import PART
@@ -113,3 +115,36 @@ def test_no_rows_and_two_columns_of_one_name(tmp_path):
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["x", "x"])
     with pytest.raises(DataError, match="the Dataset has two columns called 'x'"):
         read_source(ds.dataset(twice))
+
+
+def test_categories_of_numbers_are_those_of_the_files_given_by_path(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"whole": pd.Categorical(rng.choice([10, 2, 33, 7], 400))})
+    frame["flag"] = pd.Categorical(rng.random(400) < 0.4)
+    frame["some"] = pd.Categorical(rng.choice([3, 1], 400))
+    frame["gaps"] = frame["whole"].where(rng.random(400) < 0.9)
+    frame["number"], frame["y"] = rng.choice([10, 2, 33], 400), rng.normal(size=400)
+    frame[:200].to_parquet(tmp_path / "a.parquet", row_group_size=70)
+    rest = frame[200:].assign(some=frame["some"].astype(int))
+    rest[rest["whole"] != 2].to_parquet(tmp_path / "b.parquet")
+    dataset = ds.dataset(tmp_path)
+    formula = "y ~ whole + flag + some + gaps + number"
+    fits = [ld.glm(formula, data) for data in (str(tmp_path), dataset)]
+    assert "whole[7]" in fits[0].design.names and "some" in fits[0].design.names
+    assert fits[0].design.names == fits[1].design.names
+    assert fits[0].coef().equals(fits[1].coef())
+    assert ld.glm("whole ~ y", dataset).levels == (2, 7, 10, 33)
+    some = dataset.filter(ds.field("whole") > 5)
+    assert ld.glm("whole ~ y", some).levels == (7, 10, 33)
+    read = fits[1].augment(dataset)
+    assert read["whole"].to_pylist() == dataset.to_table()["whole"].to_pylist()
+    assert fits[1].predict(dataset).equals(fits[1].predict(pickle.loads(pickle.dumps(dataset))))
+
+
+def test_an_order_of_numbers_in_a_dataset_is_said(tmp_path):
+    stage = pd.Categorical([3, 1, 2, 1], categories=[3, 1, 2], ordered=True)
+    pd.DataFrame({"stage": stage, "y": [1.0, 2.0, 3.0, 5.0]}).to_parquet(tmp_path / "a.parquet")
+    with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+        names = ld.glm("y ~ stage", ds.dataset(tmp_path)).design.names
+    with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+        assert names == ld.glm("y ~ stage", str(tmp_path)).design.names

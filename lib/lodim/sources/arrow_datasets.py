@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lodim.errors import DataError
+from lodim.sources.categories import gather_levels
 from lodim.sources.files import FileState, reading, short_name
-from lodim.sources.parquet_files import BUFFER
+from lodim.sources.parquet_files import BUFFER, as_written
 from lodim.sources.schemas import arrow, check_names
 from lodim.sources.source import PART, Chunk, Piece, Source
 from lodim.sources.table_files import place_of, runs
@@ -22,6 +23,7 @@ class FragmentPiece(Piece):
     n : number of rows; None where rows are filtered, or the file does not say
     file : None of a fragment in memory; schema : of the dataset
     filter : expression that rows must meet, or None
+    levels : an Array of the dictionary type of each column of categories that `schema` has not
     """
 
     place: str
@@ -30,16 +32,22 @@ class FragmentPiece(Piece):
     fragment: Any
     schema: Any
     filter: Any
+    levels: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
         """Its rows in order, in chunks of these columns."""
-        pa, position = arrow(), 0
+        position = 0
+        for table in self.tables(names):
+            yield Chunk(_with_levels(table, self.levels), position, self.place)
+            position += table.num_rows
+
+    def tables(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows as pyarrow Tables of at most PART rows, with the types of `schema`."""
+        pa = arrow()
         with _reading(self.file):
             for batch in self._scanner(list(names)).to_batches():
                 for start in range(0, batch.num_rows, PART):
-                    table = pa.Table.from_batches([batch.slice(start, PART)])
-                    yield Chunk(table, position, self.place)
-                    position += table.num_rows
+                    yield pa.Table.from_batches([batch.slice(start, PART)])
 
     def _scanner(self, names: list[str]) -> Any:
         """What reads the columns, a Parquet file little by little."""
@@ -79,13 +87,15 @@ def read_dataset(dataset: Any) -> Source:
     if rows is not None:  # pyarrow gives the fragments of a dataset without a filter alone
         dataset = dataset.replace_schema(dataset.schema)
         dataset._scan_options = {}
+    fragments = list(dataset.get_fragments())
     pieces = tuple(
         piece
-        for k, fragment in enumerate(dataset.get_fragments())
+        for k, fragment in enumerate(fragments)
         for piece in _pieces(fragment, f"fragment {k + 1}", dataset.schema, rows)
     )
     if not sum(1 if piece.n is None else piece.n for piece in pieces):
         raise DataError("the Dataset has no rows")
+    pieces = _with_categories(pieces, _categories(fragments, dataset.schema))
     files = {piece.file: None for piece in pieces if piece.file}
     return Source(tuple(dataset.schema.names), pieces, "pyarrow", tuple(files))
 
@@ -98,14 +108,65 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
         file = FileState.of_name(path, None if local else fragment.filesystem)
         place = short_name(path)
     if not _is_parquet(fragment):
-        yield FragmentPiece(place, None, file, fragment, schema, rows)
+        yield FragmentPiece(place, None, file, fragment, schema, rows, {})
         return
     with _reading(file):
         groups = [(group.id, group.num_rows) for group in fragment.row_groups]
     for first, last, n in runs([count for _, count in groups]):
         some = fragment.subset(row_group_ids=[id for id, _ in groups[first : last + 1]])
         where = place_of(place, "row group", groups[first][0], groups[last][0])
-        yield FragmentPiece(where, n if rows is None else None, file, some, schema, rows)
+        yield FragmentPiece(where, n if rows is None else None, file, some, schema, rows, {})
+
+
+def _categories(fragments: Sequence[Any], schema: Any) -> Any:
+    """Fields of the columns that all files have as categories where `schema` has their values.
+
+    Parquet has no more of categories of numbers, flags and dates; see `as_written`.
+    """
+    pa, in_files = arrow(), []
+    for fragment in fragments:
+        if not _is_parquet(fragment):
+            return pa.schema([])
+        now = fragment.physical_schema
+        written = as_written(now, fragment.metadata.metadata or {})
+        in_files.append({(f.name, f.type) for f in written if f.type != now.field(f.name).type})
+    kinds = dict(set.intersection(*in_files)) if in_files else {}
+    kept = [n for n in schema.names if n in kinds and schema.field(n).type == kinds[n].value_type]
+    return pa.schema([(name, kinds[name]) for name in kept])
+
+
+def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
+    """The pieces with the levels of columns of categories over all of them."""
+    if not categories.names:
+        return pieces
+    pa, found = arrow(), gather_levels(pieces, categories)
+    levels = {}
+    for field in categories:
+        of_type = pa.array(found[field.name], field.type.value_type)
+        codes = pa.array([], pa.int32())
+        levels[field.name] = pa.DictionaryArray.from_arrays(
+            codes, of_type, ordered=field.type.ordered
+        )
+    return tuple(replace(piece, levels=levels) for piece in pieces)
+
+
+def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
+    """The table with columns of categories coded by their levels."""
+    if not levels:
+        return table
+    import pyarrow.compute as compute
+
+    for i, name in enumerate(table.column_names):
+        if name in levels:
+            known = levels[name]
+            column = table[name].combine_chunks()
+            coded = arrow().DictionaryArray.from_arrays(
+                compute.index_in(column, known.dictionary),
+                known.dictionary,
+                ordered=known.type.ordered,
+            )
+            table = table.set_column(i, name, coded)
+    return table
 
 
 def _is_parquet(fragment: Any) -> bool:

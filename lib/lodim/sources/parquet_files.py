@@ -41,10 +41,10 @@ def _outline(file: FileState) -> tuple[Any, list[int]]:
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
-        return _as_written(opened.schema_arrow, footer.metadata or {}), counts
+        return as_written(opened.schema_arrow, footer.metadata or {}), counts
 
 
-def _as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
+def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
     """The schema with the categories that were written, of numbers too.
 
     Parquet has the values of categories, and pyarrow makes categories of texts alone again; the
