@@ -60,7 +60,7 @@ def summary(comparison):
     )  # fmt: skip
     header = (
         ("Response", phrases.modelled(task)),
-        ("No. observations", str(task.batch.n)),
+        ("No. observations", str(task.batch.n_positive)),
         ("Family", task.family.name),
         ("Rows dropped (NA)", str(task.design.n_dropped)),
         ("Loss", task.family.loss),
@@ -96,8 +96,8 @@ def _lines(comparison):
     task = comparison._task
     dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
     return [
-        f"Rows: {task.batch.n}{dropped}, held out in {_n_folds(task)} folds{_of_groups(task)}; "
-        f"loss: {task.family.loss}",
+        f"Rows: {task.batch.n_positive}{dropped}, held out in {_n_folds(task)} folds"
+        f"{_of_groups(task)}; loss: {task.family.loss}",
         sentence(comparison),
         *_failures(comparison),
         *_remarks(comparison),

@@ -40,7 +40,7 @@ class Design:
     mean, scale : (p,) float64; X = (raw - mean) / scale. In a constant feature X is 0 always,
         also in new data: nothing could be learnt of it
     constant : names of the constant features
-    n_dropped : rows left out for missing values
+    n_dropped : rows left out for missing values, but for those of weight zero
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
@@ -195,7 +195,7 @@ class Design:
             mean=mean,
             scale=scale,
             constant=tuple(itertools.compress(names, flat)),
-            n_dropped=len(rows.index) - len(rows.rows),
+            n_dropped=rows.n_dropped,
             weights=weights if isinstance(weights, str) else None,
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
@@ -268,7 +268,7 @@ class Design:
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
-        table, rows, _ = read
+        table, rows, *_ = read
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
         inputs = inputs.cut(rows) if part else inputs.at(rows)
         table.positive_weight = inputs.positive_weight if part else None

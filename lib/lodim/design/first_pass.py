@@ -197,7 +197,7 @@ def _rows_of(found, first, source, labels, beside):
     frame = frame_of(found.beside, labels)
     inputs = RowInputs.read(frame, *(_without_labels(value, found.n) for value in beside))
     flags = found.flags
-    rows, n_incomplete = complete_rows(flags, inputs.weights, first.missing, learning=True)
+    rows, *numbers = complete_rows(flags, inputs.weights, first.missing, learning=True)
     inputs = inputs.at(rows)
     complete = frozenset(name for name, count in flags.columns.items() if not count)
     table = Table(
@@ -214,7 +214,7 @@ def _rows_of(found, first, source, labels, beside):
     known = parts.merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
     places = Places(source, tuple(first.starts))
     stretches = SourceParts(places, replace(table, columns={}), found.n, known)
-    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), n_incomplete, True)
+    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
 
 
 def _without_labels(value, n):

@@ -240,9 +240,9 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
     Returns
     -------
-    Table, rows, n_incomplete
-        `rows` are positions, (n,) int64; in the table they are empty where all are of use.
-        `n_incomplete` rows of weight above zero miss features alone.
+    Table, rows, n_dropped, n_incomplete
+        `rows` are positions, (n,) int64; in the table they are empty where all are of use. The
+        numbers are those of `complete_rows`.
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -250,11 +250,11 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
         if name in (known or ()):
             read[name] = columns.without_levels(read[name], *known[name])
     flags = flag_missing(read, answers, inputs, missing, frame.index)
-    rows, incomplete = complete_rows(flags, inputs.weights, missing, learning)
+    rows, *numbers = complete_rows(flags, inputs.weights, missing, learning)
     used = read_only(ALL if len(rows) == n else rows)
     complete = frozenset(name for name in read if not flags.columns[name])
     table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
-    return table, rows, incomplete
+    return table, rows, *numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,14 +290,23 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Positions of the rows of use, (n,) int64; the number of those that miss features alone."""
-    gaps, bad = flags.gaps, flags.bad
-    counted = ~bad if weights is None else ~bad & (weights > 0)
-    incomplete, drop = int((gaps & counted).sum()), missing == "drop"
-    rows = np.flatnonzero(~(bad | gaps) if drop else ~bad)
+    """Which rows are of use.
+
+    Returns
+    -------
+    rows, n_dropped, n_incomplete
+        Positions of the rows of use, (n,) int64; the number of others, and of rows that miss
+        features alone: rows of weight zero are among neither, as they count nowhere.
+    """
+    gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
+    of_use = ~(bad | gaps) if drop else ~bad
+    rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
+    if weights is not None:  # a row without a weight is dropped for that
+        out, incomplete = out & (weights != 0), incomplete & (weights > 0)
+    n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
     if learning and not len(rows):
-        _raise_no_rows(len(bad), flags.columns | flags.inputs, incomplete and drop)
-    return rows, incomplete
+        _raise_no_rows(len(bad), flags.columns | flags.inputs, n_incomplete and drop)
+    return rows, n_dropped, n_incomplete
 
 
 def _flag(column, bad, index):

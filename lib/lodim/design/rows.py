@@ -17,7 +17,7 @@ class Rows:
 
     inputs : of the complete rows; table : their answers, at least; parts : all of their columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
-    n_incomplete : as in a Design
+    n_dropped, n_incomplete : as in a Design
     streamed : whether the parts are read anew in each pass
     """
 
@@ -26,6 +26,7 @@ class Rows:
     parts: object
     rows: np.ndarray
     index: pd.Index
+    n_dropped: int
     n_incomplete: int
     streamed: bool = False
 
@@ -43,8 +44,8 @@ def read_rows(frame, wanted, answers, beside, missing):
     """
     inputs = RowInputs.read(frame, *beside)
     read = read_complete(frame, list(wanted.names), answers, inputs, missing, learning=True)
-    table, rows, n_incomplete = read
+    table, rows, *numbers = read
     inputs = inputs.at(rows)
     table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
     table.weight_unit = weight_unit(inputs.weights)
-    return Rows(inputs, table, TableParts(table), rows, frame.index, n_incomplete)
+    return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)

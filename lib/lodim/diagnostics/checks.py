@@ -1,13 +1,14 @@
 """The checks of a fit: which there are, what each needs, and the way from data to findings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lodim.design import columns
-from lodim.design.batch import Batch, subset
+from lodim.design.batch import Batch, counted, subset
 from lodim.design.design import Design
+from lodim.design.response import RowInputs
 from lodim.diagnostics import of_answers, of_features, of_fit
 from lodim.diagnostics.findings import Checks
 from lodim.engine import tiles
@@ -46,6 +47,7 @@ class Subject:
     fit : Fit
     design : Design, of all features where the data have them, else of those that the fit reads
     data : the frame, or None
+    counted : positions of the rows of `data` but for those of weight zero
     rows : Batch of the rows by `design`, without the response
     read : Batch of the rows by the design of the features that the fit reads
     answered : Batch of the rows whose response is known, or None
@@ -56,6 +58,7 @@ class Subject:
     fit: Any
     design: Design
     data: Any = None
+    counted: np.ndarray | None = None
     rows: Batch | None = None
     read: Batch | None = None
     answered: Batch | None = None
@@ -113,24 +116,36 @@ def _subject(fit, data, offset):
     design = fit.design if set(fit.design.features) <= names else fit._reader
     own = None if design.response is None else _known(fit, data, offset)
     every = design.apply(data, offset=offset, new_levels="missing")
-    rows = _counted(every)
+    weights = _weights(fit, data)
+    every = _weighted(every, weights)
+    rows = counted(every)
     if rows.n == 0:
         raise DataError("no complete row to check")
     read = rows
     if design is not fit._reader:
-        read = _counted(fit._reader.apply(data, offset=offset, new_levels="missing"))
+        read = fit._reader.apply(data, offset=offset, new_levels="missing")
+        read = counted(_weighted(read, weights))
     answered, score = (None, None) if own is None else own
     among = every if answered is None else design.apply(
         data, offset=offset, response=True, new_levels="missing"
     )  # fmt: skip
     training = _is_training(fit, design, among)
-    return Subject(fit, design, data, rows, read, answered, score, training)
+    in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights)
+    return Subject(fit, design, data, in_all, rows, read, answered, score, training)
 
 
-def _counted(batch):
-    """The rows of weight above zero."""
-    at = batch.positive_weight
-    return batch if len(at) == batch.n else subset(batch, at)
+def _weights(fit, data):
+    """Weights of all rows, (N,), NaN where missing; None where the data have none."""
+    frame, name = columns.read_frame(data), fit.design.weights
+    return RowInputs.read(frame, name if name in frame.names else None, None).weights
+
+
+def _weighted(batch, weights):
+    """The rows of a batch that have a weight, with it."""
+    if weights is None:
+        return batch
+    own = weights[batch.rows]
+    return subset(replace(batch, weights=own), np.flatnonzero(~np.isnan(own)))
 
 
 def _known(fit, data, offset):
@@ -138,16 +153,13 @@ def _known(fit, data, offset):
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
-    batch, score = fit._answered(_counted(batch))
+    batch, score = fit._answered(counted(batch))
     return (batch, score) if batch.n else None
 
 
 def _is_training(fit, design, batch):
     """Whether rows are those of training: as many, and features of mean zero, as they made them."""
-    if fit.n not in (
-        batch.n,
-        len(batch.positive_weight),
-    ):  # models count rows of weight zero or not
+    if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:
         return True  # an array of weights is not known: as many rows are taken for the same

@@ -146,8 +146,7 @@ def extrapolation(subject):
                 tuple(rows),
             )
         )  # fmt: skip
-    everywhere = np.arange(len(batch.index))
-    for name, levels, counts in _level_counts(design, subject.data, everywhere):
+    for name, levels, counts in _level_counts(design, subject.data, subject.counted):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
             found.append(

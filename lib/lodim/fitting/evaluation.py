@@ -33,7 +33,7 @@ class Evaluation:
     """Sums over rows of what evaluate() shows.
 
     family : of the fit
-    n, weight : number of rows, and the sum of their weights
+    n, weight : number of rows of weight above zero, and the sum of their weights
     totals : weighted sum of each loss, by its name
     classes : (K, 2) weight of the rows of each class, and of those classified rightly; None of
         numbers
@@ -77,7 +77,7 @@ class Evaluation:
             nulls = (_null_of(family, *known),)
         return cls(
             family=family,
-            n=len(y),
+            n=int(at.sum()),
             weight=float(weights.sum()),
             totals={name: float(weights @ values) for name, values in losses.items()},
             classes=classes,

@@ -307,10 +307,10 @@ class Fit(Checked, WrittenOut):
         Returns
         -------
         DataFrame
-            One row. n; deviance, the mean over rows; dev_ratio (R2 of a numeric response), beside
-            the model that predicts the mean, or the class shares, of `data`: NaN where its response
-            does not vary. For classes also accuracy (where k classes are the most probable, 1/k of
-            a row is right) and log_loss.
+            One row. n, rows of weight above zero; deviance, the mean over rows; dev_ratio (R2 of a
+            numeric response), beside the model that predicts the mean, or the class shares, of
+            `data`: NaN where its response does not vary. For classes also accuracy (where k classes
+            are the most probable, 1/k of a row is right) and log_loss.
 
         Raises
         ------
@@ -344,7 +344,7 @@ class Fit(Checked, WrittenOut):
         varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
         deviance = means.pop("deviance")
         ratio = share_explained(deviance, null, square, varies)
-        row = {"n": batch.n, "deviance": deviance, "dev_ratio": ratio}
+        row = {"n": batch.n_positive, "deviance": deviance, "dev_ratio": ratio}
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):

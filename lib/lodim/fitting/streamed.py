@@ -292,9 +292,8 @@ def evaluation(fit, source, offset):
         total = part if total is None else total + part
     offsets.check_all_used()
     if total is None or total.n == 0:
-        raise DataError("no complete row to evaluate")
-    if total.weight == 0:
-        raise DataError("no row to evaluate has a weight above zero")
+        weighted = "" if design.weights is None else " with a weight above zero"
+        raise DataError(f"no complete row{weighted} to evaluate")
     return total
 
 

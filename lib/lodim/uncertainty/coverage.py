@@ -37,7 +37,7 @@ def groups_of(data, by, batch):
 
 def measured(covered, size, weight, name):
     """Coverage of some rows with its error, and their mean size, a dict."""
-    n, total = len(covered), weight.sum()
+    n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, name), np.nan)
     p, rows = weight @ covered / total, total**2 / (weight @ weight)  # rows of equal weight
