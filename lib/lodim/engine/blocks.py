@@ -33,12 +33,7 @@ LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, la
 
 
 def place(X, engine, large=None):
-    """Tiles X where their passes will run: X itself, also on workers, or its DeviceTiles.
-
-    "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
-    numba's CUDA target is installed, a GPU is usable and X fits its memory; it looks in this order,
-    so that small data import nothing.
-    """
+    """Tiles X where their passes will run: X itself, also on workers, or its DeviceTiles."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -46,15 +41,24 @@ def place(X, engine, large=None):
                 "cluster: use engine='auto' or 'cpu'"
             )
         return X
+    cuda = device_for(X, engine, large)
+    return X if cuda is None else cuda.DeviceTiles.from_tiles(np.asarray(X))
+
+
+def device_for(X, engine, large=None):
+    """The module that puts tiles on a GPU, by their shape and type; None where they stay here.
+
+    "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
+    numba's CUDA target is installed, a GPU is usable and X fits its memory; it looks in this order,
+    so that small data import nothing.
+    """
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
-        return X
+        return None
     problem, cuda = _device(X)
-    if problem is None:
-        return cuda.DeviceTiles.from_tiles(np.asarray(X))
-    if engine == "auto":
-        return X
-    raise problem
+    if problem is not None and engine != "auto":
+        raise problem
+    return cuda
 
 
 def _device(X):

@@ -13,8 +13,12 @@ import pandas as pd
 from lodim.design import columns, factors, frames
 from lodim.design.batch import Batch
 from lodim.design.design import columns_read
+from lodim.design.features import Features
 from lodim.design.in_place import columns_in_place
+from lodim.design.parts import TableParts
+from lodim.design.response import RowInputs, read_complete
 from lodim.design.scratch import fits_memory, free_memory
+from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
 from lodim.fitting.spec import SCRATCH, Needs, prepare, spec_of
@@ -196,24 +200,25 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = spec.needs(problem, rows) if spec.needs else None
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
-    lies = source is None and folder is None and rows == n and _lies(spec, design, data, n)
+    in_place = source is None and folder is None and rows == n
+    in_place = in_place and _reads_in_place(problem, data, n, arguments)
     workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"What {spec.name} itself takes beside the features is not in it.",)
     if source is not None and rows > PART and not (spec.streams or fits):
         notes = (*notes, f"{spec.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
         notes = (*notes, "Rows are those that are complete, by their share of what was looked at.")
-    if tiles > free and not (workers or lies):
+    if tiles > free and not (workers or in_place):
         notes = (*notes, "There is too little room for the features.")
     return Estimate(
         model=spec.name,
         rows=rows,
         columns=p,
         tile_bytes=tiles,
-        in_place=lies,
+        in_place=in_place,
         scratch=scratch,
         free_bytes=int(min(free, 2**62)),
-        memory_bytes=beside + (tiles if scratch is None and not (workers or lies) else 0),
+        memory_bytes=beside + (tiles if scratch is None and not (workers or in_place) else 0),
         source_passes=None if source is None else _source_passes(problem, rows),
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
         tile_passes=needs.passes if needs else None,
@@ -296,13 +301,26 @@ def _first_rows(source, names, only_first):
     return found
 
 
-def _lies(spec, design, data, n):
-    """Whether a fit reads the features of all n rows of a frame in its columns."""
-    if not spec.in_place or any(fill.n_missing for fill in design.fills):
+def _reads_in_place(problem, data, n, arguments):
+    """Whether a fit reads the features of all n rows of a frame in its columns.
+
+    It does not where reading a column copies it (read again it is elsewhere), where a row is
+    dropped, or on a GPU.
+    """
+    design = problem.design
+    if not problem.spec.in_place or problem.settings.engine == "cuda":
         return False
-    read = partial(columns.read_column, columns.read_frame(data))
-    found = columns_in_place(design.terms, read, n, design.dtype)
-    return found is not None and not any(np.isnan(x).any() for x in found)
+    frame = columns.read_frame(data)
+    found = columns_in_place(design.terms, partial(columns.read_column, frame), n, design.dtype)
+    X = np.broadcast_to(np.zeros((), design.dtype), (count(n), len(design.names), TILE))
+    if found is None or device_for(X, problem.settings.engine) is not None:
+        return False
+    inputs = RowInputs.read(frame, *(arguments.get(name) for name in OF_ROWS))
+    answers = factors.columns_of(design.response.key)
+    table, *_ = read_complete(frame, design.features, answers, inputs, design.missing)
+    again = Features(design.terms, design.fills, TableParts(table), design.missing)
+    again = again.in_place(design.dtype)
+    return again is not None and all(map(np.may_share_memory, found, again))
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
