@@ -327,9 +327,9 @@ def draw(table, path):
                 label = f"{label}, {dtype}: {by}^{slope:.2f}"
                 ax.loglog(part[by], part[what] * scale, mark, label=label)
         ax.set(xlabel=by, ylabel="seconds", title=("p = 25", "n = 100,000")[by == "p"])
-        ax.legend(
-            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2
-        )
+        if ax.lines:
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 2}
+            ax.legend(frameon=False, fontsize=8, **where)
         ax.spines[["top", "right"]].set_visible(False)
     fig.savefig(path, dpi=110)
 

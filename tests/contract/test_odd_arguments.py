@@ -1,5 +1,7 @@
 """Odd arguments and data, as the campaign of random frames has found them: refused in words."""
 
+import inspect
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import MODELS, contract_of
+from lodim.fitting.fit import Fit
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -428,3 +431,17 @@ def test_frames_of_any_kind(model):
         assert len(fit.predict(df[:0])) == len(fit.augment(df[:0])) == 0
     with pytest.raises(ld.DataError, match="no complete row"):
         fit.evaluate(df[:0])
+
+
+def test_methods_that_stand_in_other_files_have_the_names_of_their_class():
+    """In errors, and where a bound method is pickled."""
+    cars = ld.data("autompg")
+    fit = ld.costnet("mpg ~ weight + model_year", cars)
+    for name in ("at", "staged", "predict", "_at"):
+        with pytest.raises(TypeError, match=rf"^CostnetFit\.{name}\(\) got an unexpected"):
+            getattr(fit, name)(cars, None, nonsense=1)
+        assert pickle.loads(pickle.dumps(getattr(type(fit), name))) is getattr(type(fit), name)
+    assert pickle.loads(pickle.dumps(fit._at))(None, None).call == fit.call
+    for own in Fit.__subclasses__():
+        methods = {name: v for name, v in vars(own).items() if inspect.isfunction(v)}
+        assert all(v.__qualname__.endswith(f".{name}") for name, v in methods.items())

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from inspect import isfunction
 from os import PathLike
 from typing import Any
 
@@ -79,6 +80,8 @@ class Fit(Checked, WrittenOut):
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
+        for name, method in vars(cls).items():
+            _name_as_method(method, cls, name)
         for name in OF_KIND & set(vars(cls)):
             method = vars(cls)[name]
             setattr(cls, name, as_given(streaming(method) if name in OF_ROWS else method))
@@ -544,3 +547,11 @@ class Fit(Checked, WrittenOut):
 
     def _repr_html_(self):
         return self.summary().as_html()
+
+
+def _name_as_method(function, cls, name):
+    """Give a function of a module that a class has as a method the name that errors call it by."""
+    while isfunction(function) and "." not in function.__qualname__:
+        function.__module__, function.__name__ = cls.__module__, name
+        function.__qualname__ = f"{cls.__qualname__}.{name}"
+        function = getattr(function, "__wrapped__", None)
