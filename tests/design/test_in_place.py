@@ -16,7 +16,7 @@ N = SPAN_ROWS + 100
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """No frame of these is large."""
-    monkeypatch.setattr(in_place, "LEAST", 0)
+    monkeypatch.setattr(in_place, "MIN_BYTES", 0)
 
 
 def frame(dtype="float32", n=N, p=3, order="C"):
@@ -78,7 +78,7 @@ def test_others_are_copied(df, formula, dtype, more):
 def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
     df = frame()
     assert isinstance(learn(df, scratch=str(tmp_path))[1].X, np.ndarray)
-    monkeypatch.setattr(in_place, "LEAST", 3 * (N + 64) * 4)
+    monkeypatch.setattr(in_place, "MIN_BYTES", 3 * (N + 64) * 4)
     assert isinstance(learn(df)[1].X, np.ndarray)
 
 

@@ -103,7 +103,7 @@ def test_small_streamed_data_are_as_a_frame():
     X, y = frame(300, 3)
     data = pd.DataFrame(X, columns=list("abc")).assign(y=y, g=np.arange(300) // 10)
     problem = problem_of(ld.gbmap, X, y, EXACT)
-    assert not replace(problem.batch, streamed=True).in_place
+    assert not replace(problem.batch, streamed=True).out_of_core
     assert ld.cv(ld.gbmap, "y ~ a + b + c", data, groups="g", folds=3, **EXACT).frame.shape[0] == 1
 
 
@@ -143,7 +143,7 @@ def test_what_needs_all_rows_says_so(name, monkeypatch):
 
 def test_rows_that_fit_into_memory_are_taken_as_a_frame(problem):
     batch = in_memory("ripr", problem.batch)
-    assert problem.batch.in_place and not batch.in_place and batch.X is problem.batch.X
+    assert problem.batch.out_of_core and not batch.out_of_core and batch.X is problem.batch.X
 
 
 @pytest.mark.parametrize("model", [ld.ripr, ld.melm])

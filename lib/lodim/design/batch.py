@@ -26,7 +26,7 @@ class Batch:
     order : (n,) float64, by which rows follow each other; None without
     clusters : (n,) float64, codes of the clusters that rows belong to; None without
     groups : (n,) float64, codes of the groups that are held out as a whole; None without
-    streamed : whether X may be larger than memory; see `in_place`
+    streamed : whether X may be larger than memory; see `out_of_core`
     size : (p,), standard deviations of the features of the rows that they were learnt from: ones
         where these are standardized, or constant; None of new data
     """
@@ -78,7 +78,7 @@ class Batch:
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
     @property
-    def in_place(self):
+    def out_of_core(self):
         """Whether X must stay where it is: streamed, and more rows than a span holds."""
         return self.streamed and self.n > SPAN_ROWS
 

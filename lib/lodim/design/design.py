@@ -181,8 +181,8 @@ class Design:
         names = named["names"]
         remote = isinstance(parts, on_workers.WorkerParts)
         features = Features(terms, fills, parts, missing)
-        lying = features.in_place(dtype) if in_place and scratch is None else None
-        if not remote and lying is None:
+        in_frame = features.in_place(dtype) if in_place and scratch is None else None
+        if not remote and in_frame is None:
             X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
         found = features.moments(len(names), facts)
         mean, scale, size, flat = materialize.scaling(found, names, standardize)
@@ -209,8 +209,8 @@ class Design:
         )
         if remote:
             X, y, inputs = parts.tiles(design, inputs, weights, offset)
-        elif lying is not None:
-            X = features.tiles_in_place(lying, found, mean, scale, flat, dtype)
+        elif in_frame is not None:
+            X = features.tiles_in_place(in_frame, found, mean, scale, flat, dtype)
         else:
             features.write(X, mean, scale, flat)
         given = inputs.order, inputs.clusters, inputs.groups

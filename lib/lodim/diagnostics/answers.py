@@ -3,7 +3,7 @@
 import numpy as np
 
 SHARE = 0.25  # of the deviance that a single row makes
-LEAST = 40  # rows of which one can stand out, or be recalibrated
+MIN_ROWS = 40  # rows of which one can stand out, or be recalibrated
 GAIN = 0.02  # share of the deviance that a better calibration would take away
 LOST = 0.5  # share of what a fit explains that is not there in other rows
 ERRORS = 4.0  # standard errors that it is beyond

@@ -65,7 +65,7 @@ def _explained(subject, before):
     base = batch.offset_matrix(subject.score.shape[1])
     null = family.deviance(batch.y, family.null_score(batch.y, weight, base))
     total = weight @ null
-    if batch.n < answers.LEAST or not total > 0 or fit.family.name == "none":
+    if batch.n < answers.MIN_ROWS or not total > 0 or fit.family.name == "none":
         return None
     share = 1.0 - weight @ loss / total
     error = np.sqrt((weight**2) @ ((1.0 - share) * null - loss) ** 2) / total
@@ -81,8 +81,8 @@ def influence(subject):
         rows = [labels[k] for k in np.flatnonzero(np.nan_to_num(distance) > answers.COOK)]
         how = f"of Cook's distance above {answers.COOK:g}: without one the estimates move far."
     else:
-        if batch.n < answers.LEAST:
-            return f"fewer than {answers.LEAST} rows"
+        if batch.n < answers.MIN_ROWS:
+            return f"fewer than {answers.MIN_ROWS} rows"
         if fit.levels is not None and fit.dev_ratio > answers.NEARLY_ALL:
             return f"more than {100 * answers.NEARLY_ALL:.0f} % of the deviance is explained"
         loss = fit.family.deviance(batch.y, subject.score)
@@ -101,8 +101,8 @@ def influence(subject):
 def calibration(subject):
     """Whether probabilities, or means, are right on average wherever they are the same."""
     fit, batch = subject.fit, subject.answered
-    if batch.n < answers.LEAST:
-        return f"fewer than {answers.LEAST} rows"
+    if batch.n < answers.MIN_ROWS:
+        return f"fewer than {answers.MIN_ROWS} rows"
     if fit.levels is None:
         wrong = _numbers(fit, batch.y, subject.score)
     else:

@@ -12,14 +12,14 @@ from lodim.text import counted
 
 MOST_ROWS = 20_000  # whose columns are compared, evenly from first to last
 MOST_COLUMNS = 3000  # of which all pairs are compared
-LEAST = 20  # rows of which two columns are compared
+MIN_ROWS = 20  # rows of which two columns are compared
 
 
 def leak(subject):
     """Whether a feature nearly is the response."""
     batch, design = subject.answered, subject.fit._reader
-    if batch.n < LEAST:
-        return f"fewer than {LEAST} rows"
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
     at = _thinned(batch.n)
     X, y = subject.X(batch)[at], batch.y[at]
     levels = subject.fit.levels
@@ -59,8 +59,8 @@ def _pure_factors(design, X, code):
 def copies(subject):
     """Whether features of different columns are next to the same."""
     design, batch = subject.design, subject.rows
-    if batch.n < LEAST:
-        return f"fewer than {LEAST} rows"
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
     if len(design.names) > MOST_COLUMNS:
         return f"more than {MOST_COLUMNS:,} features"
     X = subject.X(batch)[_thinned(batch.n)]

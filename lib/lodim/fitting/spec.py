@@ -348,7 +348,7 @@ def in_memory(what, batch):
     Features that stay in place are taken as those of a frame, and from the workers of a cluster,
     where they fit into memory by the rule by which they are kept there; else an error is raised.
     """
-    if not batch.in_place:
+    if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]
     if fits_memory(n, p, batch.X.dtype):

@@ -160,7 +160,7 @@ def cv(
 
 def _splits(problem, folds, seed):
     """Training and held-out batches of the folds of a call, a sequence of pairs."""
-    if problem.batch.in_place:
+    if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
     batch = counted(problem.batch)
     fold = assign(batch, folds, problem.design.levels, seed)
@@ -169,7 +169,7 @@ def _splits(problem, folds, seed):
 
 def _held_out(batch, folds, groups, arguments):
     """What folds hold out as a whole, in words, or nothing."""
-    if batch.in_place:
+    if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
     if batch.units is None:

@@ -64,4 +64,4 @@ def test_another_precision_would_need_a_copy(rows):
     problem = problem_of(ld.proset, X, y, FEW | {"control": {"precision": "float32"}}, in_place)
     with pytest.raises(ld.ArgumentError, match="precision': 'float64'"):
         fit(problem)
-    assert replace(problem.batch, streamed=False).in_place is False
+    assert replace(problem.batch, streamed=False).out_of_core is False

@@ -95,7 +95,7 @@ class BatchState:
         """The ScoringRows of a Split: the tiles of X themselves, where nearly all rows are many."""
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
-            if len(i) > SPAN_ROWS and self.batch.in_place:
+            if len(i) > SPAN_ROWS and self.batch.out_of_core:
                 raise ArgumentError(
                     f"the features of streamed data are {X.dtype}, and proset would need a copy of "
                     f"them as {kind.__name__}: give control={{'precision': '{X.dtype}'}}, or "
