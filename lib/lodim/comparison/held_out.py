@@ -127,7 +127,7 @@ def _part(candidate, task, train, test):
     if candidate.kind == "peer":
         return _peer(candidate.label, task, train, test)
     fit = _fit(candidate, task, train)
-    return _answers(fit, task, test), fit._needs(), fit.converged
+    return _answers(fit, task, test), fit._complexity(), fit.converged
 
 
 def null_scores(task):

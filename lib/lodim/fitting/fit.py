@@ -195,7 +195,7 @@ class Fit(Checked, WrittenOut):
         if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
         batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
-        return self._spread(batch, *self._predict(batch, type))
+        return self._in_all_rows(batch, *self._predict(batch, type))
 
     def _predict(self, batch, type):
         """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
@@ -211,7 +211,7 @@ class Fit(Checked, WrittenOut):
         mean = self.family.mean(score)
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
-    def _spread(self, batch, values, names):
+    def _in_all_rows(self, batch, values, names):
         """Values of the complete rows, laid out over all rows of the data."""
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
@@ -283,12 +283,12 @@ class Fit(Checked, WrittenOut):
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
-            ".fitted": self._spread(batch, *self._predict(batch, "response")),
-            ".resid": self._spread(known, self.family.residual(known.y, score), ".resid"),
-            ".loss": self._spread(known, self.family.deviance(known.y, score), ".loss"),
+            ".fitted": self._in_all_rows(batch, *self._predict(batch, "response")),
+            ".resid": self._in_all_rows(known, self.family.residual(known.y, score), ".resid"),
+            ".loss": self._in_all_rows(known, self.family.deviance(known.y, score), ".loss"),
         }
         if self.levels is not None:
-            new[".class"] = self._spread(batch, *self._predict(batch, "class"))
+            new[".class"] = self._in_all_rows(batch, *self._predict(batch, "class"))
         if new[".fitted"].ndim == 2:
             fitted = new.pop(".fitted")
             new = {f".fitted[{k}]": fitted[k] for k in fitted} | new
@@ -487,7 +487,7 @@ class Fit(Checked, WrittenOut):
         return arguments
 
     @abstractmethod
-    def _needs(self) -> dict[str, Any]:
+    def _complexity(self) -> dict[str, Any]:
         """What the fit is made of: number of `features`, and where it has some of `parts`.
 
         With parts goes their noun, `part`; `price` is that of a model with prices.

@@ -128,10 +128,10 @@ class Conformal:
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
             values = np.column_stack([inside.astype(object), self._words(inside)])
-            return self.fit._spread(batch, values, [*self.fit.levels, ".set"])
+            return self.fit._in_all_rows(batch, values, [*self.fit.levels, ".set"])
         limits = self._limits(answers, level)
         shown = self.fit.family.mean(self.fit._score(batch))
-        return self.fit._spread(batch, np.column_stack([shown, *limits]), list(COLUMNS))
+        return self.fit._in_all_rows(batch, np.column_stack([shown, *limits]), list(COLUMNS))
 
     @as_given
     def coverage(

@@ -544,7 +544,7 @@ class CostnetFit(Fit):
                 arguments |= left | {"control": control}
         return arguments | changes
 
-    def _needs(self):
+    def _complexity(self):
         return {"features": self.df, "price": self.cost}
 
     @property

@@ -175,7 +175,7 @@ class GbmapFit(Fit):
         known = 0.0
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
-            known = self._spread(batch, batch.offset_matrix(1)[:, 0], values.name)
+            known = self._in_all_rows(batch, batch.offset_matrix(1)[:, 0], values.name)
         return (values - known).clip(*self.response_range) + known
 
     def _selected_features(self):
@@ -377,7 +377,7 @@ class GbmapFit(Fit):
 
     # What only gbmap has -----------------------------------------------------------------------
 
-    def _needs(self):
+    def _complexity(self):
         used = np.abs(self.estimates.w).max(axis=0, initial=0.0) > 0
         return {"features": int(used.sum()), "parts": len(self.estimates), "part": "learners"}
 

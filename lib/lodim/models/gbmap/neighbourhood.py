@@ -99,9 +99,9 @@ def neighbours(fit: Any, data: Any, k: int = 10) -> pd.Series | pd.DataFrame:
     batch, reference = fit._apply(data), fit._reference_rows(k)
     y = reference.y[reference.nearest(fit._embed(batch), k)[1]]
     if fit.levels is None:
-        return fit._spread(batch, y.mean(axis=1), fit.design.response.name)
+        return fit._in_all_rows(batch, y.mean(axis=1), fit.design.response.name)
     shares = np.stack([(y == c).mean(axis=1) for c in range(len(fit.levels))], axis=1)
-    return fit._spread(batch, shares, list(fit.levels))
+    return fit._in_all_rows(batch, shares, list(fit.levels))
 
 
 def drift(fit: Any, data: Any, k: int = 5, *, kind: str = "difference") -> pd.Series:
@@ -147,7 +147,7 @@ def drift(fit: Any, data: Any, k: int = 5, *, kind: str = "difference") -> pd.Se
     batch, reference, numeric = fit._apply(data), fit._reference_rows(k), fit.levels is None
     one_of("kind", kind, KINDS)
     values = drift_indicators(fit.estimates, reference, batch, k, numeric, fit._threads)
-    return fit._spread(batch, values[kind], ".drift")
+    return fit._in_all_rows(batch, values[kind], ".drift")
 
 
 def drift_threshold(

@@ -202,7 +202,7 @@ class GlmFit(Fit):
             limits = intervals.of_observation(self.family, score, error, level, df, self.dispersion)
             parts.append(limits)
             names += ["new_lower", "new_upper"]
-        return self._spread(batch, np.hstack(parts), names)
+        return self._in_all_rows(batch, np.hstack(parts), names)
 
     def tidy(self, level: float = LEVEL) -> pd.DataFrame:
         """A row a coefficient, in units of the data, with its inference.
@@ -456,7 +456,7 @@ class GlmFit(Fit):
         """Rows of weight above zero."""
         return self.log["n"]
 
-    def _needs(self):
+    def _complexity(self):
         return {"features": len(self._kept_terms) - 1}
 
     @property

@@ -423,7 +423,7 @@ class MelmFit(Fit):
         """Renyi's quadratic entropy of a view without classes (Eq. 1), None with classes."""
         return -float(self.estimates.potential[0, 0]) if self.levels is None else None
 
-    def _needs(self):
+    def _complexity(self):
         features = len(self.design.names) - len(self.design.constant)
         return {"features": features, "parts": len(self.axes), "part": "dimensions"}
 

@@ -165,7 +165,7 @@ class ProsetFit(Fit):
         else:
             return super().predict(data, type, offset=offset, new_levels=new_levels)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
-        return self._spread(batch, self._quantiles_of_rows(batch, at), names)
+        return self._in_all_rows(batch, self._quantiles_of_rows(batch, at), names)
 
     def _predict(self, batch, type):
         if type == "familiarity":
@@ -366,7 +366,7 @@ class ProsetFit(Fit):
 
     # What only proset has ----------------------------------------------------------------------
 
-    def _needs(self):
+    def _complexity(self):
         return {"features": self.df, "parts": len(self.estimates), "part": "prototypes"}
 
     @property
@@ -437,7 +437,7 @@ class ProsetFit(Fit):
             raise ArgumentError("density() needs a numeric response and loss='density'")
         batch, at = self.design.apply(data, offset=offset), numbers("at", at)
         values = np.column_stack([self._density(batch, y) for y in at])
-        return self._spread(batch, values, list(at))
+        return self._in_all_rows(batch, values, list(at))
 
     def shrink(self) -> "ProsetFit":
         """The same fit, which needs only the columns of its active features.

@@ -206,7 +206,7 @@ class RiprFit(Fit):
             frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
         else:
             frame = super().augment(data, offset=offset)
-        new = {f".{kind}": self._spread(batch, *self._predict(batch, kind)) for kind in kinds}
+        new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
         return pd.concat(
             [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
         )
@@ -271,7 +271,7 @@ class RiprFit(Fit):
         if self.levels is not None:
             code = np.where(np.isnan(value), -1, value).astype(int)
             value = np.column_stack([_by_code(self.levels, c) for c in code.T])
-        return self._spread(batch, value, self.view_names)
+        return self._in_all_rows(batch, value, self.view_names)
 
     def gains(self, data: Any) -> pd.Series:
         """Information gain of the label of each row: expected fall of the entropy of all others.
@@ -310,7 +310,7 @@ class RiprFit(Fit):
             raise ArgumentError("information gain is of classes")
         batch = self.design.apply(data)
         e = self.estimates
-        return self._spread(batch, information_gains(e, e.rows(batch)), "gain")
+        return self._in_all_rows(batch, information_gains(e, e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
         """A row a view: the share of the training rows that it serves, error, mass, dimension.
@@ -419,7 +419,7 @@ class RiprFit(Fit):
         """Training rows."""
         return self.record.n
 
-    def _needs(self):
+    def _complexity(self):
         return {"features": self.df, "parts": len(self.estimates), "part": "views"}
 
     @property

@@ -58,7 +58,7 @@ def familiarity(fit: Any, data: Any, *, quantile: bool = False, held_out: Any = 
     values = fit._familiarity(batch)
     if quantile:
         values = _share_below(_known_values(fit, held_out), values)
-    return fit._spread(batch, values, "familiarity")
+    return fit._in_all_rows(batch, values, "familiarity")
 
 
 def familiarity_quantile(fit, value):
