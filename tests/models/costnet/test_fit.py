@@ -6,6 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -713,3 +714,27 @@ def test_a_class_without_rows_is_as_improbable_far_out(lambda_):
     fit = ld.costnet("y ~ a + b + c + d", df, costs=costs, lambda_=lambda_, weights="weight")
     far = pd.DataFrame(3.0 * rng.standard_normal((500, 4)), columns=list("abcd"))
     assert fit.predict(far, "prob")["w"].max() < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["number", "class"])
+@pytest.mark.parametrize("apart", [1e-2, 1e-4, 1e-5])
+def test_free_columns_that_differ_by_little_say_what_they_differ_by(kind, apart):
+    rng = np.random.default_rng(3)
+    one, other, c, d = rng.standard_normal((4, 400))
+    score = other + 0.5 * c
+    if kind == "number":
+        y = score + 0.5 * rng.standard_normal(400)
+    else:
+        y = np.where(score + rng.logistic(size=400) > 0.0, "u", "v")
+    level = rng.choice(list("pqr"), 400)  # its columns are collinear, and share
+    df = pd.DataFrame({"y": y, "a": one, "b": one - apart * other, "c": c, "d": d, "level": level})
+    costs = {"a": 0.0, "b": 0.0, "level": 0.0, "c": 1.0, "d": 1.0}
+    fit = ld.costnet("y ~ .", df, costs=costs, rules=("group",))
+    X = np.column_stack([np.ones(400), one, other, c, level == "q", level == "r"]).astype(float)
+    if kind == "number":
+        least = sm.OLS(y, X).fit().ssr / 400
+    else:
+        least = sm.GLM(y == "v", X, family=sm.families.Binomial()).fit().deviance / 400
+    assert fit.null_deviance > 1.1 * least
+    assert fit.evaluate(df)["deviance"].item() <= least * 1.01  # d may be left out, levels too
+    assert fit.coef()[["a", "b", "c"]].abs().min() > 0.0

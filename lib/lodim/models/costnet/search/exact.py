@@ -84,13 +84,15 @@ def best_subset(search: Search, budget: float) -> SearchState:
     relaxation = Relaxation.from_gram(gram, target, null)
     if relaxation.vacuous:
         raise DataError("rules='exact' needs features of which none is a sum of others")
-    best, share, cuts = search.state(np.zeros(m, bool)), np.full(m, 0.5), []
+    best, share, cuts, seen = search.state(np.zeros(m, bool)), np.full(m, 0.5), [], set()
     for _ in range(MOST_CUTS):
         c, h = relaxation.cut(relaxation.solve(np.minimum(1.0, owns @ share)))
         cuts.append((c, owns.T @ h))
         least, used = _master(space, budget, cuts)
-        if least >= best.deviance - TOL * null:
+        # At a support that has its cut, eta is its deviance but for the solver's tolerance.
+        if used.tobytes() in seen or least >= best.deviance - TOL * null:
             return best
+        seen.add(used.tobytes())
         best, share = min(best, search.state(used), key=lambda s: s.deviance), used.astype(float)
     raise DataError(
         f"rules='exact' has proved nothing in {MOST_CUTS} rounds: lower the budget, or leave it to "

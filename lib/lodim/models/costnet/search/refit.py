@@ -11,8 +11,7 @@ from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
 
-RIDGE = 1e-9  # of least squares, in units of each column's variance: collinear columns share
-RIDGE_LIKELIHOOD = 1e-7  # of IRLS: ends separated classes near probabilities of 1 - 1e-7
+SEPARATED = 1e-7  # ridge of IRLS, times the scores' variance: separated classes end near 1 - 1e-7
 MAX_ITER = 50
 OTHERS = 0.4  # columns that a model lacks or has more, of those of a refit that starts from it
 SATURATED = 0.1  # share of the null deviance below which no other refit starts from a model
@@ -127,17 +126,30 @@ class Refits:
         return Quadratic.from_model(self.data, fit.intercept, on, fit.coef)
 
 
-def _ridge(gram, size):
-    """Ridge of each column, `size` of its variance, (r,)."""
-    diagonal = np.diag(gram)
-    return size * np.where(diagonal > 0.0, diagonal, 1.0)
+def _ridge(refits, on, size=0.0):
+    """Matrix (r, r) of a ridge that shrinks nothing that the rows tell.
+
+    It is `size` of the scores' variance, so that columns which differ by little keep what they
+    say together; and, of what determined columns leave open, the size of the coefficients in units
+    of standard deviations: collinear columns share.
+    """
+    gram = refits.at_null.gram[np.ix_(on, on)]
+    ridge = size * gram
+    if refits.rank(on) == len(on):
+        return ridge
+    variance, swept = np.diag(gram), gram.copy()
+    within = sweep.enter(swept, np.empty((len(on), 0)), variance, np.arange(len(on)))
+    null = np.zeros((len(on), len(on)))[:, ~within]  # combinations of columns that are zero
+    null[within], null[~within] = swept[np.ix_(within, ~within)], -np.eye((~within).sum())
+    sized = np.where(variance > 0.0, variance, 1.0)[:, None] * null
+    return ridge + sized @ np.linalg.solve(null.T @ sized, sized.T)
 
 
 def _least_squares(refits, on):
     """Intercept (K,), coefficients (r, K) and deviance by the Gram matrix of all columns."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
-    coef = np.linalg.solve(gram + np.diag(_ridge(gram, RIDGE)), target)
+    coef = np.linalg.solve(gram + _ridge(refits, on), target)
     gain = float((coef * (2.0 * target - gram @ coef)).sum())
     return null.intercept - at.mean[on] @ coef, coef, max(0.0, null.deviance - gain)
 
@@ -145,7 +157,8 @@ def _least_squares(refits, on):
 def _newton(refits, on, cold=False):
     """The same by Newton's method (IRLS) with step halving, from the null model if `cold`."""
     data, theta = refits.data, _start(refits, on, cold)
-    ridge = np.append(0.0, _ridge(refits.at_null.gram[np.ix_(on, on)], RIDGE_LIKELIHOOD))[:, None]
+    ridge = np.zeros((len(theta), len(theta)))  # none of the intercept
+    ridge[1:, 1:] = _ridge(refits, on, SEPARATED)
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
@@ -168,7 +181,7 @@ def _newton(refits, on, cold=False):
             break
         theta = theta + size * step
         value, slope, bend = there
-    return theta[0], theta[1:], 2.0 * value - float((ridge * theta * theta).sum())
+    return theta[0], theta[1:], 2.0 * value - float((theta * (ridge @ theta)).sum())
 
 
 def _start(refits, on, cold):
@@ -196,7 +209,7 @@ def _start(refits, on, cold):
         theta[0], theta[1 + mine] = fit.intercept, fit.coef[own]
         return theta
     gram = at.gram[np.ix_(on, on)]
-    coef = np.linalg.solve(gram + np.diag(_ridge(gram, RIDGE_LIKELIHOOD)), at.target[on])
+    coef = np.linalg.solve(gram + _ridge(refits, on, SEPARATED), at.target[on])
     return np.vstack([null - at.mean[on] @ coef, coef])
 
 
@@ -209,15 +222,16 @@ def _derivatives_at(data, on, theta, ridge):
     """Half the mean deviance at theta with its ridge, minus its gradient, and its Hessian."""
     value, slope, bend = data.sum(_derivatives, on, theta)
     # A constant added to the scores of all classes changes nothing: its curvature is given.
-    bend.flat[:: len(bend) + 1] += np.repeat(ridge[:, 0], theta.shape[1]) + 1e-12
+    bend += np.kron(ridge, np.eye(theta.shape[1]))
+    bend.flat[:: len(bend) + 1] += 1e-12
     hold_absent(slope.T, data.absent)
-    slope = slope - ridge * theta
+    slope = slope - ridge @ theta
     if data.absent.any():  # of a class without rows no coefficient is best: they stay as they are
         slope[:, data.absent] = 0.0
         fixed = np.tile(data.absent, len(theta))
         bend[fixed] = bend[:, fixed] = 0.0
         bend[fixed, fixed] = 1.0
-    return value + 0.5 * float((ridge * theta * theta).sum()), slope, bend
+    return value + 0.5 * float((theta * (ridge @ theta)).sum()), slope, bend
 
 
 def _derivatives(data, on, theta):

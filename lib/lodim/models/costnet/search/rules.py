@@ -16,7 +16,9 @@ from lodim.models.costnet.search.moves import Proposal
 
 ROUNDS = 2  # of reweighting
 FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
-NEGLIGIBLE = 1e-4  # share of a path's largest coefficient: an interior point's zeros are smaller
+NEGLIGIBLE = (
+    1e-4  # share of a path's largest priced coefficient: an interior point's zeros are less
+)
 MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
 
 
@@ -72,8 +74,9 @@ def selections_along(space, path):
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
-    least = NEGLIGIBLE * np.abs(path.coef).max(initial=0.0)
-    large = (np.abs(path.coef) > least).any(axis=2)
+    size = np.abs(path.coef)  # without a penalty, coefficients of nearly equal columns are huge
+    least = NEGLIGIBLE * size[:, owns[space.single_price > 0.0].any(axis=0)].max(initial=0.0)
+    large = (size > least).any(axis=2)
     return np.array([(owns & on).any(axis=1) for on in large])
 
 

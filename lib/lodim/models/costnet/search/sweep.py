@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.engine.compiled import ZERO, njit
 
-ALIASED = 1e-7  # share of a column's variance that the others leave, below which it is theirs
+ALIASED = 1e-11  # share of a column's variance that the others leave, below which it is theirs
 
 
 @njit(cache=True, error_model="numpy", inline="always")

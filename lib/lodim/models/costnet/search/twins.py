@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-SAME = 1e-9  # share of a column's variance that another leaves, below which they are twins
+from lodim.models.costnet.search.sweep import ALIASED
 
 
 def settled(path, search):
@@ -40,7 +40,7 @@ def _twins(space, gram):
             continue
         later = np.array([g for g in order[place + 1 :] if g not in moved], int)
         j = column[later]
-        same = gram[i, j] ** 2 >= (1.0 - SAME) * variance[i] * variance[j]
+        same = gram[i, j] ** 2 >= (1.0 - ALIASED) * variance[i] * variance[j]
         for other in later[same & (variance[j] > 0.0)]:
             if _exchangeable(space, first, other):
                 moved.add(other)
