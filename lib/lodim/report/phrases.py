@@ -146,7 +146,7 @@ def at_smallest(fit):
 def _at_end(fit):
     """That the least loss is where the values end that were tried, as text, empty if it is not."""
     return "".join(
-        f" It is at the smallest {name} that was tried, {significant(value)}: "
+        f" That loss is at the smallest {name} that was tried, {significant(value)}: "
         f"ld.cv with a grid of {name} tries smaller ones."
         for name, value in at_smallest(fit)
     )

@@ -11,6 +11,7 @@ RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # steps that `bounded` remembers
+NEAR = 10.0  # times the common unit of a quasi-Newton matrix that units of parameters are at most
 CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
 OUTLOOK = 10  # steps whose gain is judged by that of as many before
 STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
@@ -290,6 +291,71 @@ def lbfgs(
     return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)
 
 
+class Steps:
+    """The last steps of `bounded`, and the changes of the gradient over them.
+
+    Attributes
+    ----------
+    S, Y : (MEMORY, d) steps and changes of the gradient, `pairs` of them, the last at `newest`
+    """
+
+    def __init__(self, d):
+        self.S, self.Y = np.zeros((2, MEMORY, d))
+        self.pairs, self.newest = 0, -1
+
+    def of_some(self, at):
+        """The steps of some parameters alone, at these positions."""
+        part = Steps(0)
+        part.S, part.Y = self.S[:, at].copy(), self.Y[:, at].copy()
+        part.pairs, part.newest = self.pairs, self.newest
+        return part
+
+    def take(self, at, part):
+        """Take over steps of some parameters, during which the others did not move."""
+        new = (self.S[:, at] != part.S).any(axis=1)
+        self.S[new], self.Y[new] = 0.0, 0.0
+        self.S[:, at], self.Y[:, at] = part.S, part.Y
+        self.pairs, self.newest = part.pairs, part.newest
+
+    def rescale(self, scale):
+        """Turn to other parameters, which change `scale` (d,) times as fast; zero: unknown."""
+        self.S *= scale
+        self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+
+
+@njit(cache=True, forceinline=True)
+def _free_direction(slope, S, Y, pairs, alpha, out):
+    """out = -H slope as of `_direction`, from a diagonal in place of one unit for all parameters.
+
+    S, Y from the oldest pair to the newest. The unit of a parameter fits its part of the pairs by
+    least squares, each pair with the weight 1 / s'y: of its own accord it follows a change of the
+    parameter's scale. It stays within NEAR of the common one.
+    """
+    _set(out, -1.0, slope)
+    if pairs == 0:
+        return
+    steps, bends = np.zeros(slope.size), np.zeros(slope.size)
+    for j in range(pairs - 1, -1, -1):
+        share = 1.0 / _dot(S[j], Y[j])
+        alpha[j] = _dot(S[j], out) * share
+        for k in range(slope.size):
+            out[k] -= alpha[j] * Y[j, k]
+            steps[k] += share * S[j, k] * S[j, k]
+            bends[k] += share * S[j, k] * Y[j, k]
+    j = pairs - 1
+    unit = _dot(S[j], Y[j]) / _dot(Y[j], Y[j])
+    for k in range(slope.size):
+        largest = NEAR * unit
+        if steps[k] == 0.0:
+            out[k] *= unit
+        elif bends[k] * largest <= steps[k]:
+            out[k] *= largest
+        else:
+            out[k] *= max(steps[k] / bends[k], unit / NEAR)
+    for j in range(pairs):
+        _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
+
+
 @njit(cache=True)
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Direction of the projected L-BFGS: slope and direction are zero where a bound holds.
@@ -310,7 +376,7 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
             free_Y[kept, k] = Y[j, k] if free else 0.0
         s, y = free_S[kept], free_Y[kept]
         kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
-    _direction(slope, free_S, free_Y, kept, kept - 1, alpha, direction)
+    _free_direction(slope, free_S, free_Y, kept, alpha, direction)
     if _dot(direction, slope) >= 0.0:
         kept = ZERO
         _set(direction, -1.0, slope)
@@ -318,8 +384,9 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
 
 
 def bounded(
-    function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0
-):
+    function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0,
+    start=None, steps=None,
+):  # fmt: skip
     """Minimize one smooth function of bounded parameters by projected L-BFGS.
 
     The quasi-Newton direction of the parameters that no bound holds, followed along its projection
@@ -339,6 +406,10 @@ def bounded(
         a row lower the value by at most `ftol` of its size each. Else it has not converged.
     precision : float
         Relative error of a value, by which a step may seem to raise it.
+    start : value, gradient (d,)
+        Those of theta, where they are known.
+    steps : Steps
+        What earlier steps have shown; those to come are added.
 
     Returns
     -------
@@ -346,10 +417,12 @@ def bounded(
         Of one problem.
     """
     theta = np.maximum(theta, lower)
-    value, gradient = function(theta)
-    d, n_eval, n_iter, flat = theta.size, 1, 0, 0
-    S, Y, free_S, free_Y = np.zeros((4, MEMORY, d))
-    (slope, direction), alpha, pairs, newest = np.zeros((2, d)), np.zeros(MEMORY), 0, -1
+    value, gradient = function(theta) if start is None else start
+    d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0
+    steps = Steps(d) if steps is None else steps
+    S, Y, pairs, newest = steps.S, steps.Y, steps.pairs, steps.newest
+    (free_S, free_Y), (slope, direction) = np.zeros((2, MEMORY, d)), np.zeros((2, d))
+    alpha = np.zeros(MEMORY)
     reach = 1.0
     while True:
         largest, bent = _within(
@@ -378,5 +451,6 @@ def bounded(
         reach = 1.0 if newest != known else 2.0 * step  # without curvature it goes on as far again
         theta, value, gradient = trial, new, at
         n_iter += 1
+    steps.pairs, steps.newest = pairs, newest
     ends = (np.array([v]) for v in (value, largest, n_iter, converged))
     return Minimum(theta[None], *ends, n_eval)

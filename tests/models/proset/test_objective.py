@@ -13,7 +13,7 @@ from lodim.models.proset import distribution, objective
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import SAME, Prototypes, merge
-from lodim.solve.lbfgs import bounded
+from lodim.solve.lbfgs import Steps, bounded
 
 LOSSES = [CLASSES, SQUARED, DENSITY]
 losses = pytest.mark.parametrize("loss", LOSSES, ids=["classes", "squared", "density"])
@@ -192,3 +192,64 @@ def test_merging_many():
     points = rng.integers(0, 2, (10_000, 3)) * 1.0
     first, weight, of = merge(points, np.ones(10_000))
     assert len(first) == 8 and weight.sum() == 10_000 and np.array_equal(points[first][of], points)
+
+
+def test_descent_follows_the_scales_of_parameters():
+    """Curvatures from 1 to 10^4 take few evaluations: each parameter has a unit of its own."""
+    rng = np.random.default_rng(5)
+    d, counts = 60, []
+    curvature = 10.0 ** rng.uniform(0.0, 4.0, d)
+    centre = rng.uniform(1.0, 2.0, d)
+
+    def quadratic(theta):
+        counts[-1] += 1
+        off = theta - centre
+        return 0.5 * curvature @ off**2, curvature * off
+
+    counts.append(0)
+    end = bounded(quadratic, np.zeros(d), np.zeros(d), tol=1e-6, ftol=0.0, precision=1e-16)
+    assert end.converged[0] and counts[-1] == end.n_eval < 100
+    np.testing.assert_allclose(end.theta[0], centre, atol=1e-6)
+
+
+def test_descent_goes_on_with_earlier_steps():
+    """Cut in two, with the steps handed on, it takes no more evaluations than at once."""
+    rng = np.random.default_rng(6)
+    A = rng.normal(size=(80, 40))
+    H, centre = A.T @ A, rng.uniform(1.0, 2.0, 40)
+
+    def quadratic(theta):
+        off = theta - centre
+        return 0.5 * off @ H @ off, H @ off
+
+    lower, stop = np.zeros(40), {"tol": 1e-7, "ftol": 0.0, "precision": 1e-16}
+    whole = bounded(quadratic, lower, lower, **stop)
+    counted = []
+    for hand_on in (True, False):
+        steps = Steps(40)
+        first = bounded(quadratic, lower, lower, max_iter=20, steps=steps, **stop)
+        theta, start = first.theta[0], quadratic(first.theta[0])
+        if not hand_on:
+            steps = Steps(40)
+        second = bounded(quadratic, theta, lower, start=start, steps=steps, **stop)
+        assert second.converged[0]
+        counted.append(first.n_eval + second.n_eval)
+    assert counted[0] <= whole.n_eval + 2 < counted[1]
+
+
+def test_steps_of_some_parameters():
+    """Of others that did not move new steps say nothing; other units leave products as they are."""
+    rng, at = np.random.default_rng(7), np.array([0, 2])
+    steps = Steps(3)
+    steps.S[:2], steps.Y[:2] = rng.normal(size=(2, 2, 3))
+    steps.pairs, steps.newest = 2, 1
+    old, part = steps.S[:2].copy(), steps.of_some(at)
+    part.S[2], part.Y[2] = rng.normal(size=(2, 2))
+    part.pairs, part.newest = 3, 2
+    steps.take(at, part)
+    np.testing.assert_array_equal(steps.S[:2], old)
+    assert steps.S[2, 1] == steps.Y[2, 1] == 0.0 and steps.pairs == 3 and steps.newest == 2
+    products = steps.S * steps.Y
+    steps.rescale(np.array([2.0, 0.0, 0.1]))
+    np.testing.assert_allclose((steps.S * steps.Y)[:, at], products[:, at])
+    assert not steps.S[:, 1].any() and not steps.Y[:, 1].any()

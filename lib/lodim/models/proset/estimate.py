@@ -21,13 +21,14 @@ from lodim.models.proset.prototypes import (
 )
 from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import BatchState
-from lodim.solve.lbfgs import bounded
+from lodim.solve.lbfgs import Steps, bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
 HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
 CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
 LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
-ROUNDS = 30, 60, 200  # evaluations after which what brings nothing is left out, see `_descend`
+ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations between choices of `_descend`
+ROUGH_TOL, ROUGH_FTOL = 10.0, 100.0  # times the tolerances: where the first descent ends
 LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
 
 
@@ -155,7 +156,8 @@ def minimize(objective, loss, features, J, settings):
     At v_d = 0 the gradient by v_d is the penalty's alone, whatever the data say: a feature that one
     long step has cut off would never come back, and which ones are cut hangs on rounding. So the
     first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
-    zero. The second, from its end and over v_d, minimizes the objective itself.
+    zero. The second, from its end and over v_d, minimizes the objective itself, and goes on with
+    what the steps of the first have shown of its curvature.
     """
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
@@ -183,27 +185,33 @@ def minimize(objective, loss, features, J, settings):
     lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
-    first = _descend(of_square, start, lower, D, settings.max_iter, stop)
+    rough = {"tol": ROUGH_TOL * settings.tol, "ftol": ROUGH_FTOL * settings.ftol}
+    steps = Steps(len(start))
+    first = _descend(of_square, start, lower, D, settings.max_iter, stop | rough, steps)
     t = first.theta[0]
     t[:D] = np.where(t[:D] > lower[:D], np.sqrt(t[:D]), 0.0)
+    by_square = np.divide(0.5, t[:D], out=np.zeros(D), where=t[:D] > 0.0)
+    steps.rescale(np.concatenate([by_square, np.ones(J + 1)]))
     left = max(1, settings.max_iter - first.n_eval)
     lower[:D] = 0.0
-    end = _descend(of_v, t, lower, D, left, stop)
+    end = _descend(of_v, t, lower, D, left, stop, steps)
     theta = np.zeros(p + J + 1)
     theta[enters] = end.theta[0] * unit
     return theta, replace(end, n_eval=first.n_eval + end.n_eval, n_iter=first.n_iter + end.n_iter)
 
 
-def _descend(function, t, lower, D, max_iter, stop):
+def _descend(function, t, lower, D, max_iter, stop, steps):
     """A Minimum of a function of t = (D parameters, weights of candidates, one), as of `bounded`.
 
     Most candidates soon have no weight, and those by which the loss would not fall are left out of
-    the next evaluations; after two rounds features too. Where the others have come to their end,
-    those by which it now would fall come back: nothing is left out for good. `function` takes t and
-    what is kept (d,) bool, None where that is all.
+    the next evaluations; after the first round features too. Where the others have come to their
+    end, those by which it now would fall come back: nothing is left out for good. `function` takes
+    t and what is kept (d,) bool, None where that is all; `steps` are of all parameters.
     """
-    keep, n_eval, n_iter = np.ones(len(t), bool), 0, 0
+    (value, gradient), n_eval, n_iter = function(t, None), 1, 0
+    keep = (t > lower) | (gradient < 0.0)
     for k in count():
+        keep[-1] = True
         kept = None if keep.all() else keep
         at, t = _positions(keep), t.copy()
 
@@ -214,18 +222,19 @@ def _descend(function, t, lower, D, max_iter, stop):
 
         most = max_iter - n_eval
         most = min(most, ROUNDS[k]) if k < len(ROUNDS) else most
-        end = bounded(of_kept, t[at], lower[at], max_iter=most, **stop)
+        part, start = steps.of_some(at), (value, gradient[at])
+        end = bounded(of_kept, t[at], lower[at], max_iter=most, start=start, steps=part, **stop)
+        steps.take(at, part)
         t[at] = end.theta[0]
         n_eval, n_iter = n_eval + end.n_eval, n_iter + end.n_iter[0]
         if kept is None and (end.converged[0] or k >= len(ROUNDS)):
             break
-        gradient = function(t, None)[1]
+        value, gradient = function(t, None)
         n_eval += 1
         missed = ~keep & (gradient < -stop["tol"])
         if n_eval >= max_iter or (end.converged[0] and not missed.any()):
             break
         keep = (keep if k >= len(ROUNDS) else (t > lower) | (gradient < 0.0)) | missed
-        keep[-1] = True
         keep[:D] |= k == 0
     return replace(end, theta=t[None], n_eval=n_eval, n_iter=np.array([n_iter]))
 
