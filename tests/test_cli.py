@@ -357,12 +357,17 @@ def test_version(capsys):
 
 
 def test_warm(tmp_path, capsys):
-    """What it compiles is what a default call needs: the next process compiles nothing."""
+    """What it compiles is what default calls need, also those without a response: no more is."""
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     python = partial(subprocess.run, env=env, capture_output=True, text=True, check=True)
-    said = python([sys.executable, "-m", "lodim", "warm", "ripr"])
+    said = python([sys.executable, "-m", "lodim", "warm", "ripr", "proset"])
     assert said.stdout.startswith("ripr: ") and "compiling kernels" in said.stderr
-    call = "import lodim as ld; ld.ripr('strength ~ .', ld.data('concrete')).summary()"
+    call = (
+        "import lodim as ld; cars, seeds = ld.data('autompg'), ld.data('seeds');"
+        "ld.ripr('strength ~ .', ld.data('concrete')).summary();"
+        "ld.ripr('~ . - variety', seeds).clusters();"
+        "fit = ld.proset('mpg ~ .', cars); fit.explain(cars[:1]); fit.shapley(cars[:1])"
+    )
     assert "compiling" not in python([sys.executable, "-c", call]).stderr
     assert main(["warm", "rpr"]) == 2 and "no model is called 'rpr'" in capsys.readouterr().err
 

@@ -30,6 +30,7 @@ WARMING = {  # a response of each kind, with features that are numbers, whole nu
     "gaussian": ("mpg ~ .", "autompg"),
     "binomial": ("disease ~ .", "heart"),
     "multinomial": ("cultivar ~ .", "wine"),
+    "none": ("~ .", "autompg"),
 }
 
 SHARED = (
@@ -209,18 +210,22 @@ def show_data(args: argparse.Namespace) -> None:
 
 
 def compile_kernels(args: argparse.Namespace) -> None:
-    """Fill the cache of compiled kernels by default calls for each kind of response."""
+    """Fill the cache of compiled kernels by default calls for each kind of response, and none."""
     unknown = [name for name in args.models if name not in MODELS]
     if unknown:
         raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")
     for name in args.models or MODELS:
         model, start = getattr(lodim, name), time.perf_counter()
-        for family in WARMING.keys() & set(spec_of(model).families):
+        spec = spec_of(model)
+        families = {*spec.families, *(["none"] if spec.response_optional else [])}
+        for family in WARMING.keys() & families:
             formula, data = WARMING[family][0], lodim.data(WARMING[family][1])
             with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for
                 fit = model(formula, data)
                 fit.summary()
                 fit.predict(data)
+                if hasattr(fit, "explain"):
+                    fit.explain(data[:1])
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 

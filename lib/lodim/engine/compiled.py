@@ -28,7 +28,6 @@ class _Compilation(event.Listener):
     that a kernel calls are compiled within.
     """
 
-    said = False
     depth = 0
     collects = False
 
@@ -42,11 +41,8 @@ class _Compilation(event.Listener):
             self.collects = gc.isenabled()
             gc.disable()
         self.depth += 1
-        if not self.said and is_own:
-            self.said = True
-            logging.getLogger("lodim").warning(
-                "compiling kernels, which takes up to a minute where they are not cached yet"
-            )
+        if is_own:
+            say_compiling()
 
     def on_end(self, event):
         """Collect garbage again as before, also after an error."""
@@ -57,6 +53,14 @@ class _Compilation(event.Listener):
 
 
 event.register("numba:compile", _Compilation())
+
+
+@lru_cache(maxsize=1)
+def say_compiling():
+    """Say that kernels of lodim are being compiled, once in a process."""
+    logging.getLogger("lodim").warning(
+        "compiling kernels, which takes up to a minute where they are not cached yet"
+    )
 
 
 def njit(*signatures, **options):
