@@ -121,12 +121,15 @@ def check_used(problem):
         given = [name for name in names if getattr(settings, name) != default[name]]
         if not given or getattr(settings, other) is None:
             continue
+        name = given[0]
         if problem.arguments[other] is not None:
-            raise ArgumentError(f"give either {other} or {given[0]}, which says nothing beside it")
+            raise ArgumentError(
+                f"give either {other} or {name}: {name} has no effect beside {other}"
+            )
         raise ArgumentError(
-            f"each model here is of one {other}, not refitted and without a price list, of which "
-            f"{given[0]} says how it is made: leave {given[0]} out, or give it to costnet itself, "
-            "whose fit has a path() and prices()"
+            f"each model here is of one {other}, not refitted and without a price list, so "
+            f"{name} has no effect: leave {name} out, or give it to costnet() itself, "
+            "whose fit has path() and prices()"
         )
 
 
