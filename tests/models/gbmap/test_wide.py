@@ -56,7 +56,7 @@ def hundred():
 
 
 EXACT = 0.1, {}
-ROUGH = 0.3, {"tol": 1e-5, "ftol": 1e-6}  # as of the folds that choose settings
+ROUGH = 1.0, {"tol": 1e-5, "ftol": 1e-6}  # as of the folds that choose settings
 
 
 @pytest.mark.parametrize("lambda_, control", [EXACT, ROUGH])
