@@ -3,8 +3,9 @@
     python benchmarks/stability.py gbmap [--folder FOLDER] [--data NAME ...] [--noise 2] [--seeds 2]
                                          [--less 2]
 
-Every model is fitted by its default call to data sets that come with lodim, and to those of FOLDER
-(CSV files, response in the last column). Each row of the table is one data set under one change:
+Every model is fitted by its default call to data sets that come with lodim, to the synthetic ones
+of SYNTHETIC, and to those of FOLDER (CSV files, response in the last column). Each row of
+the table is one data set under one change:
 
 noise    numbers times 1 + 1e-12 N(0, 1)
 rows     rows in another order
@@ -41,12 +42,30 @@ OTHERS = {  # in a folder of public data sets: whether the response is a class
     "pima_diabetes": True, "spambase": True, "splice_uci": True, "superconductor_sample": False,
     "vowel": True,
 }  # fmt: skip
+SYNTHETIC = {  # rows and columns, and whether the response is a class
+    "synthetic_800_80": (800, 80, True), "synthetic_2000_75": (2000, 75, True),
+    "synthetic_2000_75_numbers": (2000, 75, False),
+}  # fmt: skip
 CPUS = ("generic", "haswell", "skylake-avx512")
+
+
+def synthetic(n, p, classes):
+    """Correlated columns, and a response of bends in two of them and slopes in six."""
+    rng = np.random.default_rng([1, n, p])
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, p // 8)) @ rng.normal(size=(p // 8, p)) / 3
+    score = 6.0 * (np.abs(X[:, 0]) - np.abs(X[:, 1]))
+    score += 4.0 * X[:, 2:8] @ np.array([1.0, -1.0, 0.7, 0.5, 0.5, -0.3])
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(p)])
+    if classes:
+        return frame.assign(y=np.where(score + rng.logistic(size=n) > 0.0, "b", "a"))
+    return frame.assign(y=score + rng.normal(size=n))
 
 
 def read(name, folder, most):
     """Complete rows, `most` drawn at random of more, and the response."""
-    if name in SHIPPED:
+    if name in SYNTHETIC:
+        frame, response = synthetic(*SYNTHETIC[name]), "y"
+    elif name in SHIPPED:
         frame = ld.data(name)
         response = SHIPPED[name]
     else:
@@ -191,7 +210,7 @@ def main():
         print(said(arguments.model, fit))
         return
     table = []
-    for name in arguments.data or [*SHIPPED, *(OTHERS if arguments.folder else ())]:
+    for name in arguments.data or [*SHIPPED, *SYNTHETIC, *(OTHERS if arguments.folder else ())]:
         for row in rows(arguments.model, name, arguments):
             table.append(row)
             print("{:18} {:14} rms {:.4f}  {} -> {}  flips {}".format(*row), flush=True)

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen, rosen_der, rosen_hess
 
-from lodim.solve.newton import newton
+from lodim.solve.lbfgs import Minimum
+from lodim.solve.newton import newton, polish
 
 
 class Function:
     def __init__(self, value, gradient, hessian):
         self.parts, self.hessian = (value, gradient), lambda theta, convex: hessian(theta)
+        self.precision = 1e-15
 
     def __call__(self, theta):
         return tuple(part(theta) for part in self.parts)
@@ -49,3 +51,33 @@ def test_too_few_steps_are_no_convergence():
     end = newton(Function(rosen, rosen_der, rosen_hess), np.array([-1.2, 1.0]), max_iter=3)
     assert not end.converged[0] and end.n_iter[0] == 3
     assert end.value[0] < rosen(np.array([-1.2, 1.0]))
+
+
+def ended(function, theta):
+    """The Minimum of a minimization that ended at theta."""
+    value, gradient = function(theta)
+    ends = (np.array([v]) for v in (value, np.abs(gradient).max(), 7, True))
+    return Minimum(theta[None], *ends, 9)
+
+
+def test_an_end_is_followed_to_the_last_digit():
+    function = Function(
+        lambda t: np.cosh(t).sum() + 0.5 * t @ t - t.sum(),
+        lambda t: np.sinh(t) + t - 1.0,
+        lambda t: np.diag(np.cosh(t) + 1.0),
+    )
+    first, second = (polish(function, ended(function, np.full(3, t))) for t in (0.4895, 0.489501))
+    np.testing.assert_allclose(first.theta, second.theta, atol=1e-15)
+    assert first.grad_norm[0] < 1e-15 and first.converged[0]
+    assert 1 <= first.n_iter[0] - 7 <= 3 and first.n_eval - 9 == 1 + 2 * (first.n_iter[0] - 7)
+
+
+def test_where_the_function_is_not_convex_an_end_stays():
+    saddle = Function(
+        lambda t: t[0] ** 2 - t[1] ** 2,
+        lambda t: np.array([2.0 * t[0], -2.0 * t[1]]),
+        lambda t: np.diag([2.0, -2.0]),
+    )
+    end = polish(saddle, ended(saddle, np.array([1e-3, 1e-3])))
+    np.testing.assert_array_equal(end.theta[0], [1e-3, 1e-3])
+    assert end.n_iter[0] == 7

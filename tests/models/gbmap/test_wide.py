@@ -8,7 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.spec import prepare
-from lodim.models.gbmap.leads import lead_in_span
+from lodim.models.gbmap.leads import lead_in_span, rounded
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
 from lodim.models.gbmap.starts import krylov
@@ -43,6 +43,50 @@ def test_what_is_given_holds_in_rough_fits_too():
     assert (rough.tol, rough.ftol, rough.n_starts) == (1e-5, 1e-6, 1)
     given = Settings(None, None, 10.0, 0.0, "softplus", 2, 0, None, tol=1e-3, ftol=1e-9)
     assert (given.rough(100, 64).tol, given.rough(100, 64).ftol) == (1e-3, 1e-9)
+
+
+@pytest.fixture(scope="module")
+def hundred():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 100))
+    f = 6.0 * (np.abs(X[:, 0]) - np.abs(X[:, 1])) + 4.0 * X[:, 2:6] @ [1.0, -1.0, 0.7, 0.5]
+    df = pd.DataFrame(X, columns=[f"x{k}" for k in range(100)])
+    two = np.where(rng.random(900) < 1 / (1 + np.exp(-f)), "b", "a")
+    return df.assign(y=f + rng.normal(size=900), two=two)
+
+
+EXACT = 0.1, {}
+ROUGH = 1.0, {"tol": 1e-5, "ftol": 1e-6}  # as of the folds that choose settings
+
+
+@pytest.mark.parametrize("lambda_, control", [EXACT, ROUGH])
+@pytest.mark.parametrize("formula", ["y ~ . - two", "two ~ . - y"])
+def test_boosts_of_noisy_features_are_the_same(hundred, formula, lambda_, control):
+    """L-BFGS ended anywhere within half of the digits, from where later boosts went elsewhere."""
+    rng = np.random.default_rng(0)
+    noisy = hundred.copy()
+    noisy.iloc[:, :100] *= 1 + 1e-12 * rng.normal(size=(900, 100))
+    turned = hundred.iloc[rng.permutation(900)][list(rng.permutation(list(hundred)))]
+    how = {"m": 6, "lambda_": lambda_, "n_starts": 1, "refit": "none"}
+    control = {"reference_rows": 0} | control
+    one, *others = (
+        ld.gbmap(formula, df, control=control, **how).predict(hundred, "link")
+        for df in (hundred, noisy, turned)
+    )
+    for other in others:
+        np.testing.assert_allclose(other, one, atol=1e-8)
+
+
+def test_starts_are_rounded_in_units_of_the_columns():
+    rng = np.random.default_rng(0)
+    theta, unit = rng.normal(size=(3, 6)), np.r_[1.0, 1.0, 4.0 ** np.array([-20, 0, 5, 20])]
+    theta[2, 2:] = 0.0
+    few = rounded(theta * unit, unit)
+    assert 0.0 < np.abs(few / unit - theta).max() < 2.0**-12 * np.abs(theta).max()
+    np.testing.assert_array_equal(rounded(few * (1 + 1e-12), unit), few)
+    np.testing.assert_array_equal(rounded(-few, unit), -few)
+    tiny = rounded(np.r_[1.0, 0.5, 1e-320, 0.0][None], np.ones(4))
+    np.testing.assert_array_equal(tiny, [[1.0, 0.5, 0.0, 0.0]])
 
 
 def test_a_choice_at_the_edge_goes_further_and_says_so():

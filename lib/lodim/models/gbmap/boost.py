@@ -24,9 +24,10 @@ from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, follower, take_margin
 from lodim.models.gbmap.kernels.newton import LOG
 from lodim.models.gbmap.kernels.starts import MIXTURES, Room, draw_starts
-from lodim.models.gbmap.leads import lead_by_sample, lead_in_span, minimize
+from lodim.models.gbmap.leads import lead_by_sample, lead_in_span, minimize, rounded
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
+    OneLearner,
     null_learners,
     penalize,
     precision_of,
@@ -35,6 +36,7 @@ from lodim.models.gbmap.objective import (
 from lodim.models.gbmap.settings import BLOCK, WIDE
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
+from lodim.solve.newton import polish
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
 
 MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
@@ -213,8 +215,7 @@ def _stop(state):
 def _preconditioned(state):
     """Whether the sample's curvature is worth its cost: up to more parameters for an exact end."""
     settings = state.settings
-    rough = settings.ftol is not None and settings.ftol >= 1e-6
-    most = WIDE if rough else MAX_PRECONDITIONED
+    most = WIDE if settings.is_rough else MAX_PRECONDITIONED
     return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
 
 
@@ -241,16 +242,17 @@ def _minimize(objective, penalty, state, k, lead, stop):
     tied = end.value <= lowest + TIED * abs(lowest)
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
     gains = null_value - lowest > max(stop["ftol"], LEAST_GAIN * settings.softplus) * null_value
+    loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
+    end = _settled(objective(sign[[best]]), end, best, state)
     entry = {
-        "objective": end.value[best],
-        "grad_norm": end.grad_norm[best],
-        "n_iter": end.n_iter[best],
-        "converged": end.converged[best] or not gains,
+        "objective": end.value[0],
+        "grad_norm": end.grad_norm[0],
+        "n_iter": end.n_iter[0],
+        "converged": end.converged[0] or not gains,
         "n_eval": lead.n_eval + end.n_eval + (lead.null_value is None),
         "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}
-    loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
-    return (end.theta if gains else null)[[best]], sign[best], entry, loser
+    return end.theta if gains else null[[best]], sign[best], entry, loser
 
 
 def _enough(state, k, lead, stop):
@@ -298,6 +300,23 @@ def _refine(objective, sampled, theta, stop, state):
         n_eval, left = n_eval + end.n_eval, left - end.n_eval
         if left <= 0 or not exact or end.converged.all():
             return replace(end, theta=objective.back(u), n_iter=n_iter, n_eval=n_eval)
+
+
+def _settled(objective, end, best, state):
+    """The end of one learner by itself, of exact fits where its last digits are no longer chance.
+
+    Where L-BFGS ends depends on its way, in half of the digits, and of the next boost's ways some
+    part there: the end is followed by Newton's steps to the last digit, or where tolerances are
+    rough rounded to those that are told.
+    """
+    settings, fields = state.settings, ("theta", "value", "grad_norm", "n_iter", "converged")
+    end = replace(end, **{name: getattr(end, name)[[best]] for name in fields})
+    if not (state.exact and settings.softplus):
+        return end
+    if settings.is_rough:
+        return replace(end, theta=rounded(end.theta, state.unit))
+    given = settings.tol is not None or settings.ftol is not None
+    return end if given or not _preconditioned(state) else polish(OneLearner(objective), end)
 
 
 def _steepest(state, k):

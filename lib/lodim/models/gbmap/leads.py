@@ -22,6 +22,7 @@ from lodim.solve.objective import ElasticNet, Rescaled
 
 UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
 SPAN_FTOL, SPAN_ITER = 1e-6, 100  # of fits in a span, whose passes cost little
+BITS, LEAST_EXPONENT = 12, -500  # of the largest weight, to which what fits begin with is rounded
 ROWS_EACH = 128  # rows a feature from which a sample shows the directions of all rows
 
 
@@ -47,6 +48,18 @@ def minimize(objective, theta, state, **how):
     return replace(end, theta=scaled.back(end.theta))
 
 
+def rounded(theta, unit):
+    """Learners theta (r, 2 + p) of few digits, in units (2 + p,) of the parameters.
+
+    L-BFGS takes starts that rounding has set apart further apart with each step; to few digits they
+    are, but for one in thousands, the same again.
+    """
+    u = theta / unit
+    exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
+    grid = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT) - BITS)[:, None]
+    return np.round(u / grid) * grid * unit
+
+
 def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     """Starts followed as far as a sample of the rows, or all of few, can tell them apart.
 
@@ -70,11 +83,13 @@ def lead_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     n_starts = 1 if len(near) else settings.n_starts  # beside the neighbour's learner
     ridge = penalty.ridge[-1]
     theta, sign = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
-    theta, sign = np.concatenate([theta, near]), np.concatenate([sign, near_sign])
+    theta = np.concatenate([rounded(theta, state.unit), near])
+    sign = np.concatenate([sign, near_sign])
     rows = objective(sign)
     ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
     end = minimize(rows, theta, state, **stop | {"ftol": max(stop["ftol"], ftol)})
-    return _best_of_each_sign(end, sign, end.theta, end.n_eval if exact else 0)
+    theta = rounded(end.theta, state.unit)
+    return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
 
 
 def lead_in_span(objective, penalty, state, k, near, near_sign, loser):

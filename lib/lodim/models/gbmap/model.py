@@ -163,7 +163,7 @@ def gbmap(
     here and now there. `fit.selection` has the curve. Where the least penalty does best, four
     smaller ones are tried too; `summary` says where a choice stands at the edge. Fits of folds
     follow one start for each sign; from 64 columns (and rows) on the folds are drawn once, and
-    their fits end at tol 1e-5 and ftol 1e-6.
+    their fits end at tol 1e-5 and ftol 1e-6, rounded to 12 bits.
 
     A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
     others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
@@ -179,8 +179,10 @@ def gbmap(
     Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
     rounding then cannot decide where the next boost ends. Up to 4,096 rows of fewer than 64 columns
     (without L1 penalty) they are solved by Newton's method, in few steps; all others by L-BFGS,
-    whose many steps may lead from starts that rounding sets apart to other minima. Of more rows, a
-    boost ends where ten further steps promise to lower the objective by no more than a quarter of
+    whose many steps may lead from starts that rounding sets apart to other minima: starts are
+    rounded to 12 bits of the largest weight, and up to 510 columns ends are followed to the last
+    digit by a few of Newton's steps (unless tol or ftol are given). Of more rows, a boost ends
+    where ten further steps promise to lower the objective by no more than a quarter of
     the standard error of the mean loss (unless tol or ftol are given); from 64 features on it
     begins in the span of the principal Hessian directions of all rows, or of 16,384 rows where
     these are 128 a feature.

@@ -71,12 +71,15 @@ class BoostObjective:
         *fields, n_eval = zip(*self._shared(follow, len(theta)), strict=True)
         return *map(np.concatenate, fields), max(n_eval)
 
-    def hessian(self, theta):
-        """A positive semidefinite matrix near each learner's Hessian, (q, d, d); X on the host."""
+    def hessian(self, theta, convex=True):
+        """Each learner's Hessian, (q, d, d); X on the host.
+
+        convex: a positive semidefinite matrix near it.
+        """
         q, d = theta.shape
 
         def lower(i):
-            rest = *self._columns, theta[i], self._sign[i], *self._shape
+            rest = *self._columns, theta[i], self._sign[i], *self._shape, convex
             return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
 
         one_block = count_blocks(self._X) == 1
@@ -95,6 +98,21 @@ class BoostObjective:
 
         for_blocks(part, q, threads=threads)
         return [parts[lo] for lo in sorted(parts)]
+
+
+class OneLearner:
+    """The objective of one learner as a function of its theta (d,) alone."""
+
+    def __init__(self, objective):
+        self._objective, self.precision = objective, objective.precision
+
+    def __call__(self, theta):
+        value, gradient = self._objective(theta[None], np.arange(1))
+        return value[0], gradient[0]
+
+    def hessian(self, theta, convex):
+        """Its Hessian (d, d)."""
+        return self._objective.hessian(theta[None], convex)[0]
 
 
 def precision_of(dtype):

@@ -89,6 +89,11 @@ class Settings:
         return self.softplus and self.l1_ratio == 0.0
 
     @property
+    def is_rough(self):
+        """Whether boosts end where three digits of their learners are told."""
+        return self.ftol is not None and self.ftol >= 1e-6
+
+    @property
     def shape(self):
         """beta and the code of the activation, as kernels take them."""
         return float(self.beta), ACTIVATIONS[self.activation]

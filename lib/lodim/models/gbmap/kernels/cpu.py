@@ -269,11 +269,10 @@ def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss):
-    """Partial sums of a positive semidefinite Hessian of each learner, (n_blocks, q, d, d).
+def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss, convex):
+    """Partial sums of the Hessian of each learner, (n_blocks, q, d, d), as of `add_hessian`.
 
-    Gauss-Newton's, plus where it is positive the part that the activation's own curvature brings;
-    the lower triangle is filled, d = 2 + p.
+    The lower triangle is filled, d = 2 + p.
     """
     v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
@@ -288,7 +287,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
                 for i in range(TILE):
                     r[i] *= b[q] * slope[i]
                 add_hessian(
-                    X[t], weight[t], b[q], softness, activation, loss, True,
+                    X[t], weight[t], b[q], softness, activation, loss, convex,
                     score, slope, r, z, c, column, partials[block, q],
                 )  # fmt: skip
 
