@@ -140,8 +140,12 @@ def unseen(case, fit, frame):
 
 def of_other_frames(case, model, formula, frame, arguments, fit):
     """A fit to a frame of polars or pyarrow is that to the frame of pandas."""
-    ordered = any(getattr(dtype, "ordered", False) for dtype in frame.dtypes)
-    other = hostile.arrow_of(frame) if ordered or case.chance(0.5) else hostile.polars_of(frame)
+    lost = any(  # polars has no order of categories of pandas, and makes numbers of theirs
+        kind.ordered or kind.categories.dtype.kind in "biuf"
+        for kind in frame.dtypes
+        if isinstance(kind, pd.CategoricalDtype)
+    )
+    other = hostile.arrow_of(frame) if lost or case.chance(0.5) else hostile.polars_of(frame)
     if other is None:
         return
     again = case.call("fit of another frame", model, formula, other, **arguments)
