@@ -67,9 +67,9 @@ def test_an_end_is_followed_to_the_last_digit():
         lambda t: np.diag(np.cosh(t) + 1.0),
     )
     first, second = (polish(function, ended(function, np.full(3, t))) for t in (0.4895, 0.489501))
-    np.testing.assert_allclose(first.theta, second.theta, atol=1e-15)
-    assert first.grad_norm[0] < 1e-15 and first.converged[0]
-    assert 1 <= first.n_iter[0] - 7 <= 3 and first.n_eval - 9 == 1 + 2 * (first.n_iter[0] - 7)
+    np.testing.assert_allclose(first.theta, second.theta, atol=2e-15)
+    assert first.grad_norm[0] < 4e-15 and first.converged[0]
+    assert 1 <= first.n_iter[0] - 7 <= 3 and first.n_eval - 9 == 2 + first.n_iter[0] - 7
 
 
 def test_where_the_function_is_not_convex_an_end_stays():

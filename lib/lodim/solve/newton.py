@@ -78,8 +78,8 @@ def polish(objective, end, max_iter=10):
     """The end of a minimization followed by whole Newton steps, until these promise but rounding.
 
     Where a quasi-Newton method ends depends on its way, in half of the digits; a few steps of
-    Newton's bring the others. They end where the Hessian is not positive definite, or where a step
-    would raise the value or bring the gradient no nearer to zero.
+    Newton's, all by the Hessian at that end, bring the others. They stop where it is not positive
+    definite, or where a step would raise the value or bring the gradient no nearer to zero.
 
     Parameters
     ----------
@@ -96,11 +96,10 @@ def polish(objective, end, max_iter=10):
     """
     theta = end.theta[0]
     value, gradient = objective(theta)
-    n_iter, n_eval, promised = 0, 1, np.inf
-    rounding = objective.precision * abs(value)
+    n_iter, n_eval, promised = 0, 2, np.inf
+    rounding, H = objective.precision * abs(value), objective.hessian(theta, False)
     while n_iter < max_iter and promised > rounding:
-        step = _damped_step(objective.hessian(theta, False), gradient, 0.0)
-        n_eval += 1
+        step = _damped_step(H, gradient, 0.0)
         if step is None:
             break
         promised = -0.5 * gradient @ step
