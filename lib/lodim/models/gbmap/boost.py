@@ -243,7 +243,9 @@ def _minimize(objective, penalty, state, k, lead, stop):
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
     gains = null_value - lowest > max(stop["ftol"], LEAST_GAIN * settings.softplus) * null_value
     loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
-    end = _settled(objective(sign[[best]]), end, best, state)
+    fields = ("theta", "value", "grad_norm", "n_iter", "converged")
+    end = replace(end, **{name: getattr(end, name)[[best]] for name in fields})
+    end = _settled(end, _curved(objective, penalty, state, k, sign[[best]]), state)
     entry = {
         "objective": end.value[0],
         "grad_norm": end.grad_norm[0],
@@ -302,21 +304,20 @@ def _refine(objective, sampled, theta, stop, state):
             return replace(end, theta=objective.back(u), n_iter=n_iter, n_eval=n_eval)
 
 
-def _settled(objective, end, best, state):
-    """The end of one learner by itself, of exact fits where its last digits are no longer chance.
+def _settled(end, curved, state):
+    """The end of one learner, of exact fits where its last digits are no longer chance.
 
     Where L-BFGS ends depends on its way, in half of the digits, and of the next boost's ways some
     part there: the end is followed by Newton's steps to the last digit, or where tolerances are
-    rough rounded to those that are told.
+    rough rounded to those that are told. `curved` is its objective on the host, or None.
     """
-    settings, fields = state.settings, ("theta", "value", "grad_norm", "n_iter", "converged")
-    end = replace(end, **{name: getattr(end, name)[[best]] for name in fields})
+    settings = state.settings
     if not (state.exact and settings.softplus):
         return end
     if settings.is_rough:
         return replace(end, theta=rounded(end.theta, state.unit))
     given = settings.tol is not None or settings.ftol is not None
-    return end if given or not _preconditioned(state) else polish(OneLearner(objective), end)
+    return end if given or curved is None else polish(OneLearner(curved), end)
 
 
 def _steepest(state, k):
