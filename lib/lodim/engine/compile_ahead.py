@@ -10,13 +10,15 @@ largest kernels and the types that a default call gives them, in a module:
         ahead("all")
 
 A kernel that the other process has begun is waited for where it is called; any other is compiled
-here, as without it. What goes wrong there costs time here and no more. It ends with the block.
+here, as without it. What goes wrong there costs time here and no more. After the block it ends with
+the kernel that it is at: what numba's cache names, but does not hold yet, must be written.
 """
 
 import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -133,16 +135,26 @@ class _Helper:
                 time.sleep(OFTEN)
 
     def close(self):
-        """End the process; kernels are loaded and compiled as before."""
+        """Let the process end, without waiting; kernels are loaded and compiled as before."""
         for cache in self.hooked:
             vars(cache).pop("load_overload", None)
         if self.process is not None:
-            self.process.kill()
             self.process.stdin.close()
-            self.process.wait()
-        if self.progress is not None:
-            with contextlib.suppress(OSError):
-                self.progress.unlink()
+            threading.Thread(target=self._reap, daemon=True).start()
+        elif self.progress is not None:
+            self._remove()
+
+    def _reap(self):
+        try:
+            self.process.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        if self.process.wait():  # else it has removed the file itself
+            self._remove()
+
+    def _remove(self):
+        with contextlib.suppress(OSError):
+            self.progress.unlink()
 
 
 def _is_python(executable):
