@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -20,18 +21,31 @@ NUMERIC = {"numpy", "numba", "llvmlite", "math", "scipy", "lodim", "dataclasses"
            "functools", "concurrent", "itertools", "collections", "threading"}  # fmt: skip
 
 
+@cache
+def text_of(name):
+    """The text of a file of the package."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def nodes_of(name):
+    """All nodes of the syntax tree of a file."""
+    return tuple(ast.walk(ast.parse(text_of(name))))
+
+
+@cache
 def imports(name):
     """Dotted names of all that a file imports, anywhere in it."""
     found = set()
     package = ["lodim", *Path(name).parts[:-1]]
-    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+    for node in nodes_of(name):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) + 1 - node.level] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def uses(name, *packages):
@@ -79,19 +93,21 @@ def module_of(name):
 MODULES = {module_of(name): name for name in NAMES}
 
 
+@cache
 def parents(module):
     """The modules of lodim that a module imports, anywhere in it."""
     found = imports(MODULES[module])
     return {i for i in found if i in MODULES and not any(j.startswith(i + ".") for j in found)}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_imported_upwards(name):
-    block = Path(name).parts[0].removesuffix(".py")
-    if block in ("__init__", "__main__", "cli", "sklearn"):
-        return
-    used = {i.split(".")[1] for i in parents(module_of(name)) if "." in i}
-    assert used - {block} <= MAY[block]
+def test_nothing_is_imported_upwards():
+    upwards = {}
+    for name in NAMES:
+        block = Path(name).parts[0].removesuffix(".py")
+        if block not in ("__init__", "__main__", "cli", "sklearn"):
+            used = {i.split(".")[1] for i in parents(module_of(name)) if "." in i}
+            upwards[name] = used - {block} - MAY[block]
+    assert {name: wrong for name, wrong in upwards.items() if wrong} == {}
 
 
 def solves(module):
@@ -101,28 +117,36 @@ def solves(module):
     return module.split(".")[-1] in SOLVED or bool(uses(MODULES[module], "cvxpy", "scipy.optimize"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        n for n in NAMES
-        if Path(n).stem in ("fit", "report", "plots", "multi_fit", "explanation")
-        or "explain" in Path(n).parts or n.startswith(("report/", "plot/", "fitting/"))
-    ],
-)  # fmt: skip
-def test_no_chain_of_imports_leads_from_a_fit_to_a_solver(name):
-    way, todo = {module_of(name): ()}, [module_of(name)]
+def chain_to_solver(name):
+    """The chain of imports by which a file reaches a solver, as text; None if there is none."""
+    chain, todo = {module_of(name): ()}, [module_of(name)]
     while todo:
         module = todo.pop(0)
-        assert not solves(module), " > ".join((*way[module], module))
-        for other in parents(module) - way.keys():
-            way[other] = (*way[module], module)
+        if solves(module):
+            return " > ".join((*chain[module], module))
+        for other in parents(module) - chain.keys():
+            chain[other] = (*chain[module], module)
             todo.append(other)
+    return None
+
+
+def test_no_chain_of_imports_leads_from_a_fit_to_a_solver():
+    known = ("fit", "report", "plots", "multi_fit", "explanation")
+    fits = [
+        n
+        for n in NAMES
+        if Path(n).stem in known
+        or "explain" in Path(n).parts
+        or n.startswith(("report/", "plot/", "fitting/"))
+    ]
+    assert len(fits) > 60
+    assert [chain for name in fits if (chain := chain_to_solver(name))] == []
 
 
 def test_no_module_imports_itself_by_any_chain():
     at_once = {}
     for module, name in MODULES.items():
-        tree = ast.parse((ROOT / name).read_text())
+        tree = nodes_of(name)[0]
         top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
         named = {
             f"{n.module}.{a.name}" for n in top if isinstance(n, ast.ImportFrom) for a in n.names
@@ -180,38 +204,33 @@ def test_single_importers(package, allowed):
     assert only(package, *allowed) == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    files(
-        "scalar_math.py",
-        "kernels.py",
-        "cpu.py",
-        "kernels/cuda.py",
-        "prox.py",
-        "column_kernels.py",
-        "tiles.py",
-    ),
-)
-def test_kernels_know_numbers_alone(name):
-    assert {i.split(".")[0] for i in imports(name)} <= NUMERIC
-    assert not uses(
-        name, "pandas", "lodim.design.design", "lodim.solve.lbfgs", "lodim.report.tables"
-    )
-    assert "self" not in {n.arg for n in ast.walk(ast.parse((ROOT / name).read_text()))
-                          if isinstance(n, ast.arg)}  # fmt: skip
+def users(names, *packages):
+    """Those of some files that import one of these packages, and what they import of it."""
+    return {name: found for name in names if (found := uses(name, *packages))}
 
 
-@pytest.mark.parametrize("name", files("objective.py"))
-def test_objectives_know_no_frames_and_no_solvers(name):
-    assert not uses(name, "pandas", "lodim.design.design", *SOLVERS)
+def test_kernels_know_numbers_alone():
+    kernels = files("scalar_math.py", "kernels.py", "cpu.py", "kernels/cuda.py", "prox.py",
+                    "column_kernels.py", "tiles.py")  # fmt: skip
+    assert len(kernels) > 8
+    assert {n: {i.split(".")[0] for i in imports(n)} - NUMERIC for n in kernels} == {
+        n: set() for n in kernels
+    }
+    tables = ("pandas", "lodim.design.design", "lodim.solve.lbfgs", "lodim.report.tables")
+    assert users(kernels, *tables) == {}
+    assert [n for n in kernels if any(getattr(a, "arg", "") == "self" for a in nodes_of(n))] == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n for n in NAMES if n.startswith(("solve/", "engine/"))] + ["family.py", "selection/folds.py"],
-)
-def test_shared_numerics_know_no_frames(name):
-    assert not uses(name, "pandas", "lodim.models", "lodim.report.tables", "lodim.plot.axes")
+def test_objectives_know_no_frames_and_no_solvers():
+    assert files("objective.py")
+    assert users(files("objective.py"), "pandas", "lodim.design.design", *SOLVERS) == {}
+
+
+def test_shared_numerics_know_no_frames():
+    shared = [n for n in NAMES if n.startswith(("solve/", "engine/"))]
+    shared += ["family.py", "selection/folds.py"]
+    tables = ("pandas", "lodim.models", "lodim.report.tables", "lodim.plot.axes")
+    assert users(shared, *tables) == {}
 
 
 def test_the_solver_sees_objectives_alone():
@@ -222,28 +241,26 @@ def test_the_solver_sees_objectives_alone():
     assert not uses("selection/path.py", "lodim.models", "lodim.solve.lbfgs", "numba")
 
 
-@pytest.mark.parametrize(
-    "name", files("fit.py", "report.py", "plots.py", "plot/*.py", "report/*.py")
-)
-def test_fits_and_reports_know_no_solvers(name):
-    assert not uses(name, *SOLVERS)
+def test_fits_and_reports_know_no_solvers():
+    shown = files("fit.py", "report.py", "plots.py", "plot/*.py", "report/*.py")
+    assert len(shown) > 30 and users(shown, *SOLVERS) == {}
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if n.startswith("models/") and len(Path(n).parts) > 2]
-)
-def test_models_do_not_know_each_other(name):
-    own = f"lodim.models.{Path(name).parts[1]}"
-    others = {i for i in uses(name, "lodim.models") if not (i + ".").startswith(own + ".")}
-    assert others == set()
-    assert not uses(
-        name, "patsy", "lodim.formula.patsy_terms", "lodim.design.evaluate", "lodim.design.columns"
-    )
+def test_models_do_not_know_each_other():
+    of_models = [n for n in NAMES if n.startswith("models/") and len(Path(n).parts) > 2]
+    others = {
+        name: {i for i in uses(name, "lodim.models") if i.split(".")[2:3] != [Path(name).parts[1]]}
+        for name in of_models
+    }
+    assert {name: found for name, found in others.items() if found} == {}
+    formulas = ("patsy", "lodim.formula.patsy_terms", "lodim.design.evaluate",
+                "lodim.design.columns")  # fmt: skip
+    assert users(of_models, *formulas) == {}
 
 
-@pytest.mark.parametrize("name", files("models/*/model.py"))
-def test_specs_do_no_numerics(name):
-    assert not uses(name, "numba", "scipy", *SOLVERS)
+def test_specs_do_no_numerics():
+    specs = files("models/*/model.py")
+    assert len(specs) == len(MODELS) and users(specs, "numba", "scipy", *SOLVERS) == {}
 
 
 def test_shared_files_name_no_model():
@@ -255,25 +272,32 @@ def test_shared_files_name_no_model():
     assert {n for n in shared if uses(n, "lodim.models")} <= {"cli.py"}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_size_and_prints(name):
-    """At most 450 lines beside the docstrings, whose examples are as long as they must be."""
-    text = (ROOT / name).read_text()
+def n_lines(name):
+    return len(text_of(name).splitlines())
+
+
+def n_documented(name):
+    """Number of lines of docstrings."""
     kinds = ast.FunctionDef | ast.ClassDef | ast.Module
-    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds) and ast.get_docstring(n)]
-    documented = sum(n.body[0].end_lineno - n.body[0].lineno + 1 for n in nodes)
-    assert len(text.splitlines()) - documented <= 450
-    if name not in ("cli.py", "__main__.py"):
-        calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
-        called = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
-        assert not called & {"print", "eval", "exec", "input"}
-        assert "show" not in {n.func.attr for n in calls if isinstance(n.func, ast.Attribute)}
+    nodes = [n for n in nodes_of(name) if isinstance(n, kinds) and ast.get_docstring(n)]
+    return sum(n.body[0].end_lineno - n.body[0].lineno + 1 for n in nodes)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_file_has_more_than_600_lines(name):
-    n_lines = len((ROOT / name).read_text().splitlines())
-    assert n_lines <= 600
+def test_no_file_is_long():
+    """At most 600 lines, and 450 without docstrings, whose examples are as long as they must be."""
+    assert {n: n_lines(n) for n in NAMES if n_lines(n) > 600} == {}
+    assert [n for n in NAMES if n_lines(n) - n_documented(n) > 450] == []
+
+
+def test_nothing_prints_or_runs_text():
+    wrong = {}
+    for name in set(NAMES) - {"cli.py", "__main__.py"}:
+        calls = [n.func for n in nodes_of(name) if isinstance(n, ast.Call)]
+        called = {f.id for f in calls if isinstance(f, ast.Name)}
+        called = called & {"print", "eval", "exec", "input"}
+        called |= {f.attr for f in calls if isinstance(f, ast.Attribute)} & {"show"}
+        wrong |= {name: called} if called else {}
+    assert wrong == {}
 
 
 # Import cost -----------------------------------------------------------------------------------
