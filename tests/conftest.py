@@ -1,6 +1,7 @@
 """What the tests share: examples that are drawn alike everywhere, and plots without a screen."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -17,6 +18,8 @@ hypothesis.settings.register_profile("same", derandomize=True, database=None, **
 hypothesis.settings.register_profile("campaign", database=None, print_blob=True, **timeless)
 hypothesis.settings.load_profile("same")
 
+KERNELS = pytest.StashKey[int]()  # compiled kernels before the run
+PACKAGE = Path(find_spec("lodim").origin).parent
 PIMA = Path(__file__).resolve().parents[2] / "shared/data/pima_diabetes.csv"
 
 
@@ -34,3 +37,18 @@ def axes():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     yield pyplot.subplots()[1]
     pyplot.close("all")
+
+
+def compiled_kernels():
+    """Number of compiled kernels in Numba's cache, one for each kernel and types of arguments."""
+    folders = (os.environ.get("NUMBA_CACHE_DIR"), PACKAGE)
+    return sum(1 for folder in folders if folder for _ in Path(folder).rglob("*.nbc"))
+
+
+def pytest_sessionstart(session):
+    session.config.stash[KERNELS] = compiled_kernels()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    n_new = compiled_kernels() - config.stash[KERNELS]
+    terminalreporter.write_line(f"kernels compiled in this run: {n_new}")

@@ -250,12 +250,48 @@ def test_a_split_in_a_file_has_its_fit_once(tmp_path):
     pd.testing.assert_frame_equal(again.predict(frame()), found.predict(frame()))
 
 
-def test_rows_and_columns_in_another_order():
+def test_columns_in_another_order():
     df, new = frame(), frame(5, seed=1)
     found = ld.conformal(ld.glm, "y ~ a + b", df).predict(new)
-    mixed = df.sample(frac=1.0, random_state=1)[df.columns[::-1]]
-    other = ld.conformal(ld.glm, "y ~ b + a", mixed).predict(new)
+    other = ld.conformal(ld.glm, "y ~ b + a", df[df.columns[::-1]]).predict(new)
     np.testing.assert_allclose(other, found, rtol=1e-9)
+
+
+@pytest.mark.parametrize("groups", [None, "u"])
+@pytest.mark.parametrize("method", ["cv+", "split"])
+@pytest.mark.parametrize("response", ["y", "k3"])
+def test_rows_are_held_out_by_position_whatever_they_hold(response, method, groups):
+    """Exchangeable with new rows are held-out rows only if their content did not choose them."""
+
+    def held_out(df):
+        few = {"method": method, "groups": groups, "seed": 4}
+        return ld.conformal(ld.glm, f"{response} ~ a", df, **few).held_out.fold
+
+    one, other = frame(), frame(seed=7)
+    np.testing.assert_array_equal(held_out(one), held_out(other))
+    assert np.all(np.bincount(held_out(one)) > 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [4, 6, 11])
+@pytest.mark.parametrize("n", [18, 20, 50])
+def test_split_covers_what_theory_gives(n, seed):
+    """The share of new rows covered over 300 samples is ceil(level (m + 1)) / (m + 1)."""
+    rng, covered = np.random.default_rng(seed), []
+
+    def sample(n):
+        df = pd.DataFrame(rng.standard_t(3, size=(n, 2)), columns=["a", "b"])
+        return df.assign(y=0.5 * df["a"] + rng.standard_t(3, size=n))
+
+    for _ in range(300):
+        df, new = sample(n), sample(200)
+        found = ld.conformal(ld.glm, "y ~ .", df, method="split", level=0.8, seed=seed)
+        limits = found.predict(new)
+        covered.append(new["y"].between(limits["lower"], limits["upper"]).mean())
+    m = len(found.held_out.score)
+    theory = np.ceil(0.8 * (m + 1)) / (m + 1)
+    error = np.std(covered) / np.sqrt(len(covered))
+    assert abs(np.mean(covered) - theory) < 3.0 * error
 
 
 def test_weight_zero_is_a_row_left_out_and_two_are_as_one():
@@ -320,10 +356,10 @@ def test_only_what_the_fits_read_is_needed():
 def fold_of(found, df):
     """Fold of each row, as lodim draws them."""
     from lodim.fitting.spec import prepare
-    from lodim.selection.folds import assign
+    from lodim.selection.folds import assign_by_position
 
     problem = prepare(ld.costnet, "y ~ a + b + c", df, {"lambda_": 0.6})
-    return assign(problem.batch, len(found.fits), None, 0)
+    return assign_by_position(problem.batch, len(found.fits), 0)
 
 
 def test_counts_have_no_negative_limits_and_wider_ones_where_they_are_large():

@@ -33,6 +33,31 @@ def assign(batch, folds, classes, seed):
     return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
 
 
+def assign_by_position(batch, folds, seed):
+    """Fold of each row of a batch, (n,), whatever the rows hold; -1 as of `assign`.
+
+    Conformal guarantees need rows that are exchangeable: a draw that depended on features or
+    response would hold out rows that differ from new ones. So rows (or groups) are drawn by their
+    position alone, and another order of the rows gives other folds.
+
+    Parameters
+    ----------
+    batch, folds, seed
+        As `assign` takes them; folds are not balanced within classes.
+    """
+    if np.ndim(folds) == 1:
+        return assign(batch, folds, None, seed)
+    some = counted(batch)
+    _check_folds(some, folds)
+    units = np.arange(some.n) if some.units is None else some.units
+    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+    in_order = np.argsort(np.argsort(first))  # units by their first row, not by their names
+    of_unit = np.random.default_rng(seed).permutation(len(first)) % folds
+    fold = np.full(batch.n, -1)
+    fold[batch.positive_weight] = of_unit[in_order[unit]]
+    return np.where(np.isnan(batch.y), -1, fold)
+
+
 def assign_in_place(batch, folds, seed):
     """Fold of each row of a batch whose X stays where it is, (n,): folds are of whole blocks.
 
@@ -48,7 +73,7 @@ def assign_in_place(batch, folds, seed):
         )
     if np.ndim(folds) == 1:
         return _user_folds(batch, folds)
-    _check_number(folds)
+    _check_whole(folds)
     n_blocks = -(-batch.n // BLOCK_ROWS)
     if folds > n_blocks:
         raise ArgumentError(
@@ -73,9 +98,7 @@ def _assign(batch, folds, classes, seed):
                 "together: give one of them"
             )
         return _user_folds(batch, folds)
-    _check_number(folds)
-    if folds > batch.n:
-        raise ArgumentError(f"folds={folds} is more than the {batch.n} complete rows that count")
+    _check_folds(batch, folds)
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
     if batch.units is not None:
         return _whole_units(batch, folds, key, of_class, seed)
@@ -89,7 +112,24 @@ def _assign(batch, folds, classes, seed):
     return fold
 
 
-def _check_number(folds):
+def _check_folds(batch, folds):
+    """Raise where a number of folds is more than the rows or groups (all of them count)."""
+    _check_whole(folds)
+    n_units = count_units(batch)
+    if folds <= n_units:
+        return
+    if batch.units is None:
+        raise ArgumentError(f"folds={folds} is more than the {n_units} complete rows that count")
+    what = "clusters" if batch.groups is None else "groups"
+    raise ArgumentError(
+        f"folds={folds} is more than the {n_units} {what} whose rows count: a fold holds out "
+        f"whole {what}, so give folds={n_units} or fewer"
+        if n_units > 1
+        else f"all rows that count are of one of the {what}: nothing can be held out"
+    )
+
+
+def _check_whole(folds):
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
 
@@ -114,14 +154,6 @@ def _whole_units(batch, folds, key, of_class, seed):
     Each goes where the fewest rows are so far of the class that it has most rows of, and of these
     folds to the smallest.
     """
-    what, n_units = "clusters" if batch.groups is None else "groups", count_units(batch)
-    if folds > n_units:
-        raise ArgumentError(
-            f"folds={folds} is more than the {n_units} {what} whose rows count: a fold holds out "
-            f"whole {what}, so give folds={n_units} or fewer"
-            if n_units > 1
-            else f"all rows that count are of one of the {what}: nothing can be held out"
-        )
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

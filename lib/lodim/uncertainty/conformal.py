@@ -11,7 +11,7 @@ from lodim.checks import flag, one_of, share, whole
 from lodim.design.batch import subset
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
-from lodim.selection.folds import assign, count_units
+from lodim.selection.folds import assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.uncertainty import scores
 from lodim.uncertainty.guarantee import METHODS, Guarantee
@@ -73,8 +73,10 @@ def conformal(
         It is randomized, by a number that depends on the features of a row and on `seed` alone: the
         same row has the same set always.
     folds : int or array (n,), optional
-        Of "cv+", the number of folds (10), drawn at random within classes, or the fold of each row
-        of `data`. Of "split", one of so many is held out: half of the rows (2) by default.
+        For "cv+", the number of folds (10) or the fold of each row of `data`. For "split", one of
+        this many parts is held out: half of the rows (2) by default. Rows are drawn by position,
+        whatever they hold, since the guarantee needs that; another order of the rows gives other
+        folds.
     groups : column name or array (n,), optional
         Rows of equal values, such as those of a patient, are held out together. What must be
         exchangeable is then groups: covered is a row drawn at random from a new group. All rows of
@@ -187,7 +189,7 @@ def _folds(problem, method, folds, seed):
         raise DataError(f"a single {what} counts: nothing can be held out")
     if folds is None:
         folds = {"cv+": min(FOLDS, n_units), "split": 2, "jackknife+": n_units}[method]
-    fold = assign(batch, folds, problem.design.levels, seed)
+    fold = assign_by_position(batch, folds, seed)
     return np.where(fold > 0, -1, fold) if method == "split" else fold
 
 
