@@ -6,6 +6,7 @@ are first met, and must agree afterwards.
 """
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,34 @@ def check(record: Any, forms: dict[str, Form], where: str = "", **sizes: int) ->
     for name, form in forms.items():
         form(values[name], f"{where}.{name}" if where else name, sizes)
     return sizes
+
+
+def make(kind: type, values: Any, where: str, **others: Any) -> Any:
+    """Make a record of a dataclass from values that a file holds.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    values : dict
+        One value per field. A field that is missing or unknown is an error, even if the dataclass
+        has a default for it.
+    where : str
+        Name of the values in error messages.
+    **others
+        Fields that no file holds.
+
+    Raises
+    ------
+    ValueError
+        A field is missing, or there is no such field.
+    """
+    if not isinstance(values, dict):
+        raise ValueError(f"{where} is a {type(values).__name__}, not a dict")
+    wrong = {field.name for field in fields(kind)} ^ {*values, *others}
+    if wrong:
+        raise ValueError(f"{where} has fields missing or unknown: {', '.join(sorted(wrong))}")
+    return kind(**values, **others)
 
 
 def real(*shape: int | str, least=-LARGEST, most=LARGEST, nan=False) -> Form:

@@ -24,6 +24,11 @@ def df():
     return df
 
 
+STATES = [
+    "gbmap", "spline", "chosen", "glm", "proset", "melm", "knn", "ripr", "clusters", "costnet",
+]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def states(df, tmp_path_factory):
     """Kind and state of a fit of each model, as its file has them."""
@@ -45,6 +50,7 @@ def states(df, tmp_path_factory):
     for name, fit in made.items():
         fit.save(path)
         out[name] = store.read(path)
+    assert list(out) == STATES
     return out
 
 
@@ -107,7 +113,7 @@ FORGERIES = [
     ("melm", ("measures",), {}, "measures has"),
     ("knn", ("view", "rule", "other"), None, "another classifier"),
     ("knn", ("view", "rule", "other", "known", "code"), lambda v: v + 9, "neighbours.code"),
-    ("costnet", ("ladder", "coef"), lambda v: v[:-1], "ladder.coef has shape"),
+    ("costnet", ("frontier", "coef"), lambda v: v[:-1], "frontier.coef has shape"),
     ("costnet", ("selection", "mean"), lambda v: ["x"] * len(v), "selection.mean"),
     ("costnet", ("chosen",), {"budget": [1.0], "a": []}, "as many numbers|lacks"),
     ("costnet", ("chosen",), {"budget": ["x"]}, "not as many numbers"),
@@ -133,6 +139,7 @@ def arrays(value, at=()):
             yield from arrays(one, (*at, key))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["gbmap", "spline", "proset", "melm", "knn", "ripr", "clusters", "costnet"]
 )
@@ -151,6 +158,50 @@ def test_every_array_has_its_shape_and_type(states, tmp_path, name, change):
             path = write(states, name, keys, change, tmp_path)
             with pytest.raises(ld.StoreError):
                 ld.load(path)
+
+
+FREE = {"selection", "chosen", "control", "costs"}  # dicts whose keys follow from the call
+
+
+def keys_of(value, at=()):
+    """Yield the keys that lead to each entry of the dicts of a state."""
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(value, dict):
+                yield (*at, key)
+            if key not in FREE:
+                yield from keys_of(one, (*at, key))
+
+
+def without(value, keys):
+    """Return a state without one of its entries."""
+    key, *rest = keys
+    if not rest:
+        return {k: v for k, v in value.items() if k != key}
+    inner = without(value[key], rest)
+    if isinstance(value, list):
+        return [*value[:key], inner, *value[key + 1 :]]
+    return value | {key: inner}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_key_is_needed(states, monkeypatch, name):
+    kind, state = states[name]
+    for keys in keys_of(state):
+        monkeypatch.setattr(store, "read", lambda path, keys=keys: (kind, without(state, keys)))
+        with pytest.raises(ld.StoreError, match="does not hold a whole"):
+            ld.load("file")
+            pytest.fail(f"{kind} is read without {keys}")
+
+
+def test_a_missing_key_is_named(states, monkeypatch):
+    kind, state = states["gbmap"]
+    monkeypatch.setattr(store, "read", lambda path: (kind, without(state, ("boosts",))))
+    with pytest.raises(ld.StoreError, match="'boosts' is missing"):
+        ld.load("file")
+    monkeypatch.setattr(store, "read", lambda path: (kind, without(state, ("settings", "beta"))))
+    with pytest.raises(ld.StoreError, match="settings has fields missing or unknown: beta"):
+        ld.load("file")
 
 
 def test_edits_of_members_are_refused(states, df, tmp_path):

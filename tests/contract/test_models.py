@@ -39,10 +39,15 @@ def unanswered(model, fit):
     return [] if filled or contract_of(model).answers_all(fit) else MISSING
 
 
+SHORT = ("gaussian", "text", "multinomial")  # kinds of responses that the short tests try
 cases = pytest.mark.parametrize(
-    "model, kind", [(m, k) for m in MODELS for k in contract_of(m).kinds],
-    ids=lambda v: getattr(v, "__name__", v),
-)  # fmt: skip
+    "model, kind",
+    [
+        pytest.param(m, k, marks=[] if k in SHORT else pytest.mark.long, id=f"{m.__name__}-{k}")
+        for m in MODELS
+        for k in contract_of(m).kinds
+    ],
+)
 models = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 _fits = {}
 
@@ -53,6 +58,7 @@ def fit_of(model, kind):
     return _fits[model, kind]
 
 
+@pytest.mark.long
 @models
 def test_rows_of_weight_zero_are_counted_nowhere(model):
     df = frame_of(model, "text").dropna().assign(w=1.0)
@@ -250,26 +256,7 @@ def test_rows_that_miss_features_are_dropped_or_filled(model, way, tmp_path):
     assert "age in 8 rows (by the mean" in report and "arm in 1 row (a level of its own)" in report
 
 
-@models
-def test_a_file_from_before_missing_values_were_filled(model, tmp_path):
-    kind, path = contract_of(model).kinds[0], tmp_path / "fit.lodim"
-    way = "keep" if contract_of(model).keeps_missing else "drop"
-    fit = model(FORMULA, frame_of(model, kind), missing=way, **contract_of(model).cheap)
-    fit.save(path)
-    name, state = store.read(path)
-    del state["arguments"]["missing"]
-    for new in ("missing", "fills", "n_incomplete"):
-        del state["design"][new]
-    state["design"]["partial"] = way == "keep"
-    for part in (part for term in state["design"]["terms"] for part in term):
-        for new in ("unseen", "missing", "shares"):
-            part.pop(new, None)
-    store.write(path, name, state)
-    back = ld.load(path)
-    assert back.design.missing == back.arguments["missing"] == way
-    assert back.predict(frame(kind)).equals(fit.predict(frame(kind)))
-
-
+@pytest.mark.long
 @cases
 def test_weights_may_be_shares(model, kind):
     df, weight = frame_of(model, kind), np.random.default_rng(0).uniform(0.5, 1.5, N)
@@ -324,6 +311,7 @@ def test_save_and_load(model, kind, tmp_path):
     assert path.stat().st_size < 200_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model, kind",
     [(m, k) for m in MODELS for k in contract_of(m).kinds if "seed" not in contract_of(m).lacks],
@@ -580,14 +568,8 @@ def asked(model, seed, penalty):
     return {name: value for name, value in arguments.items() if name not in contract.lacks}
 
 
-@models
-@given(df=frames(), seed=st.integers(0, 3), weighted=st.booleans(),
-       penalty=st.integers(0, 2))  # fmt: skip
-@example(df=pd.DataFrame({"y": [0.0, 1.304819e-188]}), seed=0, weighted=False, penalty=0)
-@example(df=pd.DataFrame({"x": [0, 0, 0, 0, 0, 2, 1], "y": [0, 0, 0, 0, 0, 0, 2]}),
-         seed=1, weighted=True, penalty=0)  # fmt: skip
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_frame(model, df, seed, weighted, penalty):
+def check_frame(model, df, seed, weighted, penalty):
+    """Fit any frame: the model refuses it in words or answers its rows with finite numbers."""
     df = suited(model, df, seed)
     weights = np.random.default_rng(seed).integers(0, 3, len(df)) if weighted else None
     with warnings.catch_warnings():
@@ -619,6 +601,26 @@ def test_any_frame(model, df, seed, weighted, penalty):
         assert list(out.dropna().index) == list(known)  # the response is not needed
         assert str(fit) and str(fit.summary()) and len(augmented) == len(df)
         assert np.isfinite(fit.glance()["deviance"][0])
+
+
+@models
+@given(df=frames(), seed=st.integers(0, 3), weighted=st.booleans(),
+       penalty=st.integers(0, 2))  # fmt: skip
+@example(df=pd.DataFrame({"y": [0.0, 1.304819e-188]}), seed=0, weighted=False, penalty=0)
+@example(df=pd.DataFrame({"x": [0, 0, 0, 0, 0, 2, 1], "y": [0, 0, 0, 0, 0, 0, 2]}),
+         seed=1, weighted=True, penalty=0)  # fmt: skip
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_frame(model, df, seed, weighted, penalty):
+    check_frame(model, df, seed, weighted, penalty)
+
+
+@pytest.mark.long
+@models
+@given(df=frames(), seed=st.integers(0, 3), weighted=st.booleans(),
+       penalty=st.integers(0, 2))  # fmt: skip
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_many_frames(model, df, seed, weighted, penalty):
+    check_frame(model, df, seed, weighted, penalty)
 
 
 @models

@@ -122,18 +122,6 @@ def test_rows_without_response_are_left_out(df):
         Design.learn("y ~ x + g", df.assign(x=np.nan))
 
 
-def test_a_file_of_before_has_what_was_done_then(df):
-    for keeps, way in ((False, "drop"), (True, "keep")):
-        state = Design.learn("y ~ x + g", df, missing=way)[0].to_state()
-        for name in ("missing", "fills", "n_incomplete"):
-            del state[name]
-        for term in state["terms"]:
-            for part in term:
-                for name in ("unseen", "missing", "shares"):
-                    part.pop(name, None)
-        assert Design.from_state(state | {"partial": keeps}).missing == way
-
-
 def test_a_feature_and_what_says_that_it_is_missing_are_bought_together(df):
     fit = ld.costnet("y ~ x + g", df, costs={"x": 3.0, "g": 2.0}, budget=3.0)
     network = make_network(fit.design, fit.settings)

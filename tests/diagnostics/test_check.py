@@ -1,7 +1,5 @@
 """Fit.check(): every code is found where it should be, and nothing on healthy data."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,6 +29,7 @@ def healthy(seed, n=160):
     return df[: n // 2 + 20], df[n // 2 + 20 :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("response", ["y", "k"])
 def test_nothing_is_found_in_a_hundred_healthy_data_sets_of_each_kind(response):
     found = []
@@ -55,14 +54,6 @@ def test_all_models_are_checked_before_and_after_saving(name, tmp_path):
         assert {*checks.looked_at, *checks.not_looked_at} == set(CHECKS)
     if "a" in fit._reader.features:
         assert {"extrapolation", "drift"} <= set(fit.check(strange).codes)
-
-
-OLD_FILES = sorted((Path(__file__).parents[1] / "contract/old_files").glob("*.lodim"))
-
-
-@pytest.mark.parametrize("file", OLD_FILES, ids=lambda file: file.stem)
-def test_fits_of_older_files_are_checked(file):
-    assert ld.load(file).check().codes == () and len(OLD_FILES) >= 5
 
 
 def codes(fit, data=None, **arguments):

@@ -70,12 +70,12 @@ class Design:
     offset: str | None
     offset_given: bool
     dtype: str
-    left_out: tuple[str, ...] = ()
-    missing: str = "drop"
-    fills: tuple[gaps.Fill, ...] = ()
-    n_incomplete: int = 0
-    frame_kind: str = PANDAS
-    n_sampled: int = 0
+    left_out: tuple[str, ...]
+    missing: str
+    fills: tuple[gaps.Fill, ...]
+    n_incomplete: int
+    frame_kind: str
+    n_sampled: int
 
     @classmethod
     def learn(
@@ -415,16 +415,14 @@ class Design:
     def from_state(cls, state):
         """The design that `to_state` has written."""
         state = dict(state)
-        if "partial" in state:  # of a file from before there was a choice
-            state["missing"] = "keep" if state.pop("partial") else "drop"
         state |= {key: tuple(state[key]) for key in LISTS}
-        state["fills"] = tuple(gaps.Fill(**fill) for fill in state.get("fills", ()))
+        state["fills"] = tuple(gaps.Fill(**fill) for fill in state["fills"])
         state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
             response = dict(state["response"])
             response["levels"] = None if response["levels"] is None else tuple(response["levels"])
-            state["response"] = Response(**response)
-        design = cls(**state)
+            state["response"] = forms.make(Response, response, "response")
+        design = forms.make(cls, state, "design")
         design.check()
         return design
 

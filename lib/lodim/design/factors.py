@@ -365,7 +365,7 @@ def from_state(state):
             values[key] = tuple(values[key])
     if "states" in values:
         values["states"] = tuple((name, dict(learnt)) for name, learnt in values["states"])
-    factor = kind(**values)
+    factor = forms.make(kind, values, "a factor")
     _check(factor)
     return factor
 

@@ -58,14 +58,12 @@ def load(path: str | PathLike) -> Any:
         return import_module(homes[kind]).from_state(state)
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
-        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise StoreError(f"{path} does not hold a whole {kind} fit: {reason}") from error
 
 
-def read_shared_state(state: dict[str, Any], kind: str, **later: Any) -> dict[str, Any]:
-    """Keywords of every model's Fit, from what `Fit._shared_state` of a kind has written.
-
-    later : arguments of that model which older files lack, and what was done then
-    """
+def read_shared_state(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the keywords of every model's Fit that `Fit._shared_state` has written."""
     design, selection = Design.from_state(state["design"]), state["selection"]
     known: dict[str, forms.Form] = {
         "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
@@ -75,9 +73,6 @@ def read_shared_state(state: dict[str, Any], kind: str, **later: Any) -> dict[st
     parameters = signature(model_function(kind)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     arguments = dict(state["arguments"])
-    for name, value in {"missing": design.missing, "groups": None, "sample": None, **later}.items():
-        if name in named:
-            arguments.setdefault(name, value)
     if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")
     if selection is None and state["chosen"]:

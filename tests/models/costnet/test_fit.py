@@ -389,6 +389,7 @@ def test_a_summary_has_every_name_that_fits():
     assert set(fit.bought(3).index) == {"lab", *names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["binomial", "multinomial"])
 def test_separated_classes_are_told(kind, tmp_path):
     df = patients(kind)
@@ -421,6 +422,7 @@ def test_another_formula_of_the_same_list():
     assert "bp_inv" in str(other.summary())
 
 
+@pytest.mark.long
 def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 60))
@@ -464,10 +466,10 @@ def test_a_damaged_state_is_refused(tmp_path):
         ("network", "columns", [[99]] * len(whole["network"]["names"])),
         ("network", "cost", np.zeros(2)),
         ("network", "base", np.full(len(whole["network"]["names"]), 99)),
-        ("ladder", "coef", whole["ladder"]["coef"][:, :-1]),
-        ("ladder", "rule", ["greedy"]),
-        ("ladder", "intercept", np.full_like(whole["ladder"]["intercept"], np.nan)),
-        ("trace", "coef", whole["trace"]["coef"][:-1]),
+        ("frontier", "coef", whole["frontier"]["coef"][:, :-1]),
+        ("frontier", "rule", ["greedy"]),
+        ("frontier", "intercept", np.full_like(whole["frontier"]["intercept"], np.nan)),
+        ("path", "coef", whole["path"]["coef"][:-1]),
         ("paid", "bought", whole["paid"]["bought"][:, :-1]),
     ]:
         broken = whole | {where: whole[where] | {name: value}}
@@ -478,6 +480,7 @@ def test_a_damaged_state_is_refused(tmp_path):
             ld.load(tmp_path / "fit")
 
 
+@pytest.mark.long
 def test_update_repeats_the_call():
     fit, df = fit_of("gaussian", budget=4), patients(seed=5)
     series = ld.costnet("y ~ .", patients(), **ASKED | {"costs": pd.Series(COSTS)}, budget=4)
@@ -524,6 +527,7 @@ def test_a_cost_function(tmp_path):
 # Through the shared machinery --------------------------------------------------------------------
 
 
+@pytest.mark.long
 @kinds
 def test_cv_over_budgets(kind):
     df = patients(kind, 120)
@@ -538,6 +542,7 @@ def test_cv_over_budgets(kind):
     assert frame["mean"].iloc[0] > frame["mean"].min()
 
 
+@pytest.mark.long
 @kinds
 def test_cv_searches_all_rows_once(kind, monkeypatch):
     df, sizes, pool = patients(kind, 120), [], estimate._pool
@@ -557,6 +562,7 @@ def test_cv_searches_all_rows_once(kind, monkeypatch):
     np.testing.assert_array_equal(best.predict(df), whole.predict(df, budget=budget))
 
 
+@pytest.mark.long
 def test_cv_over_other_settings():
     df = patients(n=120)
     cv = ld.cv(ld.costnet, "y ~ .", df, **ALONE, folds=3, grid={"lambda_": [1.0, 0.1, 0.01]})
@@ -702,6 +708,7 @@ def test_any_problem(problem, budget, criterion):
             assert one.cost == pytest.approx(sum(costs[name] for name in paid))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lambda_", [0.0, 1e-3])
 def test_a_class_without_rows_is_as_improbable_far_out(lambda_):
     """Steps share nothing among the classes present that would make way for it."""
@@ -716,6 +723,7 @@ def test_a_class_without_rows_is_as_improbable_far_out(lambda_):
     assert fit.predict(far, "prob")["w"].max() < 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["number", "class"])
 @pytest.mark.parametrize("apart", [1e-2, 1e-4, 1e-5])
 def test_free_columns_that_differ_by_little_say_what_they_differ_by(kind, apart):

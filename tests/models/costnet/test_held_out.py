@@ -7,7 +7,7 @@ import pytest
 import lodim as ld
 from lodim.engine import tiles
 from lodim.fitting.spec import prepare
-from lodim.models.costnet import estimate, model
+from lodim.models.costnet import estimate
 from lodim.models.costnet.search import held_out
 from lodim.selection.tuning import count_draws, fold_splits
 
@@ -47,6 +47,7 @@ def test_the_standard_error_is_that_of_a_mean_of_rows():
     assert judged.error(1) == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["number", "classes"])
 def test_the_budget_is_the_cheapest_within_an_error_only_where_there_are_prices(kind):
     df = sparse(160, noise=2.0)
@@ -87,6 +88,7 @@ def test_relax_has_its_effect_beside_greedy(relax):
     assert f"({relax:g})" in str(alone) and "In brackets" in str(alone.summary())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "grid",
     [
@@ -137,17 +139,6 @@ def test_an_infinite_budget_is_no_limit():
     fit = ld.costnet("y ~ .", df, budget=np.inf)
     assert fit.limit == np.inf and "Budget: none" in str(fit) and fit.chosen == {}
     assert fit.cost == fit.prices()["cost"].iloc[-1]
-
-
-def test_files_of_older_versions_are_read():
-    fit = ld.costnet("y ~ .", sparse(60, 3), budget=3, control={"criterion": "hq"})
-    old = fit._to_state()
-    for name in ("ladder", "lasso"):
-        new = {"relax", "held_out", "error"}
-        old[name] = {key: value for key, value in old[name].items() if key not in new}
-    back = model.from_state(old)
-    assert str(back.summary()) == str(fit.summary())
-    assert back.predict(sparse(5, 3)).equals(fit.predict(sparse(5, 3)))
 
 
 def few(n=60, seed=0):

@@ -27,6 +27,7 @@ def test_counts_as_weights_make_the_same_price_list():
     np.testing.assert_allclose(counts.coef(), rows.coef(), rtol=1e-5)
 
 
+@pytest.mark.long
 def test_weights_below_one_are_ratios_alone():
     df = binary_frame(400).assign(w=1e-3)
     plain, light = (ld.costnet("y ~ a + b + c", df, budget=9, weights=w) for w in (None, "w"))
@@ -40,6 +41,7 @@ def test_no_model_has_near_as_many_coefficients_as_rows(n):
     assert (ld.costnet("y ~ .", df, budget=99).prices()["df"] <= max(0, min(n // 2, n - 2))).all()
 
 
+@pytest.mark.long
 def test_a_name_of_the_rows_explains_nothing():
     rng = np.random.default_rng(5)
     df = pd.DataFrame({"x": rng.normal(size=60), "id": [f"i{j}" for j in range(60)]})
@@ -49,6 +51,7 @@ def test_a_name_of_the_rows_explains_nothing():
     assert spline.prices()["df"].max() <= 15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shift", [2.0**27, 2.0**37])
 @pytest.mark.parametrize("arguments", [{"lambda_": 0.1}, {"budget": 3.0}, {}], ids=str)
 def test_how_far_a_response_is_from_zero_does_not_matter(arguments, shift):

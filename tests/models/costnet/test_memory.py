@@ -41,6 +41,7 @@ def peak(problem):
     return out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_memory_grows_by_some_numbers_a_row(family):
     n = 64 * 2048

@@ -174,6 +174,7 @@ def many(p=150, n=120):
     return df, {"costs": costs, "depends_on": depends_on}
 
 
+@pytest.mark.long
 def test_many_features_and_long_names():
     df, asked = many()
     fit = ld.costnet("y ~ .", df, **asked, budget=30, n_lambda=10,
@@ -227,6 +228,7 @@ def test_no_two_nodes_share_a_place(seed):
             assert layer[u] != layer[v] or abs(height[u] - height[v]) >= 1 - 1e-9
 
 
+@pytest.mark.long
 def test_cv_plot_is_over_cost():
     cv = ld.cv(ld.costnet, "y ~ .", patients(n=100), **ASKED, folds=3)
     ax = cv.plot()

@@ -392,6 +392,7 @@ def test_free_riders_are_left_out():
     assert used == [{0, 1}, set(range(12))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, mean, worst", [("deviance", 0.999, 0.995), ("ebic", 0.998, 0.98)])
 def test_the_ladder_is_near_the_exhaustive_optimum(name, mean, worst):
     ratios = []
@@ -454,6 +455,7 @@ def dear(seed):
     return batch_of(X[:, :11], y), network
 
 
+@pytest.mark.long
 def test_below_dear_jumps_the_list_has_no_holes():
     """At every price the best of all subsets, or nearly; growth alone leaves holes."""
     grown, whole = [], []

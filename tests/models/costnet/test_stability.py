@@ -6,6 +6,8 @@ import pytest
 
 import lodim as ld
 
+pytestmark = pytest.mark.long
+
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(150, 5)), columns=list("bcdef"))
 # Twins: what one of them says, the other says as well.

@@ -8,6 +8,8 @@ import pytest
 
 import lodim as ld
 
+pytestmark = pytest.mark.long
+
 KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
     "lodim.models.gbmap.kernels.cpu": {"forward"},

@@ -49,6 +49,7 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
 STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
 def test_compiled_loop_ends_where_lbfgs_does(loss, l1_ratio):

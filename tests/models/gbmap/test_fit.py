@@ -712,12 +712,3 @@ def test_drift_by_distance(fits, df):
 def test_a_chosen_fit_knows_both_thresholds(chosen):
     assert set(chosen.calibration) == {"difference", "distance"}
     assert chosen.drift_threshold(kind="distance", quantile=0.5) > 0
-    state = chosen._to_state() | {"calibration": chosen.calibration["difference"]}  # older files
-    for name in ("refit_log", "response_range"):
-        del state[name]
-    from lodim.models.gbmap.model import from_state
-
-    old = from_state(state)
-    assert old.drift_threshold() == chosen.drift_threshold() and old.response_range is None
-    with pytest.raises(ld.ArgumentError, match="no out-of-fold rows"):
-        old.drift_threshold(kind="distance")

@@ -38,6 +38,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_saved_fit_is_that_of_a_copy(name, monkeypatch, tmp_path):
     _, df = frame("float64" if CASES[name]["dtype"] == "float64" else "float32")

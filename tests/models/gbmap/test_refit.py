@@ -11,7 +11,6 @@ from scipy.special import log_softmax
 import lodim as ld
 from lodim.engine import tiles
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.model import from_state
 from lodim.models.gbmap.refit import JointObjective, Rows, _spans
 from lodim.solve.newton import newton
 
@@ -198,9 +197,6 @@ def test_a_file_keeps_it(frames, tmp_path):
     back = ld.load(tmp_path / "fit.lodim")
     np.testing.assert_equal(back.refit_log, fit.refit_log)
     assert str(back) == str(fit)
-    state = fit._to_state()
-    del state["refit_log"], state["settings"]["refit"]  # as older versions wrote
-    assert from_state(state).settings.refit == "none"
 
 
 def test_it_holds_still():

@@ -5,6 +5,8 @@ import pytest
 
 import lodim as ld
 
+pytestmark = pytest.mark.long
+
 FEW = {"control": {"max_stages": 12, "reference_rows": 0}}
 
 

@@ -35,6 +35,7 @@ def fit(problem):
         return problem.spec.fit(problem)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 def test_a_file_holds_the_same_as_memory(rows, call, tmp_path):
     X, y, in_place = rows
@@ -58,6 +59,7 @@ def test_weights_of_zero_copy_nothing(rows):
     np.testing.assert_allclose(whole.response_range, rest.response_range)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("open_", [False, True])
 def test_peak_of_memory(tmp_path, open_):
     """Beside 36 bytes a row a fit takes an eighth of what the features do.

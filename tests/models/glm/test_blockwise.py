@@ -144,6 +144,7 @@ def test_the_rows_shown_are_rows_of_the_data(df, monkeypatch):
     np.testing.assert_allclose(mean, some.predict(df.loc[label], offset="o"), rtol=1e-10)
 
 
+@pytest.mark.long
 def test_triangles_and_blocks_of_weight_zero():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(9000, 4))
@@ -186,6 +187,7 @@ def test_clusters_are_summed_some_at_a_time(df, in_order, monkeypatch):
     np.testing.assert_allclose(ratio, (399 / 396) / ((N - 1) / (N - 4)), rtol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_memory(family):
     n, p = 200_000, 20

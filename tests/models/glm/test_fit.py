@@ -242,6 +242,7 @@ def test_separation_of_all_rows_is_seen_however_small_the_information_is(n, seed
         assert fit.tidy()["p_value"].isna().all()
 
 
+@pytest.mark.long
 def test_the_first_fit_of_a_process_is_as_silent_as_others():
     """statsmodels sets filters of warnings when it is imported, which is in the first fit."""
     code = (
@@ -354,6 +355,7 @@ def test_intervals_of_the_mean_by_the_link(df, family):
     np.testing.assert_allclose(got["upper"], inverse(eta + reach), rtol=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
 def test_intervals_hold_new_observations(family):
     """Of 60 rows, so that the estimates are uncertain too: drawn anew, 90 % of 20,000 are held."""
@@ -532,6 +534,7 @@ def test_separation_of_several_classes_leaves_the_others_their_errors():
         assert tidy["std_error"]["b", term] == pytest.approx(part["std_error"]["b", term], rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gamma", "poisson"])
 def test_heavy_tails_and_wide_offsets_reach_the_maximum(family):
     """Where whole steps of reweighted least squares go astray: the score equations hold."""

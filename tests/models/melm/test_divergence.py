@@ -185,6 +185,7 @@ def test_sum_of_stripes_is_the_whole(monkeypatch):
     np.testing.assert_allclose(slope, gradient, atol=1e-13)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Divergence, Approximation])
 def test_bits_do_not_depend_on_threads(kind, monkeypatch):
     monkeypatch.setattr(divergence, "PAIRS", 2000)

@@ -146,6 +146,7 @@ def test_overlap_is_bounded_whatever_the_kernels_are(k, gamma, apart):
     assert overlap <= most <= min(1.0, 3.5 * overlap + 0.2)
 
 
+@pytest.mark.long
 def test_coordinates_are_standard_within_classes_and_ordered(three, wine):
     groups = by_class(three, wine)
     share = np.array([len(Z) for Z in groups]) / len(wine)
@@ -264,6 +265,7 @@ def test_densities_integrate_to_one(fit, two):
     np.testing.assert_allclose(f.sum(axis=0) * (x[1] - x[0]) * (y[1] - y[0]), 1.0, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_calibration_pays_on_new_rows():
     """The densities of a view that was made for 104 rows in 60 features are too sure."""
     df = ld.data("sonar")
@@ -279,6 +281,7 @@ def test_calibration_pays_on_new_rows():
     assert abs(held - new) < 0.15 < calibrated.glance()["balanced_accuracy"][0] - new
 
 
+@pytest.mark.long
 def test_held_out_figures_flatter_no_noise(monkeypatch):
     """Sharpness is chosen on other folds than those it is judged on, and gamma too."""
     monkeypatch.setattr(estimate, "MOST_DRAWS", 2)
@@ -294,6 +297,7 @@ def test_held_out_figures_flatter_no_noise(monkeypatch):
     assert (np.abs(np.mean(held, axis=0) - np.mean(new, axis=0)) < 3.0 * error).all()
 
 
+@pytest.mark.long
 def test_what_the_held_out_figures_are_is_said(two):
     text = " ".join(str(ld.melm("cultivar ~ .", two, **QUICK).summary()).split())
     assert "classified by a view that other rows gave" in text and "gamma was chosen" not in text
@@ -357,6 +361,7 @@ def test_an_estimator_that_cannot_be_fitted_is_named(two):
         ld.melm("cultivar ~ .", two, classifier=calibrated, **PLAIN)
 
 
+@pytest.mark.long
 def test_an_estimator_of_the_user(two, tmp_path):
     linear = pytest.importorskip("sklearn.linear_model").LogisticRegression()
     fit = ld.melm("cultivar ~ .", two, classifier=linear, **QUICK)
@@ -379,6 +384,7 @@ def test_an_estimator_of_the_user(two, tmp_path):
 # Choice of settings ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     fit = ld.melm("cultivar ~ .", two, n_starts=3, threads=1)
     assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 5
@@ -427,6 +433,7 @@ def test_two_classes_as_multinomial(two, fit, classifier, tmp_path):
     assert ld.load(tmp_path / "fit").predict(two).equals(other.predict(two))
 
 
+@pytest.mark.long
 def test_gamma_is_chosen_by_rows_as_they_weigh(two):
     """Rows of the wrong class and no weight would make all scores seem far too sure."""
     levels = two["cultivar"].unique()
@@ -587,6 +594,7 @@ def test_a_class_that_is_flat_is_named():
     assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "drawn at random")])
 def test_many_rows_are_said_to_be_summed_otherwise(k, drawn, note, tmp_path, monkeypatch):
     monkeypatch.setattr(search, "FINE", 5100)
@@ -614,6 +622,7 @@ def along(A, B, gamma):
     return np.log(e.mean())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_a_column_constant_in_one_class_is_not_the_view(gamma):
     """a01 of the ionosphere is one in all good echoes, and in most of the bad ones."""
@@ -648,6 +657,7 @@ def test_gamma_has_limits(two, gamma):
         ld.melm("cultivar ~ .", two, **QUICK | {"gamma": (1.0, 2.0)})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("small, held, note", [(1e-6, 1.0, False), (1e-9, 0.6, True)])
 def test_classes_that_part_where_hardly_a_row_varies(small, held, note):
     """A feature that all but depends on others counts; if it is rounding, summary() says so."""
@@ -713,6 +723,7 @@ def flat_frame():
     return df.assign(y=np.where(bad, "bad", "good"))
 
 
+@pytest.mark.long
 def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
     """Shrinking would hide it, and folds tell."""
     fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
@@ -720,6 +731,7 @@ def test_pooled_covariances_are_chosen_where_a_flat_direction_tells():
     assert "pooled (by CV)" in str(fit.summary())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "z, kind, odds", [(1.9, "shrunk", None), (3.0, "shrunk", 0.1), (4.1, "pooled", None)]
 )
@@ -756,6 +768,7 @@ def test_pooled_covariances_that_are_no_better_in_the_first_draw_are_done_with(m
     assert seen.count("shrunk") == seen.count("pooled") == 5
 
 
+@pytest.mark.long
 def test_shrinkage_is_of_shrunk_covariances():
     df = wide_frame()[0]
     for more, word in (
@@ -838,6 +851,7 @@ def test_of_many_rows_in_few_groups_no_single_group_calibrates(monkeypatch):
     assert [test.n for _, test in held[-1]] == [840]  # a fifth of the groups
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-20, 1.0 / 150.0, 0.3])
 def test_weights_that_are_shares_stand_for_as_many_rows(scale):
     flowers, weight = ld.data("iris"), np.random.default_rng(0).uniform(0.5, 1.5, 150)

@@ -157,6 +157,7 @@ def test_the_same_seed_is_the_same_search():
     assert one.starts == ("pca", "lda", "covariances", "random", "random", "random")
 
 
+@pytest.mark.long
 def test_many_rows_by_a_sample_and_a_grid():
     """The end is that of exact sums, and a value comes with its error."""
     X, code, weight = rings(n=3000, p=4)
@@ -177,6 +178,7 @@ def two(n, apart=1.5, flat=1.0, p=4):
     return X, code, np.ones(n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k, apart, flat", [(2, 1.5, 1.0), (2, 50.0, 1.0), (3, 1.5, 1e-4)])
 def test_one_row_more_than_sums_are_exact_for(k, apart, flat):
     """Where classes are far apart, or one is flat, no grid has the digits: sums are exact."""
@@ -415,6 +417,7 @@ def test_a_class_of_one_row_left_out_has_no_density():
     assert logs[0, 2] == -np.inf and np.isfinite(logs[0, :2]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("equal", [False, True])
 def test_width_of_least_loss_of_rows_left_out(equal):
     Z, code, weight = plane(120)

@@ -127,6 +127,7 @@ def test_boundary_is_where_the_choice_changes(fits, monkeypatch):
     assert "decision boundary" in legend(ax)
 
 
+@pytest.mark.long
 def test_new_rows_and_rows_of_unknown_class(fits, wine):
     new = wine[::7]
     Z = fits[2].predict(new, "projection").to_numpy()
@@ -213,6 +214,7 @@ def test_long_names_leave_room_for_the_view():
     assert len(set(shown)) == 12 and max(map(len, shown)) <= 36
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_classes, side", [(30, 5.0), (45, 3.5)])
 def test_many_classes_in_a_legend_that_fits(n_classes, side):
     rng = np.random.default_rng(0)
@@ -317,6 +319,7 @@ def test_boxes_are_moved_apart():
             assert (np.abs(moved[i] - moved[j]) >= half[i] + half[j] - 1e-6).any()
 
 
+@pytest.mark.long
 def test_names_of_many_classes_and_of_arrows_do_not_overlap():
     rng = np.random.default_rng(0)
     code = np.repeat(np.arange(12), 6)

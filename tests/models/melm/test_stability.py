@@ -17,6 +17,8 @@ from lodim.models.melm.classify.rule import (
 )
 from lodim.models.melm.view import orient, upright
 
+pytestmark = pytest.mark.long
+
 SONAR = ld.data("sonar")[["echo", *(f"band_{j:02d}" for j in range(1, 41, 2))]]
 QUICK = {"gamma": 0.7, "n_starts": 7, "control": {"calibrate": False}}
 

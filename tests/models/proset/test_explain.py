@@ -556,6 +556,7 @@ def test_heads_and_cells_are_no_formulas(tmp_path):
     assert [c.value for c in found[20:]] == ["inf", True, 7, -0.5]
 
 
+@pytest.mark.long
 def test_names_and_labels_of_data_are_no_formulas(tmp_path):
     df = people().rename(columns={"age": "=1+1", "arm": "@arm"})
     df.index = [f"={k}" for k in range(len(df))]
@@ -589,6 +590,7 @@ def test_excel_is_an_extra(monkeypatch, tmp_path):
         fit_of("ill").to_excel(tmp_path / "p.xlsx")
 
 
+@pytest.mark.long
 def test_offsets_are_in_explanations_and_shapley_values():
     df = people().assign(o=np.linspace(-1, 1, 260))
     fit = ld.proset("dose ~ age + arm", df, offset="o", threads=1)
@@ -599,6 +601,7 @@ def test_offsets_are_in_explanations_and_shapley_values():
     assert fit.shapley(new)["shapley"].sum() == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_float32_features_are_put_back():
     fit = ld.proset("ill ~ arm + age", people(), dtype="float32", threads=1)
     assert set(fit.export()["arm[B]"]) <= {0.0, 1.0}

@@ -220,6 +220,7 @@ def test_without_a_feature_there_is_no_prototype():
     assert "the estimates are those of the null model" in " ".join(str(fit.summary()).split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_of_noise_nothing_is_learnt(seed):
     """Whatever penalty looks best held out: no gain is beyond its standard error."""
@@ -235,6 +236,7 @@ def test_of_noise_nothing_is_learnt(seed):
 # Batches ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_update_keeps_the_batches(moons):
     df = two_moons()
     one = ld.proset("kind ~ .", df, threads=1)
@@ -250,6 +252,7 @@ def test_update_keeps_the_batches(moons):
     assert one.update(two_moons(seed=3)).settings == one.settings
 
 
+@pytest.mark.long
 def test_update_keeps_penalties_that_were_chosen():
     df = two_moons(120)
     one = ld.proset("kind ~ .", df, lambda_v=None)
@@ -259,6 +262,7 @@ def test_update_keeps_penalties_that_were_chosen():
     assert np.array_equal(more.estimates.single_batch(1).w, one.estimates.w)
 
 
+@pytest.mark.long
 def test_batches_are_added_with_the_same_response_alone():
     df = waves(150)
     one = ld.proset("y ~ .", df)
@@ -277,6 +281,7 @@ def test_watched_scores_are_those_of_the_fit(moons):
     np.testing.assert_allclose(scores[-1][:, 0], moons.predict(new, "link"), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_xor_finds_its_features_and_more_batches_do_no_harm():
     df, new = ld.xor(2500, 3, 3, seed=1), ld.xor(2500, 3, 3, seed=2)
     losses = []
@@ -295,6 +300,7 @@ def test_an_empty_batch_ends_the_growth():
     assert "batch 1 is empty" in str(fit.summary())
 
 
+@pytest.mark.long
 def test_own_prototypes_are_left_out():
     """The training estimate of a row is that of the model without the row's prototype."""
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
@@ -314,6 +320,7 @@ def _all_features(fit, problem):
     return tiles.rows(problem.batch.X, fit.estimates.row)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::lodim.errors.ConvergenceWarning")  # weights without penalty
 def test_heavy_prototypes_in_float32_leave_estimates_above_zero():
     """G of a row with itself is not one in float32: its own prototype would not go away."""
@@ -338,6 +345,7 @@ def test_density_integrates_to_one_and_has_the_moments():
     np.testing.assert_allclose(variance, fit.predict(new, "variance"), rtol=1e-4)
 
 
+@pytest.mark.long
 def test_evaluate_says_the_likelihood_of_a_density():
     df = waves()
     fit = ld.proset("y ~ .", df, loss="density")
@@ -358,6 +366,7 @@ def test_density_inverts_its_distribution():
         np.testing.assert_allclose(F, level, atol=5e-3)
 
 
+@pytest.mark.long
 def test_intervals_cover(regressor):
     new = waves(1500, seed=7)
     for level in (0.5, 0.8, 0.9):
@@ -369,6 +378,7 @@ def test_intervals_cover(regressor):
     assert regressor.evaluate(new)["dev_ratio"][0] > 0.6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", ["squared", "density"])
 def test_intervals_of_several_batches_cover(loss):
     """Later batches are fitted to rows that the first has left out: their errors are too small."""
@@ -394,6 +404,7 @@ def test_a_density_of_whole_numbers_is_refused():
     assert len(ld.proset("y ~ .", prices, loss="density", lambda_v=0.1).estimates)
 
 
+@pytest.mark.long
 def test_the_unit_of_the_response_does_not_matter(regressor):
     df = waves(800)
     loss = regressor.settings.loss
@@ -453,6 +464,7 @@ def test_cv_over_pairs_of_penalties():
         ld.cv(ld.proset, "kind ~ .", two_moons(), grid=pairs.iloc[:0])
 
 
+@pytest.mark.long
 def test_automatic_penalties_are_chosen_or_those_of_the_family():
     numeric, classes = ld.proset("y ~ .", waves(1250)), ld.proset("kind ~ .", two_moons(1250))
     assert (numeric.settings.lambda_v, numeric.settings.lambda_w) == (8e-3, 8e-7)
@@ -484,6 +496,7 @@ def test_a_penalty_is_one_number(value):
         ld.proset("kind ~ .", two_moons(), lambda_v=value)
 
 
+@pytest.mark.long
 def test_open_settings_are_chosen():
     df = two_moons()
     fit = ld.proset("kind ~ .", df, lambda_v=None, n_batches=None, control={"max_stages": 2})
@@ -547,6 +560,7 @@ def test_without_prototypes_no_feature_is_in_use(tmp_path):
     assert (one.tidy()["estimate"] == 0.0).all()
 
 
+@pytest.mark.long
 def test_noise_is_not_followed():
     """Where classes hardly differ, the default says little more than their shares."""
     losses = []

@@ -119,6 +119,7 @@ def test_refused(kind_of_plot, arguments, words):
         fit_of("ill").plot(kind_of_plot, **arguments)
 
 
+@pytest.mark.long
 def test_fits_without_features_or_with_one():
     nothing = ld.proset("ill ~ age", people(), lambda_v=1e3, lambda_w=1e4, threads=1)
     refusals = {"weights": "nothing to draw", "map": "no prototypes", "scatter": "this fit has 0"}

@@ -32,6 +32,7 @@ def test_an_explanation_of_two_classes_is_one_table(fit, cells):
     assert "p[benign]" in head and "p[malignant]" in head and " * " in head
 
 
+@pytest.mark.long
 def test_an_explanation_of_a_number_is_one_table():
     cars = ld.data("autompg")
     text = str(ld.proset("mpg ~ .", cars, threads=1).explain(cars.iloc[[0]]))
@@ -39,6 +40,7 @@ def test_an_explanation_of_a_number_is_one_table():
     assert head.split()[-2:] == ["Adds", "Estimate"] and "prototypes more" not in text
 
 
+@pytest.mark.long
 def test_what_was_not_open_was_not_chosen(cells):
     grid = {"lambda_v": [0.1, 0.03], "lambda_w": [1e-6, 1e-8]}
     best = ld.cv(ld.proset, "diagnosis ~ .", cells, grid=grid, folds=2).best
@@ -49,6 +51,7 @@ def test_what_was_not_open_was_not_chosen(cells):
     assert list(best.chosen) == ["lambda_v", "n_batches"]
 
 
+@pytest.mark.long
 def test_an_open_setting_is_called_none(cells):
     fit = ld.proset("diagnosis ~ worst_radius", cells, lambda_v=None, threads=1)
     assert "lambda_v=None" in str(fit)
@@ -62,6 +65,7 @@ def test_path_names_no_feature_without_weight(cells):
     assert named == set(last.query("estimate > 0")["term"])
 
 
+@pytest.mark.long
 def test_refusals(fit, cells):
     with pytest.raises(ld.LodimError, match="for numeric responses"):
         ld.proset("diagnosis ~ .", cells, loss="density")

@@ -10,6 +10,8 @@ from lodim.engine import row_keys
 from lodim.models.proset import estimate
 from lodim.solve.lbfgs import Steps
 
+pytestmark = pytest.mark.long
+
 
 def heart():
     return ld.data("heart").dropna().reset_index(drop=True)

@@ -50,6 +50,7 @@ FORGERIES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part, changes, words", FORGERIES)
 def test_forged_files_are_refused(state, tmp_path, part, changes, words):
     storage.write(tmp_path / "fit", "proset", forged(state, part, **changes))
@@ -68,6 +69,7 @@ def test_forged_lists_are_refused(state, tmp_path):
             ld.load(tmp_path / "fit")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [{}, {"loss": "density"}, {"lambda_w": 1e4}])
 def test_own_files_are_read(arguments, tmp_path):
     rng = np.random.default_rng(1)

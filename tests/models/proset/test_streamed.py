@@ -26,6 +26,7 @@ def fit(problem):
         return problem.spec.fit(problem)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("control", [{"max_iter": 6}, {"max_rows": 2000}])
 def test_a_file_holds_the_same_as_memory(rows, control, tmp_path):
     X, y, in_place = rows

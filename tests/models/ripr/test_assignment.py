@@ -252,6 +252,7 @@ def test_recovery_of_clusters_and_refusals():
         recover(RecoveryData(X, y, enumerate_views(3), "class"), lambda_=1.0)
 
 
+@pytest.mark.long
 def test_at_most_so_many_views():
     df = informative_views(4, 150, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()

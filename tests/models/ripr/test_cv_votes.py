@@ -37,6 +37,7 @@ def test_a_grid_of_ways_to_serve(df):
     assert not views_vote(settings, 0.1)
 
 
+@pytest.mark.long
 def test_of_features_that_seldom_vary():
     rng = np.random.default_rng(0)
     x, y = np.zeros(4000), rng.integers(0, 2, 4000).astype(str)

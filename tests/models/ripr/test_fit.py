@@ -56,6 +56,7 @@ def blobs(n=240, seed=0):
     return pd.DataFrame(X, columns=list("abcde"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [1e-6, 1e5])
 def test_clusters_do_not_depend_on_units(unit):
     """Of features that are not standardized, and of weights: distances are told apart alike."""
@@ -99,6 +100,7 @@ def test_recovers_the_views_and_answers_by_them():
     np.testing.assert_allclose(fit.assignment().sum(axis=1), 1.0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_left_out_rows_are_answered_as_if_they_were_new():
     """The record of a row is the answer of an ensemble that has never seen it."""
     for name in ("two", "three", "numbers"):
@@ -224,6 +226,7 @@ def test_rows_that_miss_something_are_still_learnt_from():
     assert (fit.assignment().iloc[:4] == 0).all(axis=None)
 
 
+@pytest.mark.long
 def test_unlabelled_rows_are_used_and_not_compared_with():
     df = TWO.assign(y=TWO["y"].astype(float))
     df.loc[::3, "y"] = np.nan
@@ -239,6 +242,7 @@ def test_unlabelled_rows_are_used_and_not_compared_with():
     assert one.view_names == two.view_names and one.glance()["n_unlabelled"][0] == 100
 
 
+@pytest.mark.long
 def test_held_out_rows_without_a_view_get_the_null_model():
     df = TWO.copy()
     df.loc[::10, df.columns.drop("y")] = np.nan
@@ -249,6 +253,7 @@ def test_held_out_rows_without_a_view_get_the_null_model():
 # Choices -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_lambda_and_its_unit():
     """In units of (1 - a)^2, so that another order of the divergence needs no other penalty."""
     one, two = (ld.ripr("y ~ .", TWO, lambda_=1.0, a=a, threads=1) for a in (0.99, 0.999))
@@ -260,6 +265,7 @@ def test_lambda_and_its_unit():
     assert path.glance().columns.tolist() == ["df", "dev_ratio", "lambda_"]
 
 
+@pytest.mark.long
 def test_cv_shares_one_loss_matrix_and_agrees_with_single_fits():
     """Each point of the grid against fits to the folds by hand."""
     grid, fold = [0.1, 1.0, 8.0], np.arange(len(TWO)) % 3
@@ -388,6 +394,7 @@ def groups(n_groups, seed, n=200):
     return at[np.arange(n) % n_groups] + rng.normal(size=(n, 2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 5, 8])
 def test_number_of_clusters(n_groups):
     df = pd.DataFrame(groups(n_groups, n_groups), columns=["a", "b"])
@@ -439,6 +446,7 @@ def test_clusters_of_iris():
 # Learners ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_learner_is_fitted_to_the_rows_that_its_view_serves():
     ensemble = pytest.importorskip("sklearn.ensemble")
     forest = ensemble.RandomForestClassifier(20, random_state=0)
@@ -464,6 +472,7 @@ def test_a_learner_is_fitted_to_the_rows_that_its_view_serves():
                  threads=1).frame["mean"][0] < np.log(4)  # fmt: skip
 
 
+@pytest.mark.long
 def test_learners_of_other_kinds():
     svm, cluster = pytest.importorskip("sklearn.svm"), pytest.importorskip("sklearn.cluster")
     fit = ld.ripr("y ~ .", TWO, learner=svm.SVC(), threads=1)  # has no probabilities
@@ -622,6 +631,7 @@ def test_explanation_without_a_view():
 # Gains ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, k", [("two", None), ("two", 1), ("three", 4), ("three", 79)])
 def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     """Against ensembles to which each row has been added with each label."""
@@ -702,6 +712,7 @@ def test_levels_in_a_file_are_codes():
             Ensemble(**state | {"X": np.full_like(state["X"], wrong)}).check(p, "class", 2)
 
 
+@pytest.mark.long
 @given(
     n=st.integers(2, 30), p=st.integers(1, 4), seed=st.integers(0, 10_000),
     kind=st.sampled_from(["none", "classes", "numbers"]), holes=st.sampled_from([0.0, 0.2, 0.7]),

@@ -46,6 +46,7 @@ NOISE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_clusters_beside_noise_of_few_values(noise, seed):
@@ -123,6 +124,7 @@ def test_a_copied_column_makes_no_view_with_its_original():
 # Ties ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["y", "z", "i", None])
 @pytest.mark.parametrize("max_dim", [2, 3])
 def test_permuted_rows_and_columns_of_whole_numbers(target, max_dim):
@@ -189,6 +191,7 @@ def test_a_lone_row_is_wrong_in_the_record():
 # Scales -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-30, 1e16, 1e19, 1e40])
 def test_losses_do_not_depend_on_the_unit(scale):
     rng = np.random.default_rng(0)
@@ -258,6 +261,7 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     assert 1000 * parts[0][1] == pytest.approx(parts[1][1], rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_recovery_tells_of_its_search():
     df = ld.informative_views(3, 120, seed=1, M=6)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
@@ -323,6 +327,7 @@ def test_neighbours_that_agree_are_repeated_exactly():
 # Views without rows -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(30))
 def test_views_without_rows_make_no_clusters(seed):
     rng = np.random.default_rng(seed)

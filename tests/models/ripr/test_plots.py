@@ -51,6 +51,7 @@ def test_rows_that_a_view_serves_are_solid_and_the_others_faint(name):
     axes[0].figure.canvas.draw()
 
 
+@pytest.mark.long
 @names
 def test_a_query_is_a_star_in_its_view_with_rings_around_its_neighbours(name):
     fit, df = fit_of(name), DATA[name]
@@ -73,6 +74,7 @@ def test_a_query_is_a_star_in_its_view_with_rings_around_its_neighbours(name):
     )  # the same picture
 
 
+@pytest.mark.long
 def test_legend_and_scale():
     words = {t.get_text() for t in fit_of("three").plot()[0].figure.legends[0].get_texts()}
     assert {"y = a", "y = b", "y = c"} <= words
@@ -91,6 +93,7 @@ def test_other_rows():
     assert len(fit.plot(data=TWO.iloc[:9], top=1)) == 1
 
 
+@pytest.mark.long
 def test_views_of_one_and_of_three_features():
     one = ld.ripr("y ~ .", TWO, min_dim=1, max_dim=1, lambda_=0.05, threads=1)
     axes = one.plot(row=TWO.iloc[[4]])

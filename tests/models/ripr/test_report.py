@@ -84,6 +84,7 @@ def test_forward_selection_gives_way_to_an_order():
     assert fit.settings.lambda_ is not None and "lambda: " in str(fit)
 
 
+@pytest.mark.long
 def test_cv_compares_what_the_method_does_by_itself():
     fold = np.arange(569) % 3
     how = {"threads": 1, "serve": "ratio"}

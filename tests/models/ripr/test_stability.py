@@ -12,6 +12,8 @@ from lodim.models.ripr import losses, ties
 from lodim.models.ripr.answers import knn
 from lodim.models.ripr.views import enumerate_views, redundant
 
+pytestmark = pytest.mark.long
+
 
 def coded(seed=3):
     """Whole numbers of few values, and three classes of as many rows."""

@@ -10,7 +10,6 @@ from scipy.special import log_softmax, softmax
 import lodim as ld
 from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.answers.ensemble import Ensemble
-from lodim.models.ripr.model import from_state
 from lodim.models.ripr.vote.answers import evidence_of, voters_of
 from lodim.models.ripr.vote.neighbours import Voters, smoothed_targets
 from lodim.models.ripr.vote.search import forward_selection
@@ -227,19 +226,6 @@ def test_files(name, tmp_path):
     for change in ({"serve": "both"}, {"mismatch": -state["mismatch"] - 1.0}, {"axis_of": [0]}):
         with pytest.raises(ValueError, match=next(iter(change))):
             Ensemble(**state | change).check(p, task, len(fit.levels or ()))
-
-
-def test_files_from_before_views_voted():
-    """They say nothing of votes and axes: ratios serve, and all axes are features."""
-    fit = ld.ripr("species ~ .", ld.data("iris"), serve="ratio", threads=1)
-    state = fit._to_state()
-    state["ensemble"] = {
-        k: v for k, v in state["ensemble"].items() if k not in ("serve", "axis_of", "mismatch")
-    }
-    state["settings"] = {k: v for k, v in state["settings"].items() if k not in ("serve", "axes")}
-    state["log"] = {k: v for k, v in state["log"].items() if k != "sampled"}
-    back = from_state(state)
-    assert str(back.summary()) == str(fit.summary())
 
 
 def test_gains_are_those_of_a_row_that_joins_the_votes():

@@ -24,8 +24,8 @@ def to_state(fit):
     return fit._shared_state() | {
         "settings": settings,
         "network": {k: v for k, v in _fields(s.network).items() if k != "set_cost"},
-        "trace": _fields(e.path),
-        "ladder": _fields(e.frontier),
+        "path": _fields(e.path),
+        "frontier": _fields(e.frontier),
         "lasso": _fields(e.lasso),
         "paid": _fields(fit.paid),
         "step": fit.step.position(e.path),
@@ -36,18 +36,15 @@ def to_state(fit):
 def read(state):
     """What CostnetFit is called with, from what `to_state` has written."""
     common = read_shared_state(state, "costnet")
-    state = state | {name: _completed(state[name]) for name in ("ladder", "lasso")}
     network = _network(state["network"])
     _check(state, network, len(common["design"].names), common["family"].n_scores)
-    path, frontiers = (
-        PenaltyPath(**state["trace"]),
-        map(_frontier, (state["ladder"], state["lasso"])),
-    )
-    estimates, paid = Estimates(path, *frontiers), Purchases(**state["paid"])
+    frontiers = map(_frontier, (state["frontier"], state["lasso"]))
+    estimates = Estimates(PenaltyPath(**state["path"]), *frontiers)
+    paid = Purchases(**state["paid"])
     return common | {
         "estimates": estimates,
         "paid": paid,
-        "settings": Settings(**state["settings"], network=network),
+        "settings": forms.make(Settings, state["settings"], "settings", network=network),
         "step": ListedModel.from_position(state["step"], estimates, paid),
         **{name: state[name] for name in PLAIN},
     }
@@ -65,19 +62,11 @@ def _frontier(state):
     return None if state is None else CostFrontier(**state | {"rule": tuple(state["rule"])})
 
 
-def _completed(state):
-    """The state of a price list, with what files of older versions lack: all was refitted."""
-    if state is None or "relax" in state:
-        return state
-    M = len(state["cost"])
-    new = {"relax": np.ones(M), "held_out": np.zeros((M, 0)), "error": np.full(M, np.nan)}
-    return state | new
-
-
 def _network(state):
     """The network of a state; raises ValueError where its parts do not fit each other."""
     tuples = {k: tuple(map(tuple, state[k])) for k in ("parents", "columns")}
-    network = Network(**state | tuples | {"names": tuple(state["names"])})
+    values = state | tuples | {"names": tuple(state["names"])}
+    network = forms.make(Network, values, "network", set_cost=None)
     numbers = forms.several("V", forms.several(None, forms.whole()))
     known = {
         "names": forms.several("V"),
@@ -103,8 +92,8 @@ def _check(state, network, p, K):
     if V and network.series.max() >= several:
         raise ValueError(f"the network has more than {several} series of alternatives")
     known = {
-        "trace": _path_form(p, K),
-        "ladder": forms.optional(_frontier_form("M", p, K, V)),
+        "path": _path_form(p, K),
+        "frontier": forms.optional(_frontier_form("M", p, K, V)),
         "lasso": forms.optional(_frontier_form("N", p, K, V)),
         "paid": forms.part({"bought": forms.flags("L", V), "cost": forms.real("L", least=0)}),
         "limit": forms.real(least=0, most=np.inf),

@@ -93,16 +93,13 @@ def _choose_refit(problem, learners, selection, for_path):
 
 def from_state(state):
     """The fit that `GbmapFit._to_state` has written."""
-    common, reference = read_shared_state(state, "gbmap", refit="none"), state["reference"]
-    state = {"refit_log": None, "response_range": None} | state  # which older files lack
-    if isinstance(state["calibration"], np.ndarray):
-        state["calibration"] = {"difference": state["calibration"]}
+    common, reference = read_shared_state(state, "gbmap"), state["reference"]
     learners = WeakLearners(**state["boosts"])
     learners.check(len(common["design"].names), common["family"].n_scores)
     _check_rest(learners, state, common["family"].n_scores, common["design"].levels)
     return GbmapFit(
         # A fit may be read where there is no GPU.
-        settings=Settings(**state["settings"] | {"engine": "cpu"}),
+        settings=replace(forms.make(Settings, state["settings"], "settings"), engine="cpu"),
         estimates=learners,
         effects=Effects(**state["effects"]),
         reference=None if reference is None else Reference(**reference),
@@ -118,9 +115,8 @@ def _check_rest(learners, state, n_scores, levels):
     average = forms.real(n_scores, p, nan=True)  # NaN in a first(m)
     log = dict.fromkeys(("objective", "grad_norm"), forms.real(M))
     log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole(M))
-    log |= {"deviance": forms.squares(M, nan=True), "converged": forms.flags(M)}
-    if "newton" in state["log"]:  # which older files lack
-        log["newton"] = forms.flags(M)
+    log |= dict.fromkeys(("converged", "newton"), forms.flags(M))
+    log |= {"deviance": forms.squares(M, nan=True)}
     effects = dict.fromkeys(("mean", "mean_abs"), average)
     effects["active"] = forms.real(M, least=0, most=1)
     reference = {
@@ -131,16 +127,13 @@ def _check_rest(learners, state, n_scores, levels):
     refit_log = dict.fromkeys(("value", "deviance", "grad_norm"), forms.squares())
     refit_log |= {"gain": forms.real(nan=True)}
     refit_log |= dict.fromkeys(("n_iter", "n_eval"), forms.whole()) | {"converged": forms.flags()}
-    calibration = state["calibration"]
-    older = isinstance(calibration, dict) and "distance" not in calibration
-    kinds = KINDS[:1] if older else KINDS
     known = {
         "log": forms.table(M, **log),
         "effects": forms.part(effects),
         "reference": forms.optional(forms.part(reference)),
         "n": forms.whole(least=1),
         "null_deviance": forms.squares(),
-        "calibration": forms.optional(forms.part(dict.fromkeys(kinds, forms.real(101)))),
+        "calibration": forms.optional(forms.part(dict.fromkeys(KINDS, forms.real(101)))),
         "refit_log": forms.optional(forms.part(refit_log)),
         "response_range": forms.optional(forms.ascending(forms.real(2))),
     }

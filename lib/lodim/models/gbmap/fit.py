@@ -27,7 +27,7 @@ class GbmapFit(Fit):
         On standardized features.
     log : dict of arrays (M,)
         For each learner: objective, deviance after its boost (before a joint refit), grad_norm,
-        n_iter, n_eval, converged, newton (by Newton's method, else L-BFGS; older files do not say);
+        n_iter, n_eval, converged, newton (by Newton's method, else L-BFGS);
         of many rows resolution, by which ten further steps promised to
         lower the objective at most.
     effects : Effects
@@ -167,7 +167,7 @@ class GbmapFit(Fit):
         if self.response_range is None:
             raise ArgumentError(
                 "this fit does not keep the range of its training response (it is a first(m), or "
-                "of an older version, or was to keep no rows): fit it anew to clip"
+                "was to keep no rows): fit it anew to clip"
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)

@@ -200,7 +200,7 @@ def drift_threshold(
         if indicator.empty:
             raise DataError("no complete row to take the quantile of")
         return float(indicator.quantile(quantile))
-    if kind not in (fit.calibration or ()) or k != 5:
+    if fit.calibration is None or k != 5:
         raise ArgumentError(
             "pass `data`, rows that the fit has not seen: no out-of-fold rows are at hand "
             f"for k={k} (they are when gbmap chooses m or lambda_, for k=5)"

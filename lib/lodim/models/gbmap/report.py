@@ -149,9 +149,7 @@ def _notes(fit):
 
 
 def _optimizer(fit):
-    """What has fitted the boosts, as text; none of older files, which do not say it."""
-    if "newton" not in fit.log:
-        return ""
+    """Return the name of the optimizer of the boosts."""
     return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 

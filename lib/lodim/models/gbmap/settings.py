@@ -47,7 +47,7 @@ class Settings:
     max_stages: int = 100
     path_stages: int = 10
     reference_rows: int = 10_000
-    refit: str | None = "none"  # of files from before there was one
+    refit: str | None = None
 
     def __post_init__(self):
         for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):

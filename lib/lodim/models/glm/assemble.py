@@ -40,7 +40,7 @@ def from_state(state):
     _check_rest(state)
     kept = state["diagnostics"]
     return GlmFit(
-        settings=Settings(**state["settings"]),
+        settings=forms.make(Settings, state["settings"], "settings"),
         estimates=estimates,
         log=state["log"],
         null_deviance=state["null_deviance"],

@@ -43,7 +43,8 @@ def from_state(state):
     view.check(len(design.names), len(design.levels or ()), common["family"].n_scores)
     _check_rest(view, state, design.levels)
     results = {name: state[name] for name in ("log", "measures", "n")}
-    return MelmFit(settings=Settings(**state["settings"]), estimates=view, **results, **common)
+    settings = forms.make(Settings, state["settings"], "settings")
+    return MelmFit(settings=settings, estimates=view, **results, **common)
 
 
 def _rule(state):

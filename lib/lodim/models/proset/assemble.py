@@ -55,7 +55,7 @@ def from_state(state):
     calibration, typical = state["calibration"], state["typical"]
     _check_rest(prototypes, state)
     return ProsetFit(
-        settings=Settings(**state["settings"] | {"engine": "cpu"}),
+        settings=replace(forms.make(Settings, state["settings"], "settings"), engine="cpu"),
         estimates=prototypes,
         calibration=None if calibration is None else Calibration(**calibration),
         typical=None if typical is None else Typical(**typical),

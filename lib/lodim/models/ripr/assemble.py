@@ -12,7 +12,7 @@ from lodim.models.ripr.answers.answers import Record, record
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.assignment.view_search import flat_features, task_of
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.settings import RATIO, Settings
+from lodim.models.ripr.settings import Settings
 
 
 def assemble(problem, ensemble, log, selection, for_path):
@@ -34,13 +34,11 @@ def assemble(problem, ensemble, log, selection, for_path):
 
 def from_state(state):
     """The fit that `RiprFit._to_state` has written."""
-    common = read_shared_state(state, "ripr", serve=RATIO)
+    common = read_shared_state(state, "ripr")
     design = common["design"]
     p = len(design.names)
-    known = {"serve": RATIO, "axis_of": np.arange(p), "local_learners": ()}
-    known["mismatch"] = np.zeros(len(state["ensemble"]["features"]))  # of files without these
-    known |= {"n_samples": 1, "volumes": np.ones(len(state["ensemble"]["views"]))}
-    ensemble, results = Ensemble(**known | state["ensemble"]), Record(**state["record"])
+    ensemble = forms.make(Ensemble, state["ensemble"], "ensemble", local_learners=())
+    results = Record(**state["record"])
     ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
     if ensemble.n_scores != common["family"].n_scores:
         raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
@@ -53,12 +51,11 @@ def from_state(state):
         "flat": forms.whole("flat", most=p - 1),
         "sampled": forms.whole(),
     }
-    state["log"] = {"sampled": ensemble.n} | state["log"]
     known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
     if not forms.check(state, known)["rounds"]:
         raise ValueError("the search has no round")
     chosen = {"k": forms.choice(ensemble.k), "lambda_": forms.optional(forms.real(least=0))}
     forms.check(state["settings"], chosen, "settings")
-    settings, labels = Settings(**state["settings"]), list(state["labels"])
+    settings, labels = forms.make(Settings, state["settings"], "settings"), list(state["labels"])
     more = {"log": state["log"], "record": results, "labels": labels}
     return RiprFit(settings=settings, estimates=ensemble, **more, **common)

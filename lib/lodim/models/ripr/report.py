@@ -217,7 +217,7 @@ def _notes(fit):
     notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(_blind_note(fit))
-    if fit.arguments.get("limits") is not None:
+    if fit.arguments["limits"] is not None:
         notes.append("Training rows are assigned within limits, by CVXPY.")
     if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
@@ -279,7 +279,7 @@ def _error_notes(fit):
     """On which rows the errors are, as a list of one note; of none where nothing is predicted."""
     if fit.estimates.task == CLUSTERS:
         return []
-    what = "views" if fit.arguments.get("lambda_") is not None else "views and their number"
+    what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
     own = ", and the learner was fitted to them" if fit.estimates.local_learners else ""
     return [
         f"The {what} were chosen on the rows that the errors and Dev. ratio are of{own}: new rows "
@@ -313,15 +313,13 @@ def _learner(fit):
 
 
 def _number_from(fit):
-    """Where the number of clusters in a view is from; files of one uniform sample are older."""
-    if fit.settings.n_clusters:
-        return "given"
-    return "by prediction strength" if fit.estimates.n_samples > 1 else "by Calinski-Harabasz"
+    """Return how the number of clusters in a view was chosen."""
+    return "given" if fit.settings.n_clusters else "by prediction strength"
 
 
 def _lambda_chosen_by(fit):
     """What chose lambda; cross-validation may have preferred what the method does by itself."""
-    if fit.arguments.get("lambda_") is None:
+    if fit.arguments["lambda_"] is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
     return phrases.how(fit, "lambda_")
 
