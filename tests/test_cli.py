@@ -45,12 +45,14 @@ def test_prints_the_summary_of_a_shipped_data_set():
     assert (status, out, err) == (0, f"{fit.summary()}\n", "")
 
 
+@pytest.mark.long
 def test_error_is_one_line_and_exit_status_two():
     status, out, err = run("gbmap", "mpg ~ .", "no_such.csv")
     assert status == 2 and out == ""
     assert err.startswith("lodim: error: no file 'no_such.csv'") and err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_matplotlib_is_not_imported_unless_plots_are_asked_for(tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None; from lodim.cli import main; "
@@ -300,6 +302,7 @@ def test_texts_that_a_spreadsheet_would_run(tmp_path, escaped):
             assert out["y"].min() < 0
 
 
+@pytest.mark.long
 def test_a_terminal_of_few_letters(cars, tmp_path):
     frame = pd.read_csv(cars).rename(columns={"weight": "价格"})
     frame.to_csv(tmp_path / "c.csv", index=False)
@@ -312,6 +315,7 @@ def test_a_terminal_of_few_letters(cars, tmp_path):
         assert rb"\u4ef7" in done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argv", [["data", "autompg"], ["--help"], ["gbmap", "--help"]])
 def test_a_reader_that_has_seen_enough(argv):
     read, write = os.pipe()
@@ -356,6 +360,7 @@ def test_version(capsys):
     assert stop.value.code == 0 and capsys.readouterr().out.startswith("lodim ")
 
 
+@pytest.mark.long
 def test_warm(tmp_path, capsys):
     """What it compiles is what default calls need, also those without a response: no more is."""
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

@@ -114,6 +114,7 @@ def test_deviance_slope_is_the_residual():
         assert check_grad(lambda f: family.deviance(y, f[None])[0], slope, [f]) < 1e-5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, k", [("gaussian", 0), ("binomial", 2), ("multinomial", 3),
                                      ("poisson", 0), ("gamma", 0)])  # fmt: skip
 def test_null_model_of_many_rows(name, k):

@@ -94,6 +94,7 @@ def wine():
     return data.drop(columns="cultivar"), data["cultivar"]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @parametrize_with_checks(
     [estimator(name) for name in ls.__all__],
@@ -228,6 +229,7 @@ def test_levels_that_training_had_not(cars):
 # Weights and groups -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ls.__all__)
 def test_rows_of_weight_zero_do_not_count(name, wine):
     X, y = wine[0].to_numpy()[:, :4], wine[1].to_numpy()
@@ -242,6 +244,7 @@ def test_rows_of_weight_zero_do_not_count(name, wine):
     )
 
 
+@pytest.mark.long
 def test_cv_chooses_by_the_folds_that_it_is_given(cars):
     cars = cars.dropna()
     X, y, groups = cars.drop(columns="mpg"), cars["mpg"], cars["model_year"].to_numpy()
@@ -310,6 +313,7 @@ def test_cross_validation_by_groups_and_in_parallel(cars):
         np.testing.assert_array_equal(cross_val_score(one, X, y, **how), scores)
 
 
+@pytest.mark.long
 def test_fits_cross_into_other_processes(wine):
     one = estimator("GlmClassifier", formula="alcohol + hue").fit(*wine)
     parts = joblib.Parallel(n_jobs=2)(
@@ -318,6 +322,7 @@ def test_fits_cross_into_other_processes(wine):
     np.testing.assert_array_equal(np.concatenate(parts), one.predict(wine[0]))
 
 
+@pytest.mark.long
 def test_calibration_and_permutation_importance(wine):
     X, y = wine
     calibrated = CalibratedClassifierCV(estimator("RiprClassifier"), cv=2).fit(X, y)

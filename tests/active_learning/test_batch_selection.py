@@ -33,6 +33,7 @@ def test_distances_over_what_both_rows_have():
     np.testing.assert_allclose(batches.nearest(A, B), expected.min(axis=1), atol=1e-12)
 
 
+@pytest.mark.long
 def test_the_chance_of_a_row():
     """Of the first draw, and of the second after the first, against the definition."""
     pairs = [batches.diverse(SCORE, X, KNOWN, 2, np.random.default_rng(s)) for s in range(4000)]
@@ -70,6 +71,7 @@ def test_every_row_once_and_copies_and_rows_without_a_score_last():
     assert len(set(lost)) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.ripr, ld.proset], ids=lambda m: m.__name__)
 def test_features_are_scaled_as_the_fit_does(model):
     rows = pd.DataFrame(RNG.normal([5, 0], [3, 0.1], (60, 2)), columns=["a", "b"])

@@ -38,6 +38,7 @@ def learner(model=ld.ripr, **arguments):
 # Which rows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @models
 def test_uncertainty_is_the_entropy_of_the_classes(model):
     one = learner(model)
@@ -61,6 +62,7 @@ def test_what_a_query_shows():
     assert len(one.query(1000)) == len(POOL)
 
 
+@pytest.mark.long
 def test_a_committee_of_views_and_one_of_bootstraps():
     df = views()
     one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1)
@@ -212,6 +214,7 @@ def test_diverse_rows_are_the_committees_and_far_apart():
     assert one.query(15).index.equals(asked.index)
 
 
+@pytest.mark.long
 @models
 def test_diverse_rows_of_any_classifier(model):
     pool = POOL.copy()
@@ -273,6 +276,7 @@ def test_rows_without_a_score_come_last():
 # Teaching ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @models
 def test_teaching_is_fitting_to_the_rows_taught(model):
     one = learner(model, test=TEST)
@@ -292,6 +296,7 @@ def test_teaching_is_fitting_to_the_rows_taught(model):
     np.testing.assert_array_equal(one.hits[1], right)
 
 
+@pytest.mark.long
 def test_labels_in_any_order_as_mapping_or_frame():
     labels = POOL["y"].iloc[[5, 2, 9]]
     ways = (labels, labels[::-1], labels.to_dict(), POOL.iloc[[9, 5, 2]])

@@ -33,6 +33,7 @@ def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
     return ld.compare(formula, data, list(models), **{"folds": FOLD} | arguments)
 
 
+@pytest.mark.long
 def test_losses_are_those_of_a_loop_over_the_folds():
     table = compared(weights="w")
     expected, null = np.empty(N), np.empty(N)
@@ -93,6 +94,7 @@ def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
 
 
+@pytest.mark.long
 def test_the_order_of_rows_and_the_kind_of_the_frame_change_nothing():
     polars = pytest.importorskip("polars")
     models = ["glm", "costnet"]
@@ -109,6 +111,7 @@ def test_the_order_of_rows_and_the_kind_of_the_frame_change_nothing():
     assert losses.index.tolist() == mixed.index.tolist()
 
 
+@pytest.mark.long
 def test_groups_are_held_out_together_and_are_no_feature():
     seen = []
 
@@ -159,6 +162,7 @@ def test_rows_that_miss_a_feature_are_compared_too():
     assert "(1 dropped)" in repr(table) and table.tidy()["deviance"].notna().all()
 
 
+@pytest.mark.long
 def test_the_best_is_a_model_of_lodim_and_fitted_when_asked_for():
     made = []
 
@@ -274,6 +278,7 @@ def test_rows_of_any_frame():
     assert rows_of(FRAME, rows).index.tolist() == [4, 1]
 
 
+@pytest.mark.long
 def test_rows_of_weight_zero_make_no_difference():
     cars = ld.data("autompg").assign(w=lambda d: np.where(np.arange(len(d)) % 4 == 0, 0.0, 1.0))
     asked = {"models": ["glm", "costnet"], "folds": 3, "weights": "w", "baselines": False}

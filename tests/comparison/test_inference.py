@@ -115,6 +115,7 @@ def neighbours(X, y, new):
     return y[np.argpartition(apart, 3, axis=1)[:, :3]].mean(axis=1)
 
 
+@pytest.mark.long
 def test_equal_models_are_separated_in_at_most_one_of_twenty_samples():
     """Five neighbour rules, each on features of its own that are as good as those of the others."""
     rng, n, M = np.random.default_rng(5), 60, 5

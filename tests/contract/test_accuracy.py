@@ -10,6 +10,8 @@ import pytest
 
 import lodim as ld
 
+pytestmark = pytest.mark.long
+
 SEEDS = range(3)
 LARGER = range(2)  # for data whose default fit takes seconds: the gates have room
 

@@ -56,6 +56,7 @@ def test_model_functions_have_examples_and_errors(name):
     assert {"Parameters", "Returns", "Raises", "References", "Examples"} <= found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_print_what_they_show(name, axes):
     module = import_module(name)

@@ -6,7 +6,6 @@ prints.
 
 import ast
 import builtins
-import configparser
 import contextlib
 import inspect
 import io
@@ -280,6 +279,7 @@ def commands():
     return [w[3:] for w in words if w[0].endswith("python") and w[1:3] == ["-m", "lodim"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("argv", commands(), ids=" ".join)
 def test_commands_run(argv, tmp_path, monkeypatch, capsys, axes):
     """On a part of the data, response first: a file comes before the data set of its name."""
@@ -374,6 +374,7 @@ def cells(name):
     yield prose, ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VIGNETTES)
 def test_vignettes_run_and_do_what_they_say(name, axes):
     """Cell by cell; what ends a cell is shown, as a notebook does."""
@@ -391,18 +392,18 @@ def test_vignettes_run_and_do_what_they_say(name, axes):
 
 def test_what_renders_the_vignettes():
     """The list names every document, and the extra `docs` has all that they import."""
+    # Imported here: as a program, this file does not see the folder of tests.
+    from contract.test_package import ALWAYS, PACKAGE_OF, required
+
     listed = re.findall(r"^\| \[(\w+)\.py\]", (ROOT / "vignettes/README.md").read_text(), re.M)
     assert sorted(listed) == VIGNETTES
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    needs = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
-    packages = {re.split(r"[\[<>=]", line)[0].strip() for line in needs.splitlines()}
+    packages = ALWAYS | required("docs") | {"lodim", *sys.stdlib_module_names}
     for name in VIGNETTES:
         nodes = [n for _, code in cells(name) for n in ast.walk(ast.parse(code))]
         used = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
         used |= {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
-        used = {module.split(".")[0].replace("sklearn", "scikit-learn") for module in used}
-        assert used <= packages | {"lodim", *sys.stdlib_module_names}
+        used = {module.split(".")[0] for module in used}
+        assert {PACKAGE_OF.get(name, name) for name in used} <= packages
 
 
 @pytest.mark.parametrize("page", ["README.md", "vignettes/README.md"])

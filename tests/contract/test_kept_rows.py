@@ -70,6 +70,7 @@ def test_gbmap_holds_responses_and_embedding(df, tmp_path):
     assert not any("patient" in t for t in text)
 
 
+@pytest.mark.long
 def test_proset_holds_prototypes_and_a_typical_row(df, tmp_path):
     fit = ld.proset("k ~ a + b + c", df, threads=1)
     state, numbers, text = contents(fit, tmp_path)

@@ -94,6 +94,7 @@ def test_a_file_that_names_choices_without_their_table_is_refused(tmp_path):
         ld.load(tmp_path / "fit")
 
 
+@pytest.mark.long
 @models
 def test_long_tables_of_a_summary_are_cut_unless_it_is_full(model, monkeypatch):
     monkeypatch.setattr("lodim.models.proset.report.MOST_FEATURES", 3)  # it hardly uses more
@@ -327,7 +328,7 @@ def test_seed_and_threads(model, kind):
     assert str(one) != "" and one.settings.seed == 7 and other.settings.seed == 8
 
 
-@pytest.mark.parametrize("kind", ["text", "multinomial"])
+@pytest.mark.parametrize("kind", ["text", pytest.param("multinomial", marks=pytest.mark.long)])
 @models
 def test_renamed_and_reordered_classes(model, kind):
     """Of values that repeat, so that distances and classes are tied; of proset, one batch."""
@@ -348,6 +349,7 @@ def test_renamed_and_reordered_classes(model, kind):
         assert np.sqrt(np.mean(moved**2)) < 0.02 and np.quantile(np.abs(moved), 0.9) < 1e-3
 
 
+@pytest.mark.long
 @models
 def test_data_is_left_alone(model):
     df = frame_of(model, "text")
@@ -474,6 +476,7 @@ def test_refused_by_one_model(model, case):
         call(model)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model", [m for m in MODELS if contract_of(m).offset], ids=lambda m: m.__name__
 )
@@ -623,6 +626,7 @@ def test_many_frames(model, df, seed, weighted, penalty):
     check_frame(model, df, seed, weighted, penalty)
 
 
+@pytest.mark.long
 @models
 @given(df=frames(), seed=st.integers(0, 2))
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))

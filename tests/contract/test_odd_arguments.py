@@ -93,6 +93,7 @@ def test_votes_of_a_row_that_misses_an_input_are_none():
     assert fit_of(ld.ripr).votes(df).loc[3].tolist() == [None] * len(fit_of(ld.ripr).estimates)
 
 
+@pytest.mark.long
 @models
 @pytest.mark.parametrize("value", [1e160, -1e160, 1e300, 1e308])
 def test_a_number_that_is_too_far_to_be_computed_with(model, value):
@@ -118,6 +119,7 @@ def test_a_response_that_is_too_large_to_be_computed_with(model):
     assert np.isfinite(fit.evaluate(new.assign(y=frame()["y"] * 1e69))["deviance"]).all()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
 @pytest.mark.parametrize("left", ["k", "y"])
 @pytest.mark.parametrize("model", [ld.gbmap, ld.proset, ld.costnet], ids=lambda m: m.__name__)
@@ -143,6 +145,7 @@ def test_weights_and_offsets_of_all_sizes(model, left):
             )
 
 
+@pytest.mark.long
 def test_a_number_that_is_too_far_for_single_precision():
     fit = ld.gbmap("y ~ a + b", frame(), dtype="float32", m=1, lambda_=0.1)
     with pytest.raises(ld.DataError, match="'a' holds a number"):

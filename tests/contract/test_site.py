@@ -37,6 +37,7 @@ def test_the_gallery_has_every_kind_of_plot():
     assert {kind for kind in kinds if f'.plot("{kind}"' not in drawn} == set()
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path):
     """Its notebooks are not executed here; the whole is built by the command in CONTRIBUTING."""
     for package in ("sphinx", "myst_nb", "pydata_sphinx_theme", "numpydoc", "sphinx_design"):

@@ -46,6 +46,7 @@ def test_the_graph_is_of_its_kind(graph):
     assert {len(parents) for parents in full.values()} == {1, 2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_the_truth_is_the_response_without_its_noise(graph):
     df = monitoring(4000, 100, seed=2, graph=graph, noise=0.7, signals=20)
@@ -113,6 +114,7 @@ def test_derived_features_say_what_readings_do_not():
     assert shares["all"] > 0.999 and 0.2 < shares["base"] < 0.8
 
 
+@pytest.mark.long
 def test_signals_share_what_coupling_says():
     def correlations(coupling):
         df = monitoring(5000, 30, seed=1, signals=30, coupling=coupling)

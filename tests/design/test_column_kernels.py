@@ -17,6 +17,8 @@ from lodim.design.column_kernels import (
 from lodim.design.design import Design
 from lodim.engine.blocks import SPAN_ROWS
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [SPAN_ROWS, SPAN_ROWS + 4 * BLOCK, SPAN_ROWS + 1])

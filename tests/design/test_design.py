@@ -174,7 +174,7 @@ def test_constant_features_are_zero_also_in_new_data(frame):
     assert one.names == ("x", "one[a]") and one.constant == ("one[a]",)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
 def test_tiles_are_padded_with_zeros(n, dtype):
     rng = np.random.default_rng(0)

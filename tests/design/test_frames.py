@@ -76,6 +76,7 @@ def test_dictionaries_of_numbers_are_categories_as_those_of_pandas_are():
     np.testing.assert_array_equal(fits[1].predict(table, "prob"), fits[0].predict(df, "prob"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.gbmap, ld.proset, ld.costnet, ld.glm])
 def test_a_frame_without_rows_has_no_offsets(model):
     df = ld.data("autompg")[:60].assign(log_time=0.5)

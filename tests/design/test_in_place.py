@@ -10,6 +10,8 @@ from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 from lodim.errors import DataError
 
+pytestmark = pytest.mark.long
+
 N = SPAN_ROWS + 100
 
 

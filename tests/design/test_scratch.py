@@ -33,6 +33,7 @@ def mapped(folder):
     return [int(stop, 16) - int(start, 16) for start, stop in ranges]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux's /proc")
 def test_the_file_has_the_size_of_the_tiles_and_goes_with_them(tmp_path):
     X = scratch.tiles_in(tmp_path, 64 * 64, 3, "float64")

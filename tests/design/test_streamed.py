@@ -314,6 +314,7 @@ def test_nothing_is_left_behind_where_a_pass_ends_early(frame, tmp_path, error):
     assert threading.active_count() == before
 
 
+@pytest.mark.long
 def test_parts_can_be_made_by_themselves_in_any_order(frame):
     given = {"weights": "w", "offset": "e", "missing": "indicator"}
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
@@ -334,6 +335,7 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     same(found, learnt.map(work, design.features), "moments")
 
 
+@pytest.mark.long
 def test_memory_holds_a_few_parts_beside_what_is_of_each_row(tmp_path):
     n, p, step = 40 * PART, 30, PART
     block = np.random.default_rng(1).normal(size=(step, p))

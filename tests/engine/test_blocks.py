@@ -99,6 +99,7 @@ def test_a_forked_process_has_its_own_pool():
     assert engine._pool(-1) is not first  # a pid that is another's
 
 
+@pytest.mark.long
 def test_compiled_now_or_loaded_from_the_cache_gives_the_same_bits(tmp_path):
     """The process that compiles the kernels and those that load them agree to the last bit."""
     code = (

@@ -9,6 +9,8 @@ from lodim.engine.column_tiles import ColumnTiles, inverses
 from lodim.engine.row_keys import lengths
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, effects, forward, loss_gradient
 
+pytestmark = pytest.mark.long
+
 N, P = 9_001, 7
 
 

@@ -17,6 +17,8 @@ from lodim.models.costnet import ahead as of_costnet
 from lodim.models.gbmap import ahead as of_gbmap
 from lodim.models.melm import ahead as of_melm
 
+pytestmark = pytest.mark.long
+
 KERNEL = """
 from lodim.engine.compile_ahead import FLOATS, INTS
 from lodim.engine.compiled import njit

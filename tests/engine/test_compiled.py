@@ -51,6 +51,7 @@ def run(tmp_path):
     subprocess.run(["chmod", "-R", "u+w", package], check=True)
 
 
+@pytest.mark.long
 def test_a_fit_where_nothing_but_a_temporary_folder_can_be_written(run):
     run, folder = run
     first = run(FIT)
@@ -67,6 +68,7 @@ def test_a_fit_where_nothing_but_a_temporary_folder_can_be_written(run):
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb*")} == kept
 
 
+@pytest.mark.long
 def test_no_cache_where_others_may_write_too(run):
     run, folder = run
     folder.mkdir()
@@ -167,6 +169,7 @@ def test_functions_that_kernels_call_are_inlined_by_force(module):
     ]
 
 
+@pytest.mark.long
 def test_python_calls_no_function_that_has_no_entry_for_it():
     """Numba would jump to nowhere: such functions are named in kernels alone."""
 

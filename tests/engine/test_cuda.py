@@ -23,6 +23,7 @@ FITS = [
 models = pytest.mark.parametrize("fit", FITS, ids=["gbmap", "proset", "melm"])
 
 
+@pytest.mark.long
 def test_in_the_simulator():
     """All of simulated_*.py: the simulator replaces the CUDA target in the whole process."""
     run = subprocess.run(

@@ -5,6 +5,8 @@ import pytest
 
 from lodim.engine import row_keys, tiles
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])

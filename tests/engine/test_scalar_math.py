@@ -69,6 +69,7 @@ def test_exp_is_monotone():
     assert (np.diff(exp_all(x)) >= -4 * ULP * exp_all(x[1:])).all()
 
 
+@pytest.mark.long
 def test_a_caller_that_allows_reordering_gets_the_same_numbers():
     """Reordered, adding and subtracting a large number would round nothing."""
 

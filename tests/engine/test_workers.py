@@ -121,6 +121,7 @@ def plain_network(p):
     return unfold([f"x{j}" for j in range(p)], np.ones(p), [()] * p, [(j,) for j in range(p)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["boosts", "offset", "glm"])
 def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, model):
     def fit(data, **more):
@@ -137,6 +138,7 @@ def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path
 FEW = {"rules": "lasso", "n_lambda": 3, "relax": 1.0}  # of costnet: a short search
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial"])
 def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, family):
     formula, given = {
@@ -152,6 +154,7 @@ def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, t
     assert saved(fit, tmp_path / "b.lodim") == at_once
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("coupled", [0, 300])
 def test_a_penalized_path_on_workers_has_the_bits_of_one_in_memory(
     held, problem, coupled, monkeypatch
@@ -167,13 +170,14 @@ def test_a_penalized_path_on_workers_has_the_bits_of_one_in_memory(
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
+@pytest.mark.long
 def test_cv_of_costnet_on_workers_is_that_in_memory(client, files):
     call = ld.costnet, "z ~ a + b", str(files / "*.parquet")
     one, two = (ld.cv(*call, folds=2, lambda_=0.01, **m) for m in ({}, {"client": client}))
     assert str(one) == str(two)
 
 
-def test_one_worker_gives_the_bytes_of_two(cluster, files, tmp_path):
+def test_one_worker_gives_the_bytes_of_memory(files, tmp_path):
     source = str(files / "*.parquet")
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
     with (
@@ -194,6 +198,7 @@ def _priced(data, **more):
     return ld.costnet("y ~ a + level", data, lambda_=0.01, **more)
 
 
+@pytest.mark.long
 def test_a_dask_frame_goes_to_the_client_of_the_process(client, files, tmp_path, monkeypatch):
     dask = pytest.importorskip("dask.dataframe")
     frame = pd.read_parquet(files)
@@ -207,6 +212,7 @@ def test_a_dask_frame_goes_to_the_client_of_the_process(client, files, tmp_path,
     assert called and np.array_equal(there, here)
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_no_bit(client, files, tmp_path):
     source = str(files / "*.parquet")
     before = saved(boosts(source, client=client), tmp_path / "a.lodim")
@@ -252,6 +258,7 @@ def traffic():
         yield sizes
 
 
+@pytest.mark.long
 def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     columns = held.column(held.beside["y"][0]), held.constant(0.0), held.constant(1.0 / N)
     theta, sign = np.random.default_rng(2).normal(size=(2, 5)), np.array([1.0, -1.0])
@@ -264,6 +271,7 @@ def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     assert sizes == [3 * 2 * 6 * 8]  # spans of 65,536 rows, learners, numbers, bytes
 
 
+@pytest.mark.long
 def test_traffic_of_a_penalized_path_is_the_sums_of_its_spans(held, problem):
     groups = Groups.from_network(plain_network(3), p=3)
     rows = PathProblem.from_batch(there(held, problem), families.make("binomial", 2), groups)
@@ -275,6 +283,7 @@ def test_traffic_of_a_penalized_path_is_the_sums_of_its_spans(held, problem):
     assert sizes == [3 * 6 * 8, 3 * 4 * 8]
 
 
+@pytest.mark.long
 def test_rows_and_columns_come_back_as_they_were(held, problem):
     i = np.random.default_rng(0).choice(N, 1000)
     assert np.array_equal(tiles.rows(held, i), tiles.rows(problem.X, i))
@@ -287,6 +296,7 @@ def test_rows_and_columns_come_back_as_they_were(held, problem):
     assert np.array_equal(tiles.by_row(held.column(other).gather(), N), other)
 
 
+@pytest.mark.long
 def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
     monkeypatch.setattr(dask_cluster, "GONE", 0.2)
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.05)
@@ -307,6 +317,7 @@ def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
         dask_cluster.checked_client(client)
 
 
+@pytest.mark.long
 def test_an_error_of_a_task_is_that_error(client):
     def make(k):
         raise DataError(f"part-{k}.parquet: it is truncated")
@@ -315,6 +326,7 @@ def test_an_error_of_a_task_is_that_error(client):
         workers.read_parts(client, make, N, 3, np.float64)
 
 
+@pytest.mark.long
 def test_failed_tasks_are_forgotten_with_their_error(client, held):
     def divided(rows, X):  # within: the workers cannot import what the tests define
         return 1 // (rows.start * 0)
@@ -332,12 +344,14 @@ def test_failed_tasks_are_forgotten_with_their_error(client, held):
     assert not failed()
 
 
+@pytest.mark.long
 def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):
     monkeypatch.setattr(dask_cluster, "ROOM", 1e-9)
     with pytest.raises(DataError, match=r"rows on a Dask worker take .* GB, and tcp.* start more"):
         workers.read_parts(client, read_columns(problem), N, 3, np.float64)
 
 
+@pytest.mark.long
 def test_versions_must_agree_and_processors_are_compared():
     here = dask_cluster.host()
     dask_cluster._compare({"tcp://a": here, "tcp://b": here})
@@ -350,6 +364,7 @@ def test_versions_must_agree_and_processors_are_compared():
         dask_cluster._compare({"tcp://b": ModuleNotFoundError("No module named 'lodim'")})
 
 
+@pytest.mark.long
 def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
     source = str(files / "*.parquet")
     with pytest.raises(ArgumentError, match="client= is for files or a Dask frame"):
@@ -369,6 +384,7 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
         dask_cluster.checked_client(3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.gbmap, ld.glm])
 def test_cross_validation_on_workers_is_that_of_files(client, files, model):
     more = {"m": 2, "grid": {"lambda_": [0.01, 1.0]}} if model is ld.gbmap else {}

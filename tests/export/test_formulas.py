@@ -49,6 +49,7 @@ RIGHT_SIDES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", RIGHT_SIDES)
 def test_formulas(right):
     df = frame()

@@ -52,6 +52,7 @@ def test_agreement(model, name):
         assert gap(run(fit, new), wanted) <= tolerance, target
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run, tolerance", TARGETS.values(), ids=TARGETS)
 def test_other_shapes(run, tolerance):
     """Offsets, log links, lines as learners, views without classes, prices, float32, no columns."""
@@ -100,6 +101,7 @@ def test_the_null_model_reads_no_column():
         fit.to_onnx()
 
 
+@pytest.mark.long
 def test_a_fit_in_single_precision():
     df = rows_of("concrete")
     fit = ld.gbmap("strength ~ .", data=df, dtype="float32", **CASES["gbmap"])
@@ -191,6 +193,7 @@ def test_python_refuses_other_kinds(cars):
         scope["predict"]({"weight": 3})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["to_python", "to_sql", "to_onnx"])
 def test_what_cannot_be_written(cars, method):
     cars["big"] = cars["weight"] > 2500
@@ -228,6 +231,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["glm", "proset"])
 def test_hostile_names_and_levels(model):
     """Columns, levels and classes of any letters: what is written computes, and no more."""

@@ -144,6 +144,7 @@ def test_what_is_refused(effects):
         offset.to_marginaleffects(cars)
 
 
+@pytest.mark.long
 def test_without_a_response():
     with pytest.raises(ld.ArgumentError, match="the formula has none"):
         ld.ripr("~ age + max_heart_rate", HEART, threads=1).to_marginaleffects(HEART)

@@ -46,6 +46,7 @@ def peak_of(call):
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formula", ["y ~ . - c", "c ~ . - y"])
 @pytest.mark.parametrize("name", CALLS)
 def test_memory_is_within_a_fifth_of_what_is_taken(rows, files, name, formula):
@@ -84,6 +85,7 @@ def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp
         assert expected.source_passes == passes.count(passes[0]), formula
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_memory_of_rows_that_are_all_keyed(rows, dtype):
     how = {"m": 1, "lambda_": 0.01, "dtype": dtype}
@@ -94,6 +96,7 @@ def test_memory_of_rows_that_are_all_keyed(rows, dtype):
     assert expected.memory_bytes == pytest.approx(peak, rel=0.2)
 
 
+@pytest.mark.long
 def test_passes_over_the_features_lie_between_those_that_are_told(rows):
     fit = ld.gbmap("y ~ . - c", rows[:70_000], m=4, lambda_=0.01)
     least, most = ld.estimate(ld.gbmap, "y ~ . - c", rows, m=4, lambda_=0.01).tile_passes
@@ -136,6 +139,7 @@ def test_what_a_call_refuses_is_refused(rows):
         ld.estimate(ld.data, "y ~ x0", rows)
 
 
+@pytest.mark.long
 def test_memory_of_features_that_are_read_in_the_columns_of_a_frame(rows, monkeypatch):
     how = {"m": 1, "lambda_": 0.01}
     copied = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)

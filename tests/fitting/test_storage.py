@@ -79,6 +79,7 @@ def parts(path):
 META = {"format": 1, "lodim": "0.1.0", "kind": "gbmap"}
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(state=st.dictionaries(KEYS, VALUES, max_size=4), kind=st.text(max_size=8))
 def test_round_trip_keeps_every_bit(tmp_path_factory, state, kind):
@@ -321,6 +322,7 @@ def test_other_compression_is_refused(path):
         store.read(path)
 
 
+@pytest.mark.long
 def test_every_cut_is_refused(saved):
     whole = saved.read_bytes()
     for length in range(len(whole)):
@@ -329,6 +331,7 @@ def test_every_cut_is_refused(saved):
             store.read(saved)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_changed_bytes_raise_nothing_but_store_errors(tmp_path_factory, data):
@@ -347,6 +350,7 @@ def test_changed_bytes_raise_nothing_but_store_errors(tmp_path_factory, data):
         assert bits(found[1]) == bits(state)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(content=st.binary(max_size=200), cut=st.integers(0, 200))
 def test_changed_members_raise_nothing_but_store_errors(tmp_path_factory, content, cut):

@@ -273,6 +273,7 @@ def test_warnings_of_chunks_are_told_once(cars, files):
     )
 
 
+@pytest.mark.long
 def test_several_responses(cars, files, tmp_path):
     cars["thirsty"] = cars["mpg"] < 20
     cars.to_parquet(tmp_path / "all.parquet")

@@ -312,6 +312,7 @@ TOO_MUCH = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", TOO_MUCH, ids=range(len(TOO_MUCH)))
 def test_what_is_too_much_is_refused_before_it_is_done(text):
     names = (*NAMES, *(f"v{k}" for k in range(40)))
@@ -319,6 +320,7 @@ def test_what_is_too_much_is_refused_before_it_is_done(text):
         terms(text, names)
 
 
+@pytest.mark.long
 def test_long_formulas_within_the_limits_are_read():
     assert len(terms(f"y ~ ({V.replace('+v15', '')})**20", (*NAMES, *V.split("+")))) == 2**15 - 1
     assert terms("y ~ " + "*".join(["a", "b"] * 10_000)) == ["a", "b", ("a", "b")]

@@ -143,6 +143,7 @@ def test_the_effect_of_a_pair_is_not_known_where_no_rows_are(cars, fit):
     assert len(cars.query("weight > 4300 and model_year > 79")) == 0
 
 
+@pytest.mark.long
 def test_gradients_of_many_rows_give_what_differences_do(monkeypatch):
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(6000, 3)), columns=["a", "b", "c"])
@@ -250,6 +251,7 @@ def test_a_column_of_several_features_is_permuted_as_one(cars):
     assert "horsepower" in repr(found)
 
 
+@pytest.mark.long
 def test_bands_are_those_of_the_replicates(cars):
     df = cars.dropna()
     fit = ld.glm("mpg ~ weight + I(weight**2) + origin", df)

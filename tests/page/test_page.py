@@ -275,6 +275,7 @@ def test_classes_that_are_numbers_stand_in_their_order():
             assert found.loc[str(a), str(b)] == ((data["size"] == a) & (told == b)).sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["ripr", "melm"])
 def test_a_page_without_a_response(model, tmp_path):
     data = ld.data("wine").drop(columns="cultivar")

@@ -141,6 +141,7 @@ def test_what_a_user_has_written_stays():
     texts(axes)
 
 
+@pytest.mark.long
 def test_numbers_at_ticks_are_powers_of_ten():
     """matplotlib's own maths at the ticks of a logarithmic axis is drawn, not shown as code."""
     df = frame()

@@ -189,6 +189,7 @@ def test_progress(df, capsys):
 PROSET = ["cross-validation", "proset: n_batches"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call, words",
     [
@@ -580,6 +581,7 @@ def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
         model("y ~ .", data, groups=np.zeros(len(data)), threads=1, **OPEN[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.glm, ld.ripr])
 def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
     data = visits()

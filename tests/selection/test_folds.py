@@ -181,6 +181,7 @@ def test_rows_of_weight_zero_are_in_no_fold_and_move_no_other_row(groups):
     np.testing.assert_array_equal(got[weights > 0], fold.assign(some, 5, ("ill", "well"), 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["costnet", "gbmap", "glm", "melm", "proset", "ripr"])
 def test_what_folds_choose_by_default_is_that_of_the_rows_that_count(name):
     data, weights = faint()
@@ -229,6 +230,7 @@ def factorial():
     return d
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.gbmap, ld.melm, ld.proset], ids=lambda m: m.__name__)
 def test_rows_of_a_full_factorial_are_told_apart(model):
     """Features tell nothing apart in a balanced design: the response does."""

@@ -15,6 +15,8 @@ from lodim.selection.folds import assign_in_place
 from lodim.selection.tuning import fold_splits
 from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
+pytestmark = pytest.mark.long
+
 N = 70_000
 EXACT = {"activation": "identity", "m": 1, "lambda_": 0.1, "threads": 2}
 EXACT["control"] = {"tol": 1e-12, "ftol": 1e-18}

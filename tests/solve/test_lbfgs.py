@@ -76,6 +76,7 @@ def test_logistic_against_scipy(seed):
     np.testing.assert_allclose(end.theta[0], peer.x, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [2, 5, 10])
 def test_rosenbrock(d):
     f = lambda x: (rosen(x), rosen_der(x))  # noqa: E731

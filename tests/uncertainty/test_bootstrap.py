@@ -37,6 +37,7 @@ def line(cars):
     return ld.glm("mpg ~ weight + model_year", cars)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data, formula", [
     ("cars", "mpg ~ weight + horsepower + origin"), ("heart", "disease ~ age + sex + vessels"),
 ])  # fmt: skip
@@ -47,6 +48,7 @@ def test_standard_errors_are_those_of_the_sandwich(data, formula, request):
     np.testing.assert_allclose(boot.tidy()["std_error"], robust["std_error"], rtol=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_error_of_a_mean_in_closed_form(cars, weighted):
     df = cars.assign(w=np.where(cars["origin"] == "USA", 2.0, 0.5) if weighted else 1.0)
@@ -60,6 +62,7 @@ def test_the_error_of_a_mean_in_closed_form(cars, weighted):
     assert high - low == pytest.approx(2 * 1.645 * error, rel=0.12)
 
 
+@pytest.mark.long
 def test_rows_of_a_group_share_a_weight(cars):
     df = cars.assign(g=cars["model_year"].astype(str) + cars["origin"])
     fit = ld.glm("mpg ~ weight + horsepower", df)
@@ -129,6 +132,7 @@ MODELS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_equal_weights_give_the_fit_itself_and_others_do_not(heart, name):
     model = getattr(ld, name.partition(",")[0])
@@ -165,6 +169,7 @@ def test_no_level_vanishes(cars):
     assert np.isfinite(boot.values).all()
 
 
+@pytest.mark.long
 def test_a_band_of_the_mean_is_that_of_robust_errors(cars, line):
     boot = ld.bootstrap(line, cars, n=200)
     band = boot.predict(cars, level=0.9)
@@ -201,6 +206,7 @@ def test_any_statistic(cars, line, form):
     ))))  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_replicate_may_lack_a_term(cars):
     cars = cars[::7]
     fit = ld.costnet("mpg ~ .", cars, budget=3, n_lambda=15)
@@ -214,6 +220,7 @@ def test_a_replicate_may_lack_a_term(cars):
         assert "NaN in some replicates" in str(named.summary(level=0.7))
 
 
+@pytest.mark.long
 def test_settings_are_chosen_anew_on_request(cars):
     settings = {"threads": 1, "control": {"max_stages": 6}}
     fit = ld.gbmap("mpg ~ weight + model_year + w", cars.assign(w=1.0), weights="w", **settings)
@@ -314,6 +321,7 @@ def test_fits_of_several_responses_are_refused():
             ld.bootstrap(fit, iris, n=2)
 
 
+@pytest.mark.long
 def test_views_and_clusters_without_a_response():
     iris = ld.data("iris").drop(columns="species")
     for fit in (ld.melm("~ .", iris), ld.ripr("~ .", iris, max_dim=2)):
@@ -343,6 +351,7 @@ def test_large_fits_are_not_kept(cars, line, monkeypatch):
         boot.predict(cars)
 
 
+@pytest.mark.long
 def test_infinite_estimates_have_no_limits():
     iris = ld.data("iris")
     with pytest.warns(ld.ConvergenceWarning, match="separated"):
@@ -356,6 +365,7 @@ def test_infinite_estimates_have_no_limits():
     assert "NaN in some" not in told and "few" not in told
 
 
+@pytest.mark.long
 def test_few_rows_and_terms_that_are_never_chosen_are_told(cars):
     few = cars[:12]
     boot = ld.bootstrap(ld.glm("mpg ~ weight", few), few, n=40)

@@ -145,11 +145,11 @@ def conformal(
     >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=3, lambda_=0.1)
     >>> intervals.predict(new.head(2)).round(1)
         fit  lower  upper
-    1  14.9    9.5   20.1
-    3  15.4   10.1   20.5
+    1  14.9    9.6   20.1
+    3  15.4   10.1   20.6
     >>> intervals.coverage(new)[["n", "coverage", "width"]].round(2)
          n  coverage  width
-    0  199      0.94  10.49
+    0  199      0.93  10.39
     """
     level = share("level", level)
     one_of("method", method, METHODS)

@@ -12,6 +12,8 @@ from lodim.design.batch import Batch
 from lodim.fitting.spec import prepare, spec_of
 from streamed_batches import frame, in_file, problem_of, saved
 
+pytestmark = pytest.mark.long
+
 P, FEW = 10, 1000
 
 
@@ -41,7 +43,6 @@ def peak(problem):
     return out
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_memory_grows_by_some_numbers_a_row(family):
     n = 64 * 2048

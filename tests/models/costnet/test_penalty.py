@@ -26,7 +26,10 @@ from lodim.models.costnet.penalty.solvers import NewtonSolver
 from lodim.models.costnet.penalty.support_newton import SupportNewton
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
-pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning"),
+]
 FAMILIES = ("gaussian", "binomial", "multinomial")
 RATIOS = np.array([1.0, 0.6, 0.2, 0.03])
 
@@ -106,7 +109,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_penalty_at_all_is_the_same_by_both_solvers(name):
     X, y, weight, g, family = problem(name, SHAPES["two parents"], weights=True, n=200)
@@ -181,7 +183,6 @@ def test_priced_columns_that_free_ones_determine_are_zero_at_once(name):
             np.testing.assert_allclose(path.deviance, path.null_deviance, rtol=1e-12)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_gap_of_any_coefficients_bounds_what_they_lack(name, l1_ratio):
@@ -298,7 +299,6 @@ def test_the_logistic_lasso_of_scikit_learn():
         np.testing.assert_allclose(intercept, peer.intercept_, atol=1e-6)
 
 
-@pytest.mark.long
 def test_the_group_lasso_of_skglm():
     from skglm import GeneralizedLinearEstimator
     from skglm.datafits import QuadraticGroup
@@ -570,7 +570,6 @@ def many_classes(K=8, m=42, n=240):
     return batch, families.make("multinomial", K), groups_of(network_of(parents))
 
 
-@pytest.mark.long
 def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
     batch, family, groups = many_classes()
     problem = PathProblem.from_batch(batch, family, groups, 1)
@@ -610,7 +609,6 @@ def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
     assert not np.delete(dw, keep, axis=1).any()
 
 
-@pytest.mark.long
 def test_the_newton_step_of_scores_that_are_not_coupled_is_that_of_the_whole_hessian():
     """Nested groups, one of norm zero and one with a coefficient of zero, three scores."""
     rng = np.random.default_rng(5)
@@ -638,7 +636,6 @@ def test_the_newton_step_of_scores_that_are_not_coupled_is_that_of_the_whole_hes
     np.testing.assert_allclose(step, expected, rtol=1e-8)
 
 
-@pytest.mark.long
 def test_many_scores_of_correlated_columns_take_few_sweeps():
     """Descent by columns alone took hundreds."""
     K, A, lam = 15, 60, 1e-3

@@ -255,6 +255,7 @@ def lists(sets):
     return start, np.array([k for found in sets for k in found], np.int64)
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
 def test_gains_of_exchanges_are_those_of_least_squares(seed):
@@ -732,6 +733,7 @@ def test_exact_programs_refuse_what_they_cannot_solve():
         exact.best_subset(search, 1.0)
 
 
+@pytest.mark.long
 def test_the_rule_of_the_proven_optimum(monkeypatch):
     """By looking at all subsets and by the program: the best of all, named, with a bound on it."""
     batch, network = chains(5, p=12, cost=np.random.default_rng(5).uniform(0.3, 3.0, 12))
@@ -791,6 +793,7 @@ def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
         exact.best_subset(search, 4.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_no_model_of_a_price_is_below_its_bound(seed):
     cost = np.ones(11) if seed % 2 else np.random.default_rng(seed).uniform(0.0, 3.0, 11)

@@ -73,7 +73,7 @@ def penalty_of(p, lambda_=0.3, l1_ratio=0.25):
 
 @pytest.mark.parametrize("activation, loss", KINDS)
 @pytest.mark.parametrize("p", [0, 1, 5, 33])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.long)])
 def test_against_naive_numpy(activation, loss, p, dtype):
     case = Case(150, p, loss, seed=p, dtype=dtype)
     penalty = penalty_of(p)
@@ -216,6 +216,7 @@ def test_forward(activation, n):
     np.testing.assert_allclose(t.projections(packed, n), Z, atol=1e-11)
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10**6), beta=st.floats(0.3, 60), M=st.integers(1, 12))
 @settings(max_examples=40, deadline=None)
 def test_path_distance_is_total_variation(seed, beta, M):
@@ -265,6 +266,7 @@ def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss)
         assert np.linalg.eigvalsh(hessian[c] - J.T @ (w[:, None] * J)).min() > -1e-9
 
 
+@pytest.mark.long
 def test_a_preconditioner_changes_the_road_not_the_end():
     case = Case(400, 5, 1, seed=5)
     stage = case.stage(1.0, IDENTITY, penalty_of(5, l1_ratio=0.0))

@@ -14,6 +14,8 @@ from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled
 
+pytestmark = pytest.mark.long
+
 
 def objective(loss, n=300, p=5, l1_ratio=0.0, threads=1):
     """Three learners of signs 1, -1, 1 beside each other, and their starts."""
@@ -49,7 +51,6 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
 STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
 def test_compiled_loop_ends_where_lbfgs_does(loss, l1_ratio):

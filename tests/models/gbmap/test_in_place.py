@@ -12,6 +12,8 @@ from lodim.design import in_place
 from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 
+pytestmark = pytest.mark.long
+
 N = 2 * SPAN_ROWS + 1_000
 
 
@@ -38,7 +40,6 @@ CASES = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_saved_fit_is_that_of_a_copy(name, monkeypatch, tmp_path):
     _, df = frame("float64" if CASES[name]["dtype"] == "float64" else "float32")

@@ -194,6 +194,7 @@ def test_embedding_sums_to_the_link(fits, response):
 # Invariances -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("response", ["y", "c", "k"])
 def test_same_bits_again_and_on_any_threads(response):
     data = pd.concat([DF] * 60, ignore_index=True)  # 9,000 rows: three blocks
@@ -231,6 +232,7 @@ def test_units_of_a_numeric_response_do_not_matter(fits, shift, factor):
     np.testing.assert_allclose(got.coef(), factor * fits["y"].coef(), rtol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shift", [2.0**27, 2.0**37])
 @pytest.mark.parametrize(
     "arguments",
@@ -454,6 +456,7 @@ def test_more_features_than_rows():
     assert one.tidy().set_index("term")["std_estimate_abs"].idxmax() == "v3"
 
 
+@pytest.mark.long
 def test_two_thousand_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2000))
@@ -464,6 +467,7 @@ def test_two_thousand_columns():
     assert one.predict(wide, "local").shape == (200, 2000)
 
 
+@pytest.mark.long
 def test_float32_is_close(fits):
     for response in "yc":
         single = fit(response, dtype="float32", control=None)

@@ -14,6 +14,8 @@ from lodim.models.gbmap.learners import Effects, effect_sums, effect_sums_of_man
 from lodim.models.gbmap.refit import JointObjective, _spans
 from streamed_batches import frame, in_file, problem_of, saved
 
+pytestmark = pytest.mark.long
+
 N = 70_000
 CALLS = {
     "given": {"m": 2, "lambda_": 0.01},
@@ -35,7 +37,6 @@ def fit(problem):
         return problem.spec.fit(problem)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 def test_a_file_holds_the_same_as_memory(rows, call, tmp_path):
     X, y, in_place = rows
@@ -59,7 +60,6 @@ def test_weights_of_zero_copy_nothing(rows):
     np.testing.assert_allclose(whole.response_range, rest.response_range)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("open_", [False, True])
 def test_peak_of_memory(tmp_path, open_):
     """Beside 36 bytes a row a fit takes an eighth of what the features do.

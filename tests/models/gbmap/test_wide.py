@@ -15,6 +15,8 @@ from lodim.models.gbmap.starts import krylov
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def wide():
@@ -174,7 +176,6 @@ def test_a_response_without_a_linear_part_is_not_left_at_the_saddle(many, tall):
     assert fit.dev_ratio > 0.5
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("response", ["y", "three"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_many_rows_on_one_and_two_threads(many, tall, response, dtype):

@@ -63,7 +63,10 @@ def assert_same(one, other, rtol=1e-8):
     assert one.aliased == other.aliased
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [f if f == "binomial" else pytest.param(f, marks=pytest.mark.long) for f in FAMILIES],
+)
 @pytest.mark.parametrize("kind", ["nonrobust", "HC3", "cluster"])
 def test_the_same_as_of_few_rows(df, family, kind, monkeypatch):
     several = family == "multinomial"
@@ -77,6 +80,7 @@ def test_the_same_as_of_few_rows(df, family, kind, monkeypatch):
     assert_same(one, other)
 
 
+@pytest.mark.long
 def test_many_rows_go_by_blocks_without_being_asked(df, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the rows are copied")
@@ -91,6 +95,7 @@ def test_many_rows_go_by_blocks_without_being_asked(df, monkeypatch):
         ld.glm("gaussian ~ a", df[: blocks.SPAN_ROWS])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_columns_that_are_nearly_collinear(family, monkeypatch):
     rng = np.random.default_rng(1)
@@ -106,6 +111,7 @@ def test_columns_that_are_nearly_collinear(family, monkeypatch):
     assert_same(one, other, rtol=1e-7)
 
 
+@pytest.mark.long
 def test_offsets_of_classes_and_classes_that_have_no_rows(df, monkeypatch):
     part = df[:3000].assign(w=np.where(df["multinomial"][:3000] == "p", 0.0, 1.0))
     offset = np.random.default_rng(0).normal(size=(3000, 3))
@@ -118,6 +124,7 @@ def test_offsets_of_classes_and_classes_that_have_no_rows(df, monkeypatch):
     assert one.df == other.df == 3 and one.df_resid == other.df_resid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 def test_separation_is_seen_by_the_information(df, family):
     rows = df[["a", "g"]].copy()
@@ -133,6 +140,7 @@ def test_separation_is_seen_by_the_information(df, family):
     assert ld.glm("y ~ a + g", rows, family=family).separated == []
 
 
+@pytest.mark.long
 def test_the_rows_shown_are_rows_of_the_data(df, monkeypatch):
     arguments = {"weights": "w", "offset": "o", "control": {"diagnostic_rows": N}}
     one, other = both(monkeypatch, "gamma ~ a + g", df, **arguments)
@@ -166,6 +174,7 @@ def test_triangles_and_blocks_of_weight_zero():
     np.testing.assert_allclose(H, A.T @ A, rtol=1e-12, atol=1e-9)
 
 
+@pytest.mark.long
 def test_sums_over_spans_are_those_of_the_whole(df, monkeypatch):
     whole = ld.glm("binomial ~ a + g", df, covariance="HC2", clusters=None)
     again = ld.glm("binomial ~ a + g", df, covariance="HC2")
@@ -176,6 +185,7 @@ def test_sums_over_spans_are_those_of_the_whole(df, monkeypatch):
     assert (whole.estimates.coef == alone.estimates.coef).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("in_order", [False, True])
 def test_clusters_are_summed_some_at_a_time(df, in_order, monkeypatch):
     df = df.sort_values("clinic") if in_order else df
@@ -210,6 +220,7 @@ def test_memory(family):
     assert peak < X.nbytes / 4  # of 65,536 rows at a time, and of some numbers of the rows drawn
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 @pytest.mark.parametrize("covariance", ["nonrobust", "HC3"])
 def test_a_file_holds_the_same_as_memory(family, covariance, tmp_path):
@@ -222,6 +233,7 @@ def test_a_file_holds_the_same_as_memory(family, covariance, tmp_path):
     assert files[0] == files[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["gaussian", "multinomial"])
 def test_cross_validation_of_streamed_rows(family, tmp_path, monkeypatch):
     X, y = frame(66_000, 3)

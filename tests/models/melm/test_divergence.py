@@ -148,6 +148,7 @@ def test_only_the_span_counts(C):
     np.testing.assert_allclose(case()[0], value, rtol=1e-11)
 
 
+@pytest.mark.long
 def test_classes_far_apart():
     """Where every kernel between classes vanishes D is finite, and its gradient right."""
     case = Case(n=60, apart=400.0)
@@ -212,6 +213,7 @@ def test_problems_do_not_touch_each_other():
 # Approximation -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("C", [1, 2, 3])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_approximation(k, C):
@@ -221,6 +223,7 @@ def test_approximation(k, C):
     np.testing.assert_allclose(slope, gradient, atol=5e-5 + 2e-3 * np.abs(gradient).max())
 
 
+@pytest.mark.long
 def test_the_error_of_an_approximation_is_measured(monkeypatch):
     """On all rows it is the error; and it shows what a coarse grid does."""
     case = Case(n=800, k=2)
@@ -235,6 +238,7 @@ def test_the_error_of_an_approximation_is_measured(monkeypatch):
         )
 
 
+@pytest.mark.long
 def test_grids_that_stripes_share(monkeypatch):
     """Fine grids are few; the sum is the same."""
     case = Case(n=600)

@@ -78,6 +78,7 @@ def test_equation_and_gradient(loss, n, p, J):
     np.testing.assert_allclose(gradient, numeric, atol=2e-6)
 
 
+@pytest.mark.long
 @losses
 def test_single_precision(loss):
     one, two = Case(loss), Case(loss, dtype=np.float32)

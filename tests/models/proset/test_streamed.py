@@ -10,6 +10,8 @@ import lodim as ld
 from lodim.models.proset.training import BatchState
 from streamed_batches import frame, in_file, problem_of, saved
 
+pytestmark = pytest.mark.long
+
 N = 66_000
 FEW = {"lambda_v": 0.01, "n_candidates": 20}
 
@@ -26,7 +28,6 @@ def fit(problem):
         return problem.spec.fit(problem)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("control", [{"max_iter": 6}, {"max_rows": 2000}])
 def test_a_file_holds_the_same_as_memory(rows, control, tmp_path):
     X, y, in_place = rows

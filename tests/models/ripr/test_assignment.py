@@ -213,6 +213,7 @@ def test_time_order_switches_less_for_more():
 # Recovery -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("P", [2, 5])
 def test_recovery_of_classes(P):
     df = informative_views(P, 300, 0, seed=0)

@@ -5,6 +5,8 @@ import pytest
 
 import lodim as ld
 
+pytestmark = pytest.mark.long
+
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 
 
@@ -12,7 +14,6 @@ def fit(limits=None, **more):
     return ld.ripr("y ~ .", TWO, lambda_=1.0, limits=limits, threads=1, **more)
 
 
-@pytest.mark.long
 def test_without_limits_cvxpy_agrees_with_the_exact_solver():
     ours, theirs = fit(), fit({})
     assert ours.view_names == theirs.view_names and len(ours.estimates) > 1
@@ -20,7 +21,6 @@ def test_without_limits_cvxpy_agrees_with_the_exact_solver():
     assert theirs.log["objective"][-1] == pytest.approx(ours.log["objective"][-1], rel=1e-6)
 
 
-@pytest.mark.long
 def test_rows_keep_to_their_budgets():
     names = fit().view_features
     dear = {name: 1.0 for name in names[0]}  # a view of two of these costs 2
@@ -37,7 +37,6 @@ def test_rows_keep_to_their_budgets():
     assert not set(sum(none.view_features, ())) & set(dear)
 
 
-@pytest.mark.long
 def test_rows_of_a_group_share_one_view():
     groups = [f"g{i // 4}" if i < 60 else None for i in range(len(TWO))]
     B = fit({"groups": groups, "hard": True}).assignment().to_numpy()
@@ -47,7 +46,6 @@ def test_rows_of_a_group_share_one_view():
     assert len(np.unique(B[60:], axis=0)) > 1
 
 
-@pytest.mark.long
 def test_groups_of_rows_that_are_left_out_or_have_no_view():
     data = TWO.copy()
     data.loc[1, data.columns != "y"] = np.nan
@@ -58,7 +56,6 @@ def test_groups_of_rows_that_are_left_out_or_have_no_view():
     np.testing.assert_allclose(B[[2, 3]], B[[0, 0]], atol=1e-5)
 
 
-@pytest.mark.long
 def test_constraints_of_ones_own_and_files(tmp_path):
     taboo = fit().view_features[0][0]
 

@@ -96,6 +96,7 @@ def test_losses_have_the_same_bits_on_two_threads():
         assert (one == two).all()
 
 
+@pytest.mark.long
 def test_permuting_rows_and_features():
     X, y = data(3, 200)
     rng, views = np.random.default_rng(5), enumerate_views(5, 2, 2)
