@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 os.environ["MPLBACKEND"] = "Agg"
+if "PYTEST_XDIST_WORKER" in os.environ:  # several processes share the cores: waiting threads spin
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # The same examples in every run, so that no check fails by chance; nothing is kept between runs.
 # Other ones are drawn by hand, with the profile "campaign": see campaign/README.md.
@@ -29,6 +31,13 @@ def pima():
     if not PIMA.is_file():
         pytest.skip(f"its licence is not known, so lodim does not ship it, and there is no {PIMA}")
     return pd.read_csv(PIMA)
+
+
+@pytest.fixture(autouse=True)
+def no_second_process(request, monkeypatch):
+    """Compile kernels in the process of the tests, since these use all cores by themselves."""
+    if not request.module.__name__.endswith("test_compile_ahead"):
+        monkeypatch.setattr("lodim.engine.compile_ahead.available_threads", lambda: 1)
 
 
 @pytest.fixture
