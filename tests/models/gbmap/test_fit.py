@@ -721,3 +721,9 @@ def test_a_chosen_fit_knows_both_thresholds(chosen):
     assert old.drift_threshold() == chosen.drift_threshold() and old.response_range is None
     with pytest.raises(ld.ArgumentError, match="no out-of-fold rows"):
         old.drift_threshold(kind="distance")
+
+
+def test_more_parameters_than_rows_are_said():
+    df = pd.DataFrame({"x": [0.0, 1.0, 2.5, 3.0], "y": [0.0, 2.0, 1.0, 5.0]})
+    notes = {m: " ".join(ld.gbmap("y ~ x", df, m=m, lambda_=1e-3).summary().notes) for m in (1, 9)}
+    assert "18 parameters for 4 rows" in notes[9] and "parameters for" not in notes[1]

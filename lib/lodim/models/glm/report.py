@@ -14,6 +14,10 @@ COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
 FEW_CLUSTERS = 30
 NAMED = 8  # terms that a note names
 significant = partial(tables.significant, noise=0.0)  # units may make estimates of any size
+SATURATED = (
+    "There are as many coefficients as rows: the fit repeats the responses whatever they are. "
+    "Deviance, AIC and BIC say nothing, and standard errors, if there are any, say little"
+)
 LEAST_P = 2e-16  # as R: smaller ones are rounding
 
 
@@ -62,7 +66,7 @@ def _header(fit):
 
 
 def _coefficients(fit, title, inference=True):
-    frame = fit.tidy()
+    frame = fit.tidy(fit._level)
     table = frame[["level"]].rename(columns={"level": "Level"}) if "level" in frame else frame[[]]
     table = table.assign(Estimate=frame["estimate"])
     formats = {"Estimate": significant}
@@ -74,7 +78,7 @@ def _coefficients(fit, title, inference=True):
                 "Std. error": frame["std_error"],
                 t: frame["statistic"],
                 f"P>|{t}|": frame["p_value"],
-                "95% interval": _limits(frame),
+                f"{100.0 * fit._level:g}% interval": _limits(frame),
             }
         )
     return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
@@ -96,7 +100,7 @@ def _warnings(fit):
         return ["Warning: the response is separated, some estimates are infinite; see summary()"]
     if not fit.converged:
         return ["Warning: the iterations did not converge; see summary()"]
-    return []
+    return ["Warning: there are as many coefficients as rows; see summary()"] * (not fit.df_resid)
 
 
 def _notes(fit):
@@ -138,7 +142,7 @@ def _doubts(fit):
     if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
         notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
     if fit.df_resid == 0:
-        notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
+        notes.append(f"{SATURATED}.")
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "
