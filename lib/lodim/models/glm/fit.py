@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of, share
+from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
 from lodim.models.glm.estimates import design_matrix
 from lodim.models.glm.likelihood import DISPERSED, all_scores
+from lodim.report.tables import Report
 from lodim.text import first_few
 
 LEVEL = 0.95
+RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
 
 
 class GlmFit(Fit):
@@ -68,6 +70,7 @@ class GlmFit(Fit):
     name = "glm"
     _estimate_name = "coefficient"
     _estimates_are_smooth = True
+    _level = LEVEL  # confidence of the intervals of summary()
     _answers_all = False  # also rows that ask for a coefficient that could not be estimated
 
     def __init__(self, *, log, null_deviance, diagnostics, **shared):
@@ -136,7 +139,8 @@ class GlmFit(Fit):
             for more a column a class. "link": scores. "class": most probable class. "prob": a
             column for the probability of each class. "interval" (of numbers and of two classes):
             columns fit, lower and upper, the confidence interval of the mean, and of numbers also
-            new_lower and new_upper, an interval that holds a new observation (of weight one).
+            new_lower and new_upper, an interval that holds a new observation of weight one (of
+            proportions no such interval: its trials are not known).
         offset : array (n,) or column name, optional
         level : float
             Of type="interval": confidence; 0.95 by default.
@@ -160,7 +164,9 @@ class GlmFit(Fit):
         Warns
         -----
         DataWarning
-            By rank_deficient="zero", where there are such rows.
+            rank_deficient="zero", and there are such rows; or type="interval" of numbers with
+            covariance="HC0" to "HC3", whose new_lower and new_upper assume the variance of the
+            family in all rows although the standard errors do not.
 
         See Also
         --------
@@ -169,8 +175,11 @@ class GlmFit(Fit):
         Notes
         -----
         Intervals of the mean are symmetric on the scale of the link. A new observation's is exact
-        for a gaussian family; for poisson and gamma it has the quantiles of the distributions
-        mixed over the normal distribution of the score.
+        for a gaussian family with nonrobust errors. With robust errors its variance is the sum of
+        the robust variance of the mean (df_resid degrees of freedom, or clusters less one) and the
+        dispersion (df_resid); t has Satterthwaite's degrees of freedom of that sum, at most
+        df_resid. For poisson and gamma a new observation's interval has the quantiles of the
+        distributions mixed over the normal distribution of the score.
 
         Examples
         --------
@@ -199,18 +208,30 @@ class GlmFit(Fit):
         parts.append(intervals.of_mean(self.family, score, error, level, df))
         names = ["fit", "lower", "upper"]
         if self.levels is None:
-            limits = intervals.of_observation(self.family, score, error, level, df, self.dispersion)
+            if self.log["covariance"].startswith("HC"):
+                warn(
+                    f"new_lower and new_upper assume the variance of the {self.family.name} family "
+                    f"in all rows, which covariance={self.log['covariance']!r} does not; "
+                    "lodim.conformal gives intervals without that assumption",
+                    DataWarning,
+                )
+            variance = self.dispersion, self.df_resid
+            limits = intervals.of_observation(self.family, score, error, level, df, *variance)
             parts.append(limits)
             names += ["new_lower", "new_upper"]
         return self._in_all_rows(batch, np.hstack(parts), names)
 
-    def tidy(self, level: float = LEVEL) -> pd.DataFrame:
-        """A row a coefficient, in units of the data, with its inference.
+    def tidy(self, level: float = LEVEL, exponentiate: bool = False) -> pd.DataFrame:
+        """A row per coefficient, in units of the data, with its inference.
 
         Parameters
         ----------
-        level : float
-            Of the confidence limits.
+        level : float, default=0.95
+            Confidence of the limits.
+        exponentiate : bool, default=False
+            Whether `estimate`, `conf_low` and `conf_high` are exp() of the coefficients: odds
+            ratios of a binomial or multinomial family, ratios of means of poisson and gamma. As in
+            R's broom, `std_error` and `statistic` stay those of the coefficients.
 
         Returns
         -------
@@ -219,6 +240,11 @@ class GlmFit(Fit):
             term, estimate, std_error, statistic (t where the dispersion is estimated, else z),
             p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
             aliased, and but for the estimate where it is separated.
+
+        Raises
+        ------
+        ArgumentError
+            exponentiate=True for a gaussian family, whose link is the identity.
 
         See Also
         --------
@@ -236,9 +262,18 @@ class GlmFit(Fit):
         2   model_year    0.7566     0.0490
         """
         level = share("level", level)
+        flag("exponentiate", exponentiate)
+        if exponentiate and self.family.link == "identity":
+            raise ArgumentError(
+                "exponentiate=True needs a log, logit or softmax link; the link of family "
+                f"{self.family.name!r} is the identity"
+            )
         coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
         columns = intervals.inference(coef, error, self._df_of_t, level)
+        if exponentiate:
+            with np.errstate(over="ignore"):
+                columns |= {name: np.exp(columns[name]) for name in RATIOS}
         frames = []
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
@@ -287,6 +322,36 @@ class GlmFit(Fit):
             "converged": self.converged,
         }
         return pd.DataFrame([row])
+
+    def summary(self, *, full: bool = False, level: float = LEVEL) -> Report:
+        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+
+        Parameters
+        ----------
+        full : bool, default=False
+            Whether every table is whole; see `Fit.summary`.
+        level : float, default=0.95
+            Confidence of the intervals.
+
+        Returns
+        -------
+        Report
+
+        See Also
+        --------
+        tidy, glance, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> print(fit.summary(level=0.9).as_text().splitlines()[12].split("  ")[-1])
+        90% interval
+        """
+        fit = copy(self)
+        fit._level = share("level", level)
+        return super(GlmFit, fit).summary(full=full)
 
     def _summary(self, full):
         return report.summary(self, full)
