@@ -88,8 +88,12 @@ def gbmap(
         "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
         Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
         minimum. Default: chosen, see Notes.
-    weights, offset : column name or array (n,), optional
-        Row weights; a known part of the score (an array (n, K) for K classes).
+    weights : column name, array (n,) or "balanced", optional
+        Row weights.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
+    offset : column name or array (n,), optional
+        A known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}
         What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
         training rows, beside a column such as `age[missing]` where training had gaps in it; a

@@ -9,6 +9,7 @@ import pandas as pd
 
 from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
+from lodim.family import Proportion
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
 from lodim.models.glm.estimates import design_matrix
@@ -107,8 +108,8 @@ class GlmFit(Fit):
 
     @property
     def _conformity(self):
-        constant = self.levels is not None or self.family.name == "gaussian"
-        return super()._conformity if constant else ("normalized", "absolute")
+        varying = self.family.name in ("poisson", "gamma")
+        return ("normalized", "absolute") if varying else super()._conformity
 
     def _spread_of_rows(self, batch):
         mean = self.family.mean(self._score(batch))
@@ -207,7 +208,7 @@ class GlmFit(Fit):
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
         names = ["fit", "lower", "upper"]
-        if self.levels is None:
+        if self.levels is None and not self._of_trials:
             if self.log["covariance"].startswith("HC"):
                 warn(
                     f"new_lower and new_upper assume the variance of the {self.family.name} family "
@@ -515,6 +516,11 @@ class GlmFit(Fit):
         from lodim.models.glm.anova import compare
 
         return compare(self, other)
+
+    @property
+    def _of_trials(self):
+        """Whether the response is a share of trials, whose numbers are the weights."""
+        return isinstance(self.family, Proportion)
 
     @property
     def n(self):

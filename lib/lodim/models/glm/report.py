@@ -26,7 +26,7 @@ def listing(fit):
     log = fit.log
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
-        phrases.rows(fit),
+        phrases.rows(fit, f" of {log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
         f"Residual deviance: {significant(log['deviance'])} on {fit.df_resid} degrees of freedom, "
         f"AIC: {significant(fit.aic, 5)}",
         *_warnings(fit),
@@ -51,6 +51,8 @@ def _header(fit):
     last = ("Dispersion", significant(fit.dispersion))
     if fit.family.name == "gaussian":
         last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
+    elif fit._of_trials:
+        last = ("Trials", f"{log['sum_weights']:,.10g}")
     return phrases.header(
         fit,
         ("Df residuals", str(fit.df_resid)),
