@@ -76,7 +76,8 @@ def gbmap(
         Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
         a hinge max(0, z). Without effect with the identity activation.
     l1_ratio : float in [0, 1]
-        Share of the L1 penalty; zeros appear among the weights.
+        Share of the L1 penalty; zeros appear among the weights. The ridge has no factor 1/2, so
+        that l1_ratio=r weighs both parts as alpha = r / (2 - r) does in glmnet.
     activation : {"softplus", "identity"}
         With "identity" the first boost is ridge or logistic regression and the later ones vanish
         (Lemma 1).
