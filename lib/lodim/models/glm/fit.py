@@ -47,7 +47,7 @@ class GlmFit(Fit):
 
     See Also
     --------
-    glm, GlmFit.anova
+    glm, GlmFit.anova, GlmFit.drop1
 
     Examples
     --------
@@ -294,7 +294,7 @@ class GlmFit(Fit):
 
         See Also
         --------
-        tidy, anova, summary
+        tidy, anova, drop1, summary
 
         Examples
         --------
@@ -475,47 +475,114 @@ class GlmFit(Fit):
             names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)
 
-    def anova(self, other: "GlmFit") -> pd.DataFrame:
-        """Test a fit against one with more terms, by their likelihoods.
+    def anova(
+        self, other: "GlmFit | None" = None, *, data: Any = None, **changes: Any
+    ) -> pd.DataFrame:
+        """Test the terms of a fit one after another, or the fit against one with more terms.
 
         Parameters
         ----------
-        other : GlmFit
+        other : GlmFit, optional
             Of the same response, family and rows, whose terms contain those of this fit, or the
-            other way round.
+            other way round. Default: none; the terms of this fit are tested.
+        data : frame, optional
+            The training rows, to which models with fewer terms are fitted. Needed without `other`,
+            unless the family is gaussian with nonrobust errors, whose estimates suffice.
+        **changes
+            Weights, offset and clusters, if they were arrays in the call of `glm`.
 
         Returns
         -------
         DataFrame
-            A row a fit, the smaller first: formula, df_resid, deviance (the sum over rows), df, the
-            statistic and p_value. Of a gaussian or gamma family F, the fall of the deviance by
-            df over the dispersion of the larger fit; else LR, the fall itself, against chi-square
+            Without `other`, as R's anova(fit, test=...) (type I): a row per term, in order (those
+            of fewer factors first); term, df, explained (fall of the deviance when the term is
+            added to those before it; the sum of squares of a gaussian family), df_resid, deviance
+            (the sum over rows that is left), the statistic and p_value. With `other`, a row per
+            fit, the smaller first: formula, df_resid, deviance, df, the statistic and p_value. The
+            statistic is F for a gaussian or gamma family, the fall of the deviance by df over the
+            dispersion of the larger (or this) fit; else LR, the fall itself, against chi-square
             (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+
+            With robust errors there is no likelihood ratio: wald_F or wald_chi2 tests by the robust
+            covariance that each term has no effect, in the model of it and the terms before it.
 
         Raises
         ------
         ArgumentError
-            The fits are not nested, or of other rows, or their errors are robust.
+            The fits are not nested, or of other rows, or their errors are robust; or `data` is
+            needed, or not of the training rows.
 
         See Also
         --------
-        glance, update
+        drop1, glance, update
 
         Examples
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
         >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> fit.anova(fit.update(cars, formula=". ~ . + origin")).round(4)
-                                      formula  df_resid  ...        F  p_value
-        0           mpg ~ weight + model_year       395  ...      NaN      NaN
-        1  mpg ~ weight + model_year + origin       393  ...  12.6238      0.0
-        <BLANKLINE>
-        [2 rows x 6 columns]
+        >>> fit.anova().iloc[:, :5].round(1)
+                  term   df  explained  df_resid  deviance
+        0  (Intercept)  NaN        NaN       397   24252.6
+        1       weight  1.0    16777.8       396    7474.8
+        2   model_year  1.0     2815.0       395    4659.8
+        >>> more = fit.update(cars, formula=". ~ . + origin")
+        >>> fit.anova(more).iloc[:, 1:].round(4)
+           df_resid   deviance   df        F  p_value
+        0       395  4659.8381  NaN      NaN      NaN
+        1       393  4378.5468  2.0  12.6238      0.0
         """
-        from lodim.models.glm.anova import compare
+        from lodim.models.glm import anova
 
-        return compare(self, other)
+        if other is None:
+            return anova.sequential(self, data, changes)
+        if data is not None or changes:
+            raise ArgumentError("data and arrays of its rows are for anova() without another fit")
+        return anova.compare(self, other)
+
+    def drop1(self, *, data: Any = None, **changes: Any) -> pd.DataFrame:
+        """Test each term by itself: the fit against the model without the term.
+
+        A term whose factors are all in another one, as x in x:z, is not dropped (R's drop1).
+
+        Parameters
+        ----------
+        data : frame, optional
+            The training rows, to which models with fewer terms are fitted. Needed unless the family
+            is gaussian. With robust errors none are needed, and none are taken.
+        **changes
+            Weights, offset and clusters, if they were arrays in the call of `glm`.
+
+        Returns
+        -------
+        DataFrame
+            A row "(none)" for the fit, and one per term: term, df, deviance (the sum over rows) and
+            aic of the model without it, the statistic and p_value, as of `anova`. With robust
+            errors a row per term: term, df, wald_F or wald_chi2 by the robust covariance, p_value.
+
+        Raises
+        ------
+        ArgumentError
+            `data` is needed, or not of the training rows.
+
+        See Also
+        --------
+        anova, tidy
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + origin", cars)
+        >>> fit.drop1().round(2)
+             term   df  deviance      aic       F  p_value
+        0  (none)  NaN   7239.31  2294.01     NaN      NaN
+        1  weight  1.0  16179.75  2612.09  486.58      0.0
+        2  origin  2.0   7474.81  2302.75    6.41      0.0
+        """
+        from lodim.models.glm import anova
+
+        return anova.single(self, data, changes)
 
     @property
     def _of_trials(self):
